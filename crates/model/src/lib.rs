@@ -1,1 +1,9 @@
+//! The vocabulary of Orrery: JSON values and their order, partition keys and
+//! how they hash onto the ring, resource ids, positions, policies and limits.
+//!
+//! Everything here is a plain value or a pure function over values, so every
+//! other crate can depend on it and every rule in it can be tested alone.
+//!
+//! Must not know: IO, async, HTTP.
 
+pub mod json;

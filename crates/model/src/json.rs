@@ -1,0 +1,102 @@
+//! JSON as this database sees it: text first, trees only where needed.
+//!
+//! Documents are stored as the text the client sent, so numbers keep their
+//! spelling and reads are a copy of bytes. [`Raw`] looks into such text without
+//! building anything; [`Value`] is the tree for the places that edit or compute
+//! (patch, expressions, policies).
+//!
+//! One rule is stricter than the JSON grammar: an object may not name a
+//! property twice. The grammar leaves the meaning open, and an index that saw
+//! one of the two while a scan saw the other would give two answers.
+
+mod number;
+mod raw;
+mod scanner;
+mod value;
+
+pub use number::Number;
+pub use raw::{Kind, Raw};
+pub use value::{Object, Value};
+
+/// Levels of nesting that a document may have, as in the service.
+pub const DEPTH_MAX: usize = 128;
+
+/// Why a text is not acceptable JSON, and where.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{problem} at byte {offset}")]
+pub struct JsonError {
+    /// Byte offset of the first character that cannot be accepted.
+    pub offset: usize,
+    pub problem: Problem,
+}
+
+/// The kinds of unacceptable JSON.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Problem {
+    #[error("unexpected end of text")]
+    End,
+    #[error("unexpected character")]
+    Character,
+    #[error("text after the end of the value")]
+    Trailing,
+    #[error("invalid escape sequence or unpaired surrogate")]
+    Escape,
+    #[error("control character in a string")]
+    Control,
+    #[error("number out of range")]
+    NumberRange,
+    #[error("more than {DEPTH_MAX} levels of nesting")]
+    Depth,
+    #[error("property named twice in one object")]
+    Duplicate,
+    #[error("text is not UTF-8")]
+    Encoding,
+}
+
+/// Checks a whole text and returns a view into it.
+pub fn parse_raw(text: &[u8]) -> Result<Raw<'_>, JsonError> {
+    scanner::Scanner::new(utf8(text)?).document()
+}
+
+/// Parses a whole text into a tree.
+pub fn parse(text: &[u8]) -> Result<Value, JsonError> {
+    parse_raw(text).map(Raw::to_value)
+}
+
+/// Appends `text` as a JSON string with quotes, escaping only what must be.
+pub fn write_string(out: &mut String, text: &str) {
+    out.push('"');
+    let mut clean = 0;
+    for (at, byte) in text.bytes().enumerate() {
+        let escape = match byte {
+            b'"' => "\\\"",
+            b'\\' => "\\\\",
+            b'\n' => "\\n",
+            b'\r' => "\\r",
+            b'\t' => "\\t",
+            0x08 => "\\b",
+            0x0C => "\\f",
+            0x00..=0x1F => "",
+            _ => continue,
+        };
+        out.push_str(
+            text.get(clean..at).expect("escaped bytes are ASCII, so both ends are boundaries"),
+        );
+        if escape.is_empty() {
+            out.push_str(&format!("\\u{byte:04x}"));
+        } else {
+            out.push_str(escape);
+        }
+        clean = at + 1;
+    }
+    out.push_str(text.get(clean..).expect("the last escaped byte is ASCII"));
+    out.push('"');
+}
+
+fn utf8(text: &[u8]) -> Result<&str, JsonError> {
+    std::str::from_utf8(text)
+        .map_err(|e| JsonError { offset: e.valid_up_to(), problem: Problem::Encoding })
+}
+
+#[cfg(test)]
+mod tests;
