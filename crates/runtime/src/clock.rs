@@ -1,0 +1,184 @@
+//! Time, real and simulated.
+//!
+//! Two readings, because they answer different questions: `now` is what goes
+//! into documents and may jump when an operator sets the machine's clock;
+//! `monotonic` is for measuring and waiting and never goes back.
+
+use std::fmt;
+use std::sync::Mutex;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// A point in time: milliseconds since 1970-01-01T00:00:00Z.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Millis(u64);
+
+impl Millis {
+    #[must_use]
+    pub const fn from_unix_ms(ms: u64) -> Millis {
+        Millis(ms)
+    }
+
+    #[must_use]
+    pub const fn as_unix_ms(self) -> u64 {
+        self.0
+    }
+
+    /// Whole seconds since the epoch, rounded down.
+    #[must_use]
+    pub const fn as_unix_seconds(self) -> u64 {
+        self.0 / 1_000
+    }
+
+    /// Stops at the end of time instead of wrapping.
+    #[must_use]
+    pub fn plus(self, duration: Duration) -> Millis {
+        let ms = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+        Millis(self.0.saturating_add(ms))
+    }
+}
+
+impl fmt::Display for Millis {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ms", self.0)
+    }
+}
+
+pub trait Clock: Send + Sync + fmt::Debug {
+    /// Wall-clock time. May go back: callers that need order clamp it themselves.
+    fn now(&self) -> Millis;
+
+    /// Time since this clock was made. Never goes back.
+    fn monotonic(&self) -> Duration;
+
+    /// Blocks the calling thread, so never to be called on an async worker.
+    fn sleep(&self, duration: Duration);
+}
+
+/// The machine's clock.
+#[derive(Debug)]
+pub struct RealClock {
+    started: Instant,
+}
+
+impl RealClock {
+    #[must_use]
+    #[allow(clippy::disallowed_methods, reason = "this is the clock everyone else takes")]
+    pub fn new() -> RealClock {
+        RealClock { started: Instant::now() }
+    }
+}
+
+impl Default for RealClock {
+    fn default() -> RealClock {
+        RealClock::new()
+    }
+}
+
+impl Clock for RealClock {
+    #[allow(clippy::disallowed_methods, reason = "this is the clock everyone else takes")]
+    fn now(&self) -> Millis {
+        // A machine set to before 1970 reads as 1970 rather than failing.
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Millis(0).plus(since)
+    }
+
+    fn monotonic(&self) -> Duration {
+        self.started.elapsed()
+    }
+
+    #[allow(clippy::disallowed_methods, reason = "this is the clock everyone else takes")]
+    fn sleep(&self, duration: Duration) {
+        std::thread::sleep(duration);
+    }
+}
+
+/// A clock that moves only when told to, or when someone sleeps on it: `sleep`
+/// moves it forward and returns at once.
+#[derive(Debug)]
+pub struct SimulatedClock {
+    state: Mutex<SimulatedTime>,
+}
+
+#[derive(Debug)]
+struct SimulatedTime {
+    now: Millis,
+    monotonic: Duration,
+}
+
+impl SimulatedClock {
+    /// Where simulated time begins: 2020-01-01T00:00:00Z, a date that reads as
+    /// plausible in documents and as obviously not today in logs.
+    pub const EPOCH: Millis = Millis(1_577_836_800_000);
+
+    #[must_use]
+    pub fn new() -> SimulatedClock {
+        let state = SimulatedTime { now: SimulatedClock::EPOCH, monotonic: Duration::ZERO };
+        SimulatedClock { state: Mutex::new(state) }
+    }
+
+    pub fn advance(&self, duration: Duration) {
+        let mut state = self.state();
+        state.now = state.now.plus(duration);
+        state.monotonic = state.monotonic.saturating_add(duration);
+    }
+
+    /// Sets the wall clock, also backwards, as an operator might. The monotonic
+    /// reading does not move.
+    pub fn set(&self, now: Millis) {
+        self.state().now = now;
+    }
+
+    fn state(&self) -> std::sync::MutexGuard<'_, SimulatedTime> {
+        self.state.lock().expect("no code panics while it holds the simulated time")
+    }
+}
+
+impl Default for SimulatedClock {
+    fn default() -> SimulatedClock {
+        SimulatedClock::new()
+    }
+}
+
+impl Clock for SimulatedClock {
+    fn now(&self) -> Millis {
+        self.state().now
+    }
+
+    fn monotonic(&self) -> Duration {
+        self.state().monotonic
+    }
+
+    fn sleep(&self, duration: Duration) {
+        self.advance(duration);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn simulated_time_stands_still_until_moved() {
+        let clock = SimulatedClock::new();
+        assert_eq!(clock.now(), SimulatedClock::EPOCH);
+        assert_eq!(clock.monotonic(), Duration::ZERO);
+        clock.sleep(Duration::from_millis(1_500));
+        assert_eq!(clock.now().as_unix_ms(), SimulatedClock::EPOCH.as_unix_ms() + 1_500);
+        assert_eq!(clock.monotonic(), Duration::from_millis(1_500));
+    }
+
+    #[test]
+    fn setting_the_wall_clock_back_leaves_monotonic_time_alone() {
+        let clock = SimulatedClock::new();
+        clock.advance(Duration::from_secs(10));
+        clock.set(Millis::from_unix_ms(5));
+        assert_eq!(clock.now(), Millis::from_unix_ms(5));
+        assert_eq!(clock.monotonic(), Duration::from_secs(10));
+    }
+
+    #[test]
+    fn millis_round_down_and_saturate() {
+        assert_eq!(Millis::from_unix_ms(1_999).as_unix_seconds(), 1);
+        assert_eq!(Millis::from_unix_ms(1).plus(Duration::MAX).as_unix_ms(), u64::MAX);
+    }
+}

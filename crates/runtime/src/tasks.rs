@@ -1,0 +1,82 @@
+//! Threads with names.
+//!
+//! The trait exists so that a deterministic scheduler can take its place one
+//! day. Today there is one implementation, and it starts real threads.
+
+use std::{fmt, io, thread};
+
+pub trait Tasks: Send + Sync + fmt::Debug {
+    /// Starts `body` on a thread of its own. The name shows up in debuggers and
+    /// panic messages. Dropping the handle lets the task run on unobserved.
+    ///
+    /// # Errors
+    /// When the operating system refuses another thread.
+    fn spawn(&self, name: &str, body: Box<dyn FnOnce() + Send>) -> io::Result<TaskHandle>;
+}
+
+/// A started task that can be waited for.
+#[derive(Debug)]
+pub struct TaskHandle {
+    thread: thread::JoinHandle<()>,
+}
+
+impl TaskHandle {
+    /// Waits for the end of the task.
+    ///
+    /// # Errors
+    /// When the task panicked.
+    pub fn join(self) -> Result<(), TaskPanicked> {
+        let name = self.thread.thread().name().unwrap_or("unnamed").to_owned();
+        self.thread.join().map_err(|_payload| TaskPanicked { name })
+    }
+}
+
+/// The task ended in a panic, which has been reported on its own thread already.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TaskPanicked {
+    pub name: String,
+}
+
+impl fmt::Display for TaskPanicked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "task {:?} panicked", self.name)
+    }
+}
+
+impl std::error::Error for TaskPanicked {}
+
+/// One operating-system thread per task.
+#[derive(Clone, Copy, Debug)]
+pub struct ThreadTasks;
+
+impl Tasks for ThreadTasks {
+    fn spawn(&self, name: &str, body: Box<dyn FnOnce() + Send>) -> io::Result<TaskHandle> {
+        let thread = thread::Builder::new().name(name.to_owned()).spawn(body)?;
+        Ok(TaskHandle { thread })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::sync_channel;
+
+    use super::*;
+
+    #[test]
+    fn a_task_runs_under_its_name() {
+        let (sender, receiver) = sync_channel(1);
+        let body = Box::new(move || {
+            let name = thread::current().name().map(str::to_owned);
+            sender.send(name).expect("the test waits");
+        });
+        let handle = ThreadTasks.spawn("sweeper", body).unwrap();
+        assert_eq!(receiver.recv().unwrap().as_deref(), Some("sweeper"));
+        assert_eq!(handle.join(), Ok(()));
+    }
+
+    #[test]
+    fn joining_tells_of_a_panic() {
+        let handle = ThreadTasks.spawn("clumsy", Box::new(|| panic!("on purpose"))).unwrap();
+        assert_eq!(handle.join(), Err(TaskPanicked { name: "clumsy".to_owned() }));
+    }
+}
