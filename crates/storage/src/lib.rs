@@ -1,1 +1,35 @@
+//! An ordered, snapshotting, atomically committing store of byte keys and values.
+//!
+//! This crate is one door ([`Store`]) with interchangeable backends behind it:
+//! [`memory`] for tests and throw-away servers, `local` for a folder on a disk.
+//! It knows nothing about documents or partitions, and offers no transactions,
+//! expiry or merge operators: preconditions and layouts live above it.
+//!
+//! The shape follows from one rule, *acknowledged means durable, and readers see
+//! only what is durable*:
+//!
+//! 1. A sequencer submits a [`Batch`] on its [`Stream`] and gets a [`Ticket`].
+//! 2. The backend's committer joins everything that waits into one engine batch,
+//!    makes it durable with one sync, and publishes it.
+//! 3. Only then do the tickets resolve and do new [`View`]s show the writes.
+//!
+//! Callers keep what they submitted but cannot read yet in an overlay of their
+//! own. An [`Outcome`] other than durable ends the stream: what was computed on
+//! top of a lost write must be lost with it.
+//!
+//! Byte layouts: `docs/formats/storage.md`. Reasons and measurements:
+//! `docs/design/storage-door.md`.
 
+mod batch;
+mod committer;
+mod door;
+mod error;
+pub mod memory;
+mod scan;
+mod ticket;
+
+pub use batch::{Batch, KEY_BYTES_MAX, RESERVED_PREFIX, VALUE_BYTES_MAX, Write};
+pub use door::{Counters, Durability, Store, Stream, VerifyReport, View};
+pub use error::StorageError;
+pub use scan::{Chunk, Direction, KeyRange, ScanLimit};
+pub use ticket::{Outcome, Resolver, Ticket};

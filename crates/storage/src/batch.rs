@@ -1,0 +1,155 @@
+//! Writes that become durable together or not at all.
+
+use bytes::Bytes;
+
+/// Longest key. The engine stores key lengths in 16 bits.
+pub const KEY_BYTES_MAX: usize = u16::MAX as usize;
+
+/// Longest value. Far above any document (2 MB), far below the engine's 32-bit
+/// length, so that one batch can neither stall the queue nor overflow a length.
+pub const VALUE_BYTES_MAX: usize = 64 << 20;
+
+/// Keys that begin with this byte belong to the store itself: they can neither
+/// be written nor seen through the door.
+pub const RESERVED_PREFIX: u8 = 0xFF;
+
+/// One change of one key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Write {
+    Put { key: Bytes, value: Bytes },
+    Delete { key: Bytes },
+}
+
+impl Write {
+    #[must_use]
+    pub fn key(&self) -> &Bytes {
+        match self {
+            Write::Put { key, .. } | Write::Delete { key } => key,
+        }
+    }
+
+    /// The value to be stored, or nothing when the key is to go.
+    #[must_use]
+    pub fn value(&self) -> Option<&Bytes> {
+        match self {
+            Write::Put { value, .. } => Some(value),
+            Write::Delete { .. } => None,
+        }
+    }
+}
+
+/// Ordered writes: a later write of a key replaces an earlier one.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Batch {
+    writes: Vec<Write>,
+    bytes: usize,
+}
+
+impl Batch {
+    #[must_use]
+    pub fn new() -> Batch {
+        Batch::default()
+    }
+
+    pub fn put(&mut self, key: impl Into<Bytes>, value: impl Into<Bytes>) {
+        self.push(Write::Put { key: key.into(), value: value.into() });
+    }
+
+    pub fn delete(&mut self, key: impl Into<Bytes>) {
+        self.push(Write::Delete { key: key.into() });
+    }
+
+    /// How many writes, counting a key as often as it was written.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.writes.len()
+    }
+
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.writes.is_empty()
+    }
+
+    /// Bytes of all keys and values.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &Write> {
+        self.writes.iter()
+    }
+
+    pub(crate) fn into_writes(self) -> Vec<Write> {
+        self.writes
+    }
+
+    fn push(&mut self, write: Write) {
+        self.bytes += write.key().len() + write.value().map_or(0, Bytes::len);
+        self.writes.push(write);
+    }
+
+    /// What makes this batch unfit for every backend, if anything does.
+    pub(crate) fn misfit(&self) -> Option<Misfit> {
+        self.writes.iter().find_map(Misfit::of)
+    }
+}
+
+/// Why a write cannot be taken. A mistake in the caller, so it is refused and
+/// reported rather than returned as a value to branch on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Misfit {
+    #[error("empty key")]
+    EmptyKey,
+    #[error("key of {len} bytes, at most {KEY_BYTES_MAX} fit")]
+    KeyTooLong { len: usize },
+    #[error("value of {len} bytes, at most {VALUE_BYTES_MAX} fit")]
+    ValueTooLong { len: usize },
+    #[error("key begins with the reserved byte 0xFF")]
+    ReservedKey,
+}
+
+impl Misfit {
+    fn of(write: &Write) -> Option<Misfit> {
+        let (key, value_len) = (write.key(), write.value().map_or(0, Bytes::len));
+        match key.first() {
+            None => Some(Misfit::EmptyKey),
+            Some(&RESERVED_PREFIX) => Some(Misfit::ReservedKey),
+            Some(_) if key.len() > KEY_BYTES_MAX => Some(Misfit::KeyTooLong { len: key.len() }),
+            Some(_) if value_len > VALUE_BYTES_MAX => Some(Misfit::ValueTooLong { len: value_len }),
+            Some(_) => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_batch_counts_keys_and_values() {
+        let mut batch = Batch::new();
+        assert!(batch.is_empty());
+        batch.put("key", "value");
+        batch.delete("key");
+        assert_eq!((batch.len(), batch.bytes()), (2, 11));
+    }
+
+    #[test]
+    fn writes_that_no_backend_can_take_are_named() {
+        let misfit = |key: &[u8], value: usize| {
+            let mut batch = Batch::new();
+            batch.put("fine", "");
+            batch.put(Bytes::copy_from_slice(key), vec![0; value]);
+            batch.misfit()
+        };
+        assert_eq!(misfit(b"", 0), Some(Misfit::EmptyKey));
+        assert_eq!(misfit(b"\xFF", 0), Some(Misfit::ReservedKey));
+        assert_eq!(misfit(b"\xFE\xFF", 0), None);
+        assert_eq!(misfit(&vec![1; KEY_BYTES_MAX], 0), None);
+        let len = KEY_BYTES_MAX + 1;
+        assert_eq!(misfit(&vec![1; len], 0), Some(Misfit::KeyTooLong { len }));
+        let len = VALUE_BYTES_MAX + 1;
+        assert_eq!(misfit(b"k", len), Some(Misfit::ValueTooLong { len }));
+    }
+}

@@ -1,0 +1,227 @@
+//! The committer against an engine that a test holds by the hand.
+
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+
+use runtime::{Runtime, TaskHandle};
+
+use super::*;
+
+/// What the engine is told to do with one commit.
+#[derive(Debug, PartialEq, Eq)]
+enum Verdict {
+    Commit,
+    Fail,
+    Panic,
+}
+
+/// An engine that announces every commit and then waits for a verdict.
+#[derive(Debug)]
+struct GatedEngine {
+    begun: SyncSender<Vec<String>>,
+    verdicts: Receiver<Verdict>,
+    published: Arc<Mutex<Joined>>,
+}
+
+impl Engine for GatedEngine {
+    fn commit(&mut self, writes: &Joined) -> Result<(), StorageError> {
+        let show = |(key, value): (&Bytes, &Option<Bytes>)| format!("{key:?}={value:?}");
+        self.begun.send(writes.iter().map(show).collect()).expect("the test listens");
+        match self.verdicts.recv().expect("the test decides") {
+            Verdict::Commit => {
+                let writes = writes.iter().map(|(key, value)| (key.clone(), value.clone()));
+                self.published.lock().unwrap().extend(writes);
+                Ok(())
+            }
+            Verdict::Fail => Err(StorageError::Failed { detail: "disk on fire".to_owned() }),
+            Verdict::Panic => panic!("on purpose"),
+        }
+    }
+
+    fn syncs_per_commit(&self) -> u64 {
+        1
+    }
+
+    fn close(&mut self) -> Result<(), StorageError> {
+        Ok(())
+    }
+}
+
+struct Gate {
+    committer: Arc<Committer<GatedEngine>>,
+    begun: Receiver<Vec<String>>,
+    verdicts: SyncSender<Verdict>,
+    published: Arc<Mutex<Joined>>,
+    thread: TaskHandle,
+}
+
+impl Gate {
+    fn open() -> Gate {
+        let (begun_sender, begun) = sync_channel(16);
+        let (verdicts, verdict_receiver) = sync_channel(16);
+        let published = Arc::new(Mutex::new(Joined::new()));
+        let engine = GatedEngine {
+            begun: begun_sender,
+            verdicts: verdict_receiver,
+            published: Arc::clone(&published),
+        };
+        let committer = Committer::new(engine, Carrier::Thread);
+        let carrier = Arc::clone(&committer);
+        let thread = Runtime::real().tasks.spawn("committer", Box::new(move || carrier.run()));
+        Gate { committer, begun, verdicts, published, thread: thread.unwrap() }
+    }
+
+    fn stream(&self) -> CommitterStream<GatedEngine> {
+        CommitterStream::new(&self.committer)
+    }
+
+    fn next_commit(&self) -> Vec<String> {
+        self.begun.recv().expect("a commit begins")
+    }
+
+    fn decide(&self, verdict: Verdict) {
+        self.verdicts.send(verdict).expect("the engine waits");
+    }
+}
+
+fn put(key: &'static str, value: &'static str) -> Batch {
+    let mut batch = Batch::new();
+    batch.put(key, value);
+    batch
+}
+
+#[test]
+fn tickets_resolve_only_after_the_engine_published() {
+    let gate = Gate::open();
+    let ticket = gate.stream().submit(put("a", "1"));
+    gate.next_commit();
+    assert_eq!(ticket.outcome(), None);
+    assert!(gate.published.lock().unwrap().is_empty());
+    gate.decide(Verdict::Commit);
+    assert_eq!(ticket.wait(), Outcome::Durable);
+    assert_eq!(gate.published.lock().unwrap().len(), 1);
+}
+
+#[test]
+fn what_gathers_during_a_commit_is_joined_in_order() {
+    let gate = Gate::open();
+    let (mut one, mut two) = (gate.stream(), gate.stream());
+    let first = one.submit(put("a", "1"));
+    assert_eq!(gate.next_commit(), [r#"b"a"=Some(b"1")"#]);
+    let mut delete = put("b", "1");
+    delete.delete("b");
+    let waiting = [one.submit(put("a", "2")), two.submit(delete), one.submit(put("a", "3"))];
+    gate.decide(Verdict::Commit);
+    assert_eq!(gate.next_commit(), [r#"b"a"=Some(b"3")"#, r#"b"b"=None"#]);
+    gate.decide(Verdict::Commit);
+    assert_eq!(first.wait(), Outcome::Durable);
+    assert!(waiting.into_iter().all(|ticket| ticket.wait() == Outcome::Durable));
+    let counters = gate.committer.counters();
+    assert_eq!((counters.batches_durable, counters.commits, counters.syncs), (4, 2, 2));
+    assert_eq!((counters.keys, counters.bytes), (3, 5));
+}
+
+#[test]
+fn a_failed_commit_is_unknown_and_all_that_follows_is_refused() {
+    let gate = Gate::open();
+    let mut stream = gate.stream();
+    let lost = stream.submit(put("a", "1"));
+    gate.next_commit();
+    let behind = stream.submit(put("b", "1"));
+    let elsewhere = gate.stream().submit(put("c", "1"));
+    gate.decide(Verdict::Fail);
+    assert_eq!(lost.wait(), Outcome::Unknown);
+    assert_eq!(behind.wait(), Outcome::Refused);
+    assert_eq!(elsewhere.wait(), Outcome::Refused);
+    assert_eq!(gate.stream().submit(put("d", "1")).wait(), Outcome::Refused);
+    let error = gate.committer.health().unwrap_err().to_string();
+    assert!(error.contains("disk on fire") && error.contains("restart"), "{error}");
+    assert!(matches!(gate.committer.close(), Err(StorageError::Failed { .. })));
+    assert_eq!(gate.thread.join(), Ok(()));
+    assert!(gate.published.lock().unwrap().is_empty());
+}
+
+#[test]
+fn a_panicking_engine_fails_the_store_and_leaves_nobody_waiting() {
+    let gate = Gate::open();
+    let mut stream = gate.stream();
+    let lost = stream.submit(put("a", "1"));
+    gate.next_commit();
+    let behind = stream.submit(put("b", "1"));
+    gate.decide(Verdict::Panic);
+    assert_eq!(lost.wait(), Outcome::Unknown);
+    assert_eq!(behind.wait(), Outcome::Refused);
+    assert!(gate.thread.join().is_err());
+    assert!(matches!(gate.committer.close(), Err(StorageError::Failed { .. })));
+}
+
+#[test]
+fn a_misfit_breaks_its_stream_and_no_other() {
+    let gate = Gate::open();
+    let mut stream = gate.stream();
+    assert_eq!(stream.submit(put("\u{0}", "")).outcome(), None);
+    gate.next_commit();
+    gate.decide(Verdict::Commit);
+    assert_eq!(stream.submit(put("", "1")).wait(), Outcome::Refused);
+    assert_eq!(stream.submit(put("a", "1")).wait(), Outcome::Refused);
+    let other = gate.stream().submit(put("a", "1"));
+    gate.next_commit();
+    gate.decide(Verdict::Commit);
+    assert_eq!(other.wait(), Outcome::Durable);
+}
+
+#[test]
+fn closing_waits_for_what_was_submitted() {
+    let gate = Gate::open();
+    let mut stream = gate.stream();
+    let ticket = stream.submit(put("a", "1"));
+    gate.next_commit();
+    let behind = stream.submit(put("b", "1"));
+    gate.decide(Verdict::Commit);
+    gate.decide(Verdict::Commit);
+    gate.committer.close().unwrap();
+    assert_eq!(ticket.outcome(), Some(Outcome::Durable));
+    assert_eq!(behind.outcome(), Some(Outcome::Durable));
+    assert_eq!(stream.submit(put("c", "1")).wait(), Outcome::Refused);
+    gate.committer.close().unwrap();
+    assert_eq!(gate.thread.join(), Ok(()));
+}
+
+#[test]
+fn a_full_queue_makes_submitters_wait_until_there_is_room() {
+    let gate = Gate::open();
+    let mut stream = gate.stream();
+    let big = || {
+        let mut batch = Batch::new();
+        batch.put("big", vec![0; QUEUE_BYTES_MAX]);
+        batch
+    };
+    let first = stream.submit(big());
+    gate.next_commit();
+    let second = stream.submit(big());
+    let blocked = {
+        let mut stream = gate.stream();
+        let submit = Box::new(move || assert_eq!(stream.submit(big()).wait(), Outcome::Durable));
+        Runtime::real().tasks.spawn("blocked", submit).unwrap()
+    };
+    assert_eq!(gate.committer.counters().batches_submitted, 2);
+    for _ in 0..3 {
+        gate.decide(Verdict::Commit);
+    }
+    assert_eq!((first.wait(), second.wait()), (Outcome::Durable, Outcome::Durable));
+    blocked.join().unwrap();
+    assert_eq!(gate.committer.counters().commits, 3);
+}
+
+#[test]
+fn an_empty_batch_waits_for_those_before_it_and_costs_no_commit() {
+    let gate = Gate::open();
+    let mut stream = gate.stream();
+    let first = stream.submit(put("a", "1"));
+    gate.next_commit();
+    let barrier = stream.submit(Batch::new());
+    assert_eq!(barrier.outcome(), None);
+    gate.decide(Verdict::Commit);
+    assert_eq!(barrier.wait(), Outcome::Durable);
+    assert_eq!(first.outcome(), Some(Outcome::Durable));
+    assert_eq!(gate.committer.counters().commits, 1);
+}

@@ -1,0 +1,120 @@
+//! The traits that every backend implements and every caller uses.
+
+use std::fmt;
+
+use bytes::Bytes;
+
+use crate::{Batch, Chunk, Direction, KeyRange, ScanLimit, StorageError, Ticket};
+
+/// One open store. Handed around as `Arc<dyn Store>`.
+pub trait Store: Send + Sync + fmt::Debug {
+    /// Opens an ordered stream of submissions. One sequencer owns one stream;
+    /// there is no order between streams.
+    fn stream(&self) -> Box<dyn Stream>;
+
+    /// A snapshot of what is durable at this moment. Short-lived by design: the
+    /// engine keeps every version that any view could still ask for.
+    ///
+    /// # Errors
+    /// When the store is closed.
+    fn view(&self) -> Result<Box<dyn View>, StorageError>;
+
+    fn counters(&self) -> Counters;
+
+    /// Whether the store still takes writes. An idle store learns here that a
+    /// background flush failed.
+    ///
+    /// # Errors
+    /// [`StorageError::Failed`] or [`StorageError::Closed`].
+    fn health(&self) -> Result<(), StorageError>;
+
+    /// Reads everything there is, so that damage shows now and not at the next
+    /// unlucky read. Takes as long as reading the whole store takes.
+    ///
+    /// # Errors
+    /// The first damage found.
+    fn verify(&self) -> Result<VerifyReport, StorageError>;
+
+    /// Waits for what was submitted and tidies up so that the next opening is
+    /// quick. Later submissions are refused. Closing twice is fine.
+    ///
+    /// # Errors
+    /// When the store had failed, or tidying up did.
+    fn close(&self) -> Result<(), StorageError>;
+}
+
+/// The submissions of one sequencer, in order.
+///
+/// A submission that does not become durable breaks the stream: every later one
+/// is refused and surely not written, since it was computed on top of the lost
+/// one. The owner then reads the truth from a view and opens a new stream.
+pub trait Stream: Send + fmt::Debug {
+    /// Hands over a batch. Returns before the batch is durable: the ticket tells.
+    /// Blocks while the queue is full, so never to be called on an async worker.
+    ///
+    /// An empty batch becomes durable when everything submitted before it has.
+    fn submit(&mut self, batch: Batch) -> Ticket;
+}
+
+/// A snapshot. What is committed later never shows.
+pub trait View: Send + fmt::Debug {
+    /// # Errors
+    /// When the data cannot be read or is damaged.
+    fn get(&self, key: &[u8]) -> Result<Option<Bytes>, StorageError>;
+
+    /// The values of `keys`, in their order.
+    ///
+    /// # Errors
+    /// When the data cannot be read or is damaged.
+    fn multi_get(&self, keys: &[Bytes]) -> Result<Vec<Option<Bytes>>, StorageError>;
+
+    /// One chunk of `range`, in key order or against it. Goes on with the
+    /// chunk's `rest`.
+    ///
+    /// # Errors
+    /// When the data cannot be read or is damaged.
+    fn scan(
+        &self,
+        range: &KeyRange,
+        direction: Direction,
+        limit: ScanLimit,
+    ) -> Result<Chunk, StorageError>;
+}
+
+/// When a write counts as durable.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Durability {
+    /// Synced to the disk before the answer: survives a power cut.
+    #[default]
+    Full,
+    /// Handed to the operating system before the answer: survives the end of
+    /// this process, not that of the machine.
+    Os,
+}
+
+/// What a store has done since it was opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Batches that entered the queue.
+    pub batches_submitted: u64,
+    /// Batches whose ticket resolved as durable.
+    pub batches_durable: u64,
+    /// Engine batches committed; many submissions share one.
+    pub commits: u64,
+    /// Times the committer waited for the disk.
+    pub syncs: u64,
+    /// Keys written or deleted, after joining, without the store's own.
+    pub keys: u64,
+    /// Bytes of those keys and their values.
+    pub bytes: u64,
+}
+
+/// What a full read found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct VerifyReport {
+    pub rows: u64,
+    /// Bytes of all keys and values.
+    pub bytes: u64,
+    /// Files whose every byte was checked, where the backend has files.
+    pub files: u64,
+}

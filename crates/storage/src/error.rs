@@ -1,0 +1,62 @@
+//! What can go wrong at the door, told apart by what to do about it.
+
+use std::io;
+use std::path::PathBuf;
+
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StorageError {
+    /// There is no store at this place. Create one, or correct the path.
+    #[error("no store at {}: create one first, or correct the path", path.display())]
+    NotFound { path: PathBuf },
+
+    /// Something is there already, and creating never overwrites. Open it, or
+    /// choose another place.
+    #[error("{} already holds files: open it instead, or choose an empty folder", path.display())]
+    AlreadyExists { path: PathBuf },
+
+    /// Another process, or another handle of this one, has the store open.
+    #[error("the store at {} is open elsewhere: stop the other process first", path.display())]
+    InUse { path: PathBuf },
+
+    /// The data does not add up. Nothing was changed; going on could lose or
+    /// invent data, so restore a backup or ask for help with the folder kept.
+    #[error(
+        "the store at {} is damaged: {detail}. It was left as found; \
+         keep a copy of the folder and restore a backup",
+        path.display()
+    )]
+    Damaged { path: PathBuf, detail: String },
+
+    /// Written in a format that this build cannot read. Use a build that can.
+    #[error(
+        "the store at {} has format {found}, this build reads format {supported}: \
+         use a matching version",
+        path.display()
+    )]
+    Format { path: PathBuf, found: u32, supported: u32 },
+
+    /// The operating system refused. Often transient or a matter of rights or
+    /// space; correct that and try again.
+    #[error("could not {action}")]
+    Io {
+        action: String,
+        #[source]
+        source: io::Error,
+    },
+
+    /// A commit failed, so the store takes no more writes. Restart the process:
+    /// opening finds out what was written.
+    #[error("the store failed and takes no more writes ({detail}): restart to recover")]
+    Failed { detail: String },
+
+    /// The store was closed by its owner.
+    #[error("the store is closed")]
+    Closed,
+}
+
+impl StorageError {
+    pub(crate) fn io(action: impl Into<String>, source: io::Error) -> StorageError {
+        StorageError::Io { action: action.into(), source }
+    }
+}
