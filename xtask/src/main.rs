@@ -1,1 +1,63 @@
-fn main() {}
+//! `cargo xtask`: every habit of this repository as a command.
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use xtask::commands::{bench, check, fuzz, golden, soak, test, tidy};
+use xtask::repo;
+
+/// Every habit of this repository as a command
+///
+/// `cargo xtask test` is the one to run before a change is offered: it runs
+/// `tidy`, `check` and all tests, and ends with a line `N passed, N failed`.
+#[derive(Debug, Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask")]
+struct Cli {
+    #[command(subcommand)]
+    habit: Habit,
+}
+
+#[derive(Debug, Subcommand)]
+enum Habit {
+    /// Everything that must hold: tidy, check, all tests
+    Test,
+    /// Format, lints and documentation, with warnings as errors
+    Check,
+    /// Rules of the house: layers, sizes, banned words, documentation
+    Tidy,
+    /// Records golden scripts anew and says which of them changed
+    Golden {
+        /// Crates to record; all that have golden scripts when left out
+        crates: Vec<String>,
+    },
+    /// Feeds mutated inputs to decoders and parsers, from a seed
+    Fuzz(fuzz::Options),
+    /// Kills, damages and random commands in numbers too long for every day
+    Soak(soak::Options),
+    /// Runs the benchmarks, each of which answers a question
+    Bench {
+        /// The benchmark to run; all of them when left out
+        name: Option<String>,
+    },
+}
+
+#[allow(clippy::print_stderr, reason = "errors of a command-line tool go to standard error")]
+fn main() -> ExitCode {
+    let root = repo::root();
+    let outcome = match Cli::parse().habit {
+        Habit::Test => test::run(&root),
+        Habit::Check => check::run(&root),
+        Habit::Tidy => tidy::run(&root),
+        Habit::Golden { crates } => golden::run(&root, &crates),
+        Habit::Fuzz(options) => fuzz::run(&root, &options),
+        Habit::Soak(options) => soak::run(&root, &options),
+        Habit::Bench { name } => bench::run(&root, name.as_deref()),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

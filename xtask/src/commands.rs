@@ -1,0 +1,9 @@
+//! One module per command of `cargo xtask`.
+
+pub mod bench;
+pub mod check;
+pub mod fuzz;
+pub mod golden;
+pub mod soak;
+pub mod test;
+pub mod tidy;

@@ -1,0 +1,78 @@
+//! `cargo xtask test`: everything that must hold before a change is merged.
+//!
+//! Rules and lints come first because they are cheap. The last line is
+//! `N passed, N failed` alone, for people and for machines; before it stands what
+//! was left out, if anything was. On a continuous-integration machine (`CI=true`)
+//! nothing may be left out.
+
+use std::path::Path;
+
+use anyhow::{Result, bail, ensure};
+
+use super::{check, tidy};
+use crate::repo;
+use crate::report::Tally;
+use crate::run::{Cargo, Stopwatch, step};
+
+pub fn run(root: &Path) -> Result<()> {
+    let watch = Stopwatch::start();
+    let left_out = left_out(repo::shared_data(root).is_dir());
+    let outcome = run_steps(root, is_ci(), &left_out);
+    // What stopped the run before its tests is one failure.
+    let tally = outcome.as_ref().copied().unwrap_or(Tally { passed: 0, failed: 1 });
+    if let Err(error) = &outcome {
+        println!("stopped: {error:#}");
+    }
+    for what in &left_out {
+        println!("left out: {what}");
+    }
+    println!("all steps took {:.1} s", watch.elapsed().as_secs_f64());
+    println!("{tally}");
+    if tally.failed > 0 {
+        bail!("not everything passed");
+    }
+    Ok(())
+}
+
+fn run_steps(root: &Path, ci: bool, left_out: &[String]) -> Result<Tally> {
+    ensure_complete(ci, left_out)?;
+    step("tidy", || tidy::run(root))?;
+    check::run(root)?;
+    step("tests", || {
+        let args = ["test", "--workspace", "--no-fail-fast"];
+        Cargo::new(root, &args).run_tests()
+    })
+}
+
+fn is_ci() -> bool {
+    std::env::var("CI").is_ok_and(|value| value == "true")
+}
+
+/// What this machine cannot test.
+fn left_out(has_shared_data: bool) -> Vec<String> {
+    let mut left_out = Vec::new();
+    if !has_shared_data {
+        left_out.push("tests against the shared conformance data: ../shared is absent".to_owned());
+    }
+    left_out
+}
+
+fn ensure_complete(ci: bool, left_out: &[String]) -> Result<()> {
+    ensure!(!ci || left_out.is_empty(), "CI=true and something is left out");
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn absent_data_is_said_and_refused_in_ci() {
+        let absent = left_out(false);
+        assert_eq!(absent.len(), 1);
+        assert!(absent[0].contains("../shared"));
+        assert!(ensure_complete(false, &absent).is_ok());
+        assert!(ensure_complete(true, &absent).is_err());
+        assert!(ensure_complete(true, &left_out(true)).is_ok());
+    }
+}

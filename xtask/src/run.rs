@@ -1,0 +1,132 @@
+//! Starting other programs: every step named, timed and stopped at on failure.
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+
+use crate::report::Tally;
+
+/// Measures how long a step takes.
+#[derive(Clone, Copy, Debug)]
+pub struct Stopwatch(Instant);
+
+impl Stopwatch {
+    #[allow(clippy::disallowed_methods, reason = "tells a person how long a step took, no more")]
+    pub fn start() -> Stopwatch {
+        Stopwatch(Instant::now())
+    }
+
+    pub fn elapsed(self) -> Duration {
+        self.0.elapsed()
+    }
+}
+
+/// Runs one step and prints its name before and its outcome and time after.
+pub fn step<T>(name: &str, work: impl FnOnce() -> Result<T>) -> Result<T> {
+    println!("==> {name}");
+    let watch = Stopwatch::start();
+    let outcome = work();
+    let verdict = if outcome.is_ok() { "ok" } else { "FAILED" };
+    println!("<== {name}: {verdict} in {:.1} s", watch.elapsed().as_secs_f64());
+    outcome.with_context(|| format!("step `{name}` failed"))
+}
+
+/// A cargo command at the repository's root; it never reads standard input.
+#[derive(Debug)]
+pub struct Cargo {
+    command: Command,
+    shown: String,
+}
+
+impl Cargo {
+    pub fn new(root: &Path, args: &[&str]) -> Cargo {
+        let program =
+            std::env::var_os("CARGO").map_or_else(|| PathBuf::from("cargo"), PathBuf::from);
+        let mut command = Command::new(program);
+        command.args(args).current_dir(root).stdin(Stdio::null());
+        Cargo { command, shown: format!("cargo {}", args.join(" ")) }
+    }
+
+    #[must_use]
+    pub fn env(mut self, name: &str, value: &str) -> Cargo {
+        self.command.env(name, value);
+        self.shown = format!("{name}={value} {}", self.shown);
+        self
+    }
+
+    /// Runs to the end; an unhappy exit is an error that names the command.
+    pub fn run(mut self) -> Result<()> {
+        println!("    {}", self.shown);
+        let status =
+            self.command.status().with_context(|| format!("cannot start `{}`", self.shown))?;
+        if !status.success() {
+            bail!("`{}` ended with {status}", self.shown);
+        }
+        Ok(())
+    }
+
+    /// Runs test programs: passes their output through and counts the results.
+    ///
+    /// A run that fails without a failed test (it did not build, or a test
+    /// program died) counts as one failure, so that the sum never looks clean.
+    pub fn run_tests(mut self) -> Result<Tally> {
+        println!("    {}", self.shown);
+        let mut child = self
+            .command
+            .stdout(Stdio::piped())
+            .spawn()
+            .with_context(|| format!("cannot start `{}`", self.shown))?;
+        let output = child.stdout.take().context("the pipe was asked for")?;
+        let mut tally = pass_through(BufReader::new(output), &mut std::io::stdout().lock())?;
+        let status = child.wait()?;
+        if !status.success() && tally.failed == 0 {
+            println!("`{}` ended with {status} and no failed test", self.shown);
+            tally.failed = 1;
+        }
+        Ok(tally)
+    }
+}
+
+fn pass_through(mut from: impl BufRead, to: &mut impl Write) -> Result<Tally> {
+    let mut tally = Tally::default();
+    let mut line = Vec::new();
+    while from.read_until(b'\n', &mut line)? > 0 {
+        to.write_all(&line)?;
+        to.flush()?;
+        tally.add_line(&String::from_utf8_lossy(&line));
+        line.clear();
+    }
+    Ok(tally)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn output_passes_through_unchanged_while_results_are_counted() {
+        let output: &[u8] =
+            b"running 2 tests\n\xff odd bytes\ntest result: ok. 2 passed; 0 failed; 0 ignored\nend";
+        let mut seen = Vec::new();
+        let tally = pass_through(output, &mut seen).unwrap();
+        assert_eq!(seen, output);
+        assert_eq!(tally, Tally { passed: 2, failed: 0 });
+    }
+
+    #[test]
+    fn a_failed_step_keeps_its_cause() {
+        let outcome: Result<()> = step("made up", || bail!("the cause"));
+        assert_eq!(format!("{:#}", outcome.unwrap_err()), "step `made up` failed: the cause");
+    }
+
+    #[test]
+    fn a_command_that_cannot_build_counts_as_a_failure() {
+        let mut cargo = Cargo::new(Path::new("."), &["no-such-subcommand"]);
+        cargo.command.stderr(Stdio::null());
+        let tally = cargo.run_tests().unwrap();
+        assert_eq!(tally, Tally { passed: 0, failed: 1 });
+    }
+}

@@ -1,0 +1,141 @@
+//! Words that must not be there: shortcuts in code, and traces of one machine.
+
+use super::{EXCEPTIONS_PATH, Exceptions, RustFiles};
+use crate::repo::RepoFile;
+use crate::report::Finding;
+use crate::source::Source;
+
+/// Code that production must not contain, with the way out.
+const PRODUCTION: [(&str, &str); 1] =
+    [(".unwrap()", "return an error, or `expect` with the invariant that makes it impossible")];
+
+/// Code that no file must contain, tests included.
+const EVERYWHERE: [(&str, &str); 3] = [
+    (
+        "#[ignore",
+        "a test that does not run proves nothing; make it fast or move it to `xtask soak`",
+    ),
+    ("todo!(", "finish it, or return an error that names what is missing"),
+    ("unimplemented!(", "finish it, or return an error that names what is missing"),
+];
+
+/// Comments that promise work; each needs an issue, as in `FIXME(#12)`.
+const PROMISES: [&str; 3] = ["FIXME", "TODO", "XXX"];
+
+pub(super) fn check(files: &[RepoFile], rust: &RustFiles, exceptions: &Exceptions) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for source in &rust.production {
+        findings.extend(check_code(source, &PRODUCTION));
+    }
+    for source in rust.production.iter().chain(&rust.tests) {
+        findings.extend(check_everywhere(source));
+        findings.extend(check_promises(source));
+    }
+    for file in files {
+        findings.extend(check_banned(file, exceptions));
+    }
+    findings
+}
+
+/// Looks at production code only.
+fn check_code(source: &Source, forbidden: &[(&str, &str)]) -> Vec<Finding> {
+    let found = occurrences(source.code(), forbidden).filter(|(at, _)| !source.is_test(*at));
+    found.map(|(at, message)| Finding::line(&source.path, source.line_of(at), message)).collect()
+}
+
+/// Looks at tests as well.
+fn check_everywhere(source: &Source) -> Vec<Finding> {
+    let found = occurrences(source.code(), &EVERYWHERE);
+    found.map(|(at, message)| Finding::line(&source.path, source.line_of(at), message)).collect()
+}
+
+fn occurrences<'a>(
+    code: &'a str,
+    forbidden: &'a [(&str, &str)],
+) -> impl Iterator<Item = (usize, String)> {
+    forbidden.iter().flat_map(move |(text, way_out)| {
+        code.match_indices(text).map(move |(at, _)| (at, format!("`{text}` is banned: {way_out}")))
+    })
+}
+
+fn check_promises(source: &Source) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for (at, word) in crate::source::words(source.comments()) {
+        let after = source.comments().get(at + word.len()..).unwrap_or_default();
+        if PROMISES.contains(&word) && !names_an_issue(after) {
+            let message = format!("`{word}` needs an issue: `{word}(#12)`");
+            findings.push(Finding::line(&source.path, source.line_of(at), message));
+        }
+    }
+    findings
+}
+
+/// Whether the text begins with `(#12)`.
+fn names_an_issue(text: &str) -> bool {
+    let number = text.strip_prefix("(#").and_then(|rest| rest.split_once(')'));
+    number.is_some_and(|(number, _)| number.parse::<u32>().is_ok())
+}
+
+fn check_banned(file: &RepoFile, exceptions: &Exceptions) -> Vec<Finding> {
+    let exempt = file.path == EXCEPTIONS_PATH || file.path.ends_with(".lock");
+    let text = if exempt { "" } else { file.text.as_deref().unwrap_or_default() };
+    let mut findings = Vec::new();
+    for (line, content) in text.lines().enumerate() {
+        for banned in &exceptions.banned {
+            for word in banned.texts.iter().filter(|word| content.contains(word.as_str())) {
+                let message = format!("`{word}` is banned: {}", banned.reason);
+                findings.push(Finding::line(&file.path, line + 1, message));
+            }
+        }
+    }
+    findings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tidy::Banned;
+
+    fn lines(findings: &[Finding]) -> Vec<usize> {
+        findings.iter().map(|finding| finding.line).collect()
+    }
+
+    #[test]
+    fn unwrap_is_for_tests() {
+        let text = "fn a() {\n    b.unwrap();\n    b.unwrap_or(1); // .unwrap()\n}\n\
+                    #[cfg(test)]\nmod tests {\n    fn c() { d.unwrap() }\n}\n";
+        assert_eq!(lines(&check_code(&Source::new("a.rs", text), &PRODUCTION)), [2]);
+    }
+
+    #[test]
+    fn an_ignored_test_is_reported() {
+        let text =
+            "#[cfg(test)]\nmod tests {\n    #[test]\n    #[ignore = \"slow\"]\n    fn a() {}\n}\n";
+        assert_eq!(lines(&check_everywhere(&Source::new("a.rs", text))), [4]);
+    }
+
+    #[test]
+    fn unfinished_code_is_reported() {
+        let text = "fn a() { todo!() }\nfn b() { unimplemented!() }\n// todo!()\n";
+        let mut found = lines(&check_everywhere(&Source::new("a.rs", text)));
+        found.sort_unstable();
+        assert_eq!(found, [1, 2]);
+    }
+
+    #[test]
+    fn a_promise_needs_an_issue() {
+        let text = "// FIXME: later\n// FIXME(#12): later\n/// TODO(me)\nlet FIXME = \"TODO\";\n";
+        assert_eq!(lines(&check_promises(&Source::new("a.rs", text))), [1, 3]);
+    }
+
+    #[test]
+    fn banned_texts_are_reported_everywhere_but_in_their_list() {
+        let banned = vec![Banned { texts: vec!["/here/".to_owned()], reason: "why".to_owned() }];
+        let exceptions = Exceptions { banned, ..Exceptions::default() };
+        let text = "one\nsee /here/now\n";
+        let check = |path: &str| check_banned(&RepoFile::made_up(path, text), &exceptions);
+        assert_eq!(check("a.md")[0].to_string(), "a.md:2: `/here/` is banned: why");
+        assert_eq!(check("Cargo.lock"), []);
+        assert_eq!(check(EXCEPTIONS_PATH), []);
+    }
+}
