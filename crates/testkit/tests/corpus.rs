@@ -1,0 +1,61 @@
+//! Every fuzz body keeps its promises over the checked-in corpus and over seeded
+//! mutations of it, and corpus, targets and bodies belong together.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use testkit::fuzz::{self, Mutator};
+
+/// Enough to catch what is near the surface in well under a second per body;
+/// `cargo xtask fuzz` looks deeper.
+const MUTATIONS: u64 = 5_000;
+/// Used unless `ORRERY_SEED` gives another.
+const SEED: u64 = 0x0DDB_1A5E;
+
+fn fuzz_folder() -> PathBuf {
+    PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz"))
+}
+
+fn seed() -> u64 {
+    match std::env::var("ORRERY_SEED") {
+        Ok(text) => text.parse().expect("ORRERY_SEED is a number"),
+        Err(_) => SEED,
+    }
+}
+
+/// Names in a folder of `fuzz/`, without their extension.
+fn names_in(folder: &str) -> BTreeSet<String> {
+    let entries = std::fs::read_dir(fuzz_folder().join(folder)).expect("the folder is checked in");
+    let paths = entries.map(|entry| entry.expect("the folder can be read").path());
+    paths.filter_map(|path| Some(path.file_stem()?.to_string_lossy().into_owned())).collect()
+}
+
+#[test]
+fn bodies_keep_their_promises() {
+    let seed = seed();
+    for (name, body) in fuzz::BODIES {
+        println!(
+            "{name}: seed {seed}; repeat with ORRERY_SEED={seed} cargo test -p testkit --test corpus"
+        );
+        let corpus = fuzz::read_corpus(&fuzz_folder().join("corpus").join(name)).unwrap();
+        assert!(!corpus.is_empty(), "{name} has no corpus");
+        let mut mutator = Mutator::new(corpus, seed);
+        if let Err(crash) = fuzz::run(*body, &mut mutator, |runs| runs < MUTATIONS) {
+            panic!("{name}, seed {seed}: {crash}");
+        }
+    }
+}
+
+#[test]
+fn every_body_has_a_corpus_and_a_target() {
+    let bodies: BTreeSet<String> =
+        fuzz::BODIES.iter().map(|(name, _)| (*name).to_owned()).collect();
+    assert_eq!(bodies.len(), fuzz::BODIES.len(), "two bodies share a name");
+    assert_eq!(names_in("corpus"), bodies);
+    assert_eq!(names_in("fuzz_targets"), bodies);
+    let manifest = std::fs::read_to_string(fuzz_folder().join("Cargo.toml")).unwrap();
+    for name in &bodies {
+        let path = format!("path = \"fuzz_targets/{name}.rs\"");
+        assert!(manifest.contains(&path), "fuzz/Cargo.toml does not list {name}");
+    }
+}
