@@ -7,3 +7,4 @@
 //! Must not know: IO, async, HTTP.
 
 pub mod json;
+pub mod policy;

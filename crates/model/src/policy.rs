@@ -1,0 +1,39 @@
+//! Container policies: read from JSON, checked, completed with the service's
+//! defaults, and written back the way SDKs expect them.
+//!
+//! A policy type can only be had by reading it, so holding one means that it
+//! was checked. Nothing is echoed that was not understood: fields that no
+//! policy knows are dropped, known ones with a wrong type or value are refused.
+//!
+//! The text of a computed property is the one thing that is only carried: it is
+//! a query, and this crate does not know the query language.
+
+mod change_feed;
+mod computed;
+mod conflict;
+mod encryption;
+mod error;
+mod fields;
+mod full_text;
+mod indexing;
+mod path;
+mod spatial;
+mod ttl;
+mod unique_keys;
+mod vector;
+
+pub use change_feed::ChangeFeedPolicy;
+pub use computed::{ComputedProperties, ComputedProperty};
+pub use conflict::ConflictResolutionPolicy;
+pub use encryption::{ClientEncryptionPolicy, EncryptedPath, EncryptionType};
+pub use error::{PolicyError, ReplaceError};
+pub use full_text::{FullTextPath, FullTextPolicy};
+pub use indexing::{CompositePath, IncludedPath, IndexingMode, IndexingPolicy, SortOrder};
+pub use path::{IndexPath, PathEnd, PathStep, PropertyPath};
+pub use spatial::{BoundingBox, GeospatialConfig, SpatialIndex, SpatialType};
+pub use ttl::{AnalyticalTtl, OwnTtl, TimeToLive, expires_at};
+pub use unique_keys::{UniqueKey, UniqueKeyPolicy};
+pub use vector::{
+    DistanceFunction, Embedding, EmbeddingAuth, EmbeddingSource, Quantizer, VectorDataType,
+    VectorEmbeddingPolicy, VectorIndex, VectorIndexKind,
+};
