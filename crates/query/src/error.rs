@@ -1,0 +1,170 @@
+//! What can go wrong with a query, grouped by what the caller can do about it.
+
+use std::fmt;
+use std::ops::Range;
+
+/// Where something stands in a query text, as byte offsets.
+///
+/// All spans are equal: where a node was written is no part of what it says,
+/// and two trees are the same tree if they say the same.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Span {
+    start: u32,
+    end: u32,
+}
+
+impl Span {
+    /// Offsets beyond 4 GB saturate; [`crate::QUERY_BYTES_MAX`] is far below.
+    #[must_use]
+    pub fn new(start: usize, end: usize) -> Span {
+        let narrow = |offset: usize| u32::try_from(offset).unwrap_or(u32::MAX);
+        Span { start: narrow(start), end: narrow(end) }
+    }
+
+    /// From the start of this to the end of the other.
+    #[must_use]
+    pub fn to(self, other: Span) -> Span {
+        Span { start: self.start, end: other.end }
+    }
+
+    #[must_use]
+    pub fn range(self) -> Range<usize> {
+        let widen = |offset: u32| usize::try_from(offset).expect("usize has at least 32 bits");
+        widen(self.start)..widen(self.end)
+    }
+
+    pub(crate) fn slice(self, text: &str) -> &str {
+        text.get(self.range()).unwrap_or_default()
+    }
+}
+
+impl PartialEq for Span {
+    fn eq(&self, _: &Span) -> bool {
+        true
+    }
+}
+
+impl Eq for Span {}
+
+/// The service's code for a refusal. Clients and tests match on these.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Code(pub(crate) &'static str);
+
+impl Code {
+    pub const SYNTAX: Code = Code("SC1001");
+    pub const UNRESOLVED: Code = Code("SC2001");
+    pub const UNKNOWN_FUNCTION: Code = Code("SC2005");
+    pub const STAR_WITH_GROUP_BY: Code = Code("SC2041");
+    pub const ARGUMENT_COUNT: Code = Code("SC2050");
+    pub const TOP_COUNT: Code = Code("SC2060");
+    pub const LIMIT_COUNT: Code = Code("SC2061");
+    pub const OFFSET_COUNT: Code = Code("SC2062");
+    pub const NESTED_AGGREGATE: Code = Code("SC2101");
+    pub const NOT_GROUPED: Code = Code("SC2102");
+    pub const ORDER_BY_IN_SUBQUERY: Code = Code("SC2202");
+    pub const TOP_IN_SUBQUERY: Code = Code("SC2203");
+    pub const OFFSET_IN_SUBQUERY: Code = Code("SC2204");
+    pub const RANK_FUNCTION: Code = Code("SC2221");
+    pub const RANK_WITH_IN: Code = Code("SC2223");
+    pub const RANK_WITH_JOIN: Code = Code("SC2224");
+    pub const RANK_WITH_SUBQUERY: Code = Code("SC2225");
+    pub const RANK_IN_SUBQUERY: Code = Code("SC2228");
+    pub const SCORE_OUTSIDE_RANK: Code = Code("SC2240");
+    pub const NOT_SUPPORTED: Code = Code("SC2990");
+    pub const UDF_COUNT: Code = Code("SC3005");
+
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        self.0
+    }
+}
+
+impl fmt::Display for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0)
+    }
+}
+
+/// One thing that the query text gets wrong.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{code} at {}..{}: {message}", position.start, position.end)]
+pub struct SyntaxError {
+    pub code: Code,
+    /// Byte offsets. The service counts UTF-16 units: see [`SyntaxError::place`].
+    pub position: Range<usize>,
+    pub message: String,
+}
+
+/// A position as people and clients count it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// From one.
+    pub line: usize,
+    /// In characters, from one.
+    pub column: usize,
+    /// UTF-16 units from the start of the text, as in the service's `location`.
+    pub start: usize,
+    pub end: usize,
+}
+
+impl SyntaxError {
+    pub(crate) fn new(code: Code, span: Span, message: impl Into<String>) -> SyntaxError {
+        SyntaxError { code, position: span.range(), message: message.into() }
+    }
+
+    /// Translates the position for readers of the text it was found in.
+    #[must_use]
+    pub fn place(&self, text: &str) -> Place {
+        let before = text.get(..self.position.start).unwrap_or(text);
+        let inside = text.get(self.position.clone()).unwrap_or_default();
+        let line_start = before.rfind('\n').map_or(0, |at| at + 1);
+        let start = before.encode_utf16().count();
+        Place {
+            line: before.matches('\n').count() + 1,
+            column: before.get(line_start..).unwrap_or_default().chars().count() + 1,
+            start,
+            end: start + inside.encode_utf16().count(),
+        }
+    }
+}
+
+/// Why a query gives no answer.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum QueryError {
+    /// The text is wrong: the client must change it. Never empty; the service
+    /// lists all that it finds.
+    #[error("{}", list(.0))]
+    Invalid(Vec<SyntaxError>),
+
+    /// The text is right, but this engine does not do that yet.
+    #[error("{what} is not supported yet")]
+    Unsupported { what: String },
+
+    /// The query asks for more than one request may have. The client must ask
+    /// for less.
+    #[error("the query exceeds the limit of {limit} {what}")]
+    Limit { what: &'static str, limit: usize },
+
+    /// A parameter list that is not a list of names and values.
+    #[error("invalid query parameters: {problem}")]
+    Parameters { problem: &'static str },
+
+    /// A scalar subquery gave more than one row, so there is no one value.
+    #[error("a scalar subquery gave more than one row")]
+    Cardinality,
+
+    /// The result holds NaN or an infinity, which JSON cannot say.
+    #[error("the result holds a number that is not finite")]
+    NotFinite,
+}
+
+impl From<SyntaxError> for QueryError {
+    fn from(error: SyntaxError) -> QueryError {
+        QueryError::Invalid(vec![error])
+    }
+}
+
+fn list(errors: &[SyntaxError]) -> String {
+    errors.iter().map(SyntaxError::to_string).collect::<Vec<_>>().join("; ")
+}

@@ -1,0 +1,242 @@
+//! From words to the syntax tree: recursive descent for clauses, precedence
+//! climbing for expressions.
+//!
+//! Nothing a client sends may exhaust the stack. Recursion is counted against
+//! [`NESTING_MAX`]; brackets that merely open an expression, prefix operators
+//! and chains of operators are loops; and the tree itself has a height limit
+//! (see [`crate::syntax`]).
+
+mod clause;
+mod expression;
+
+use crate::error::{Code, QueryError, Span, SyntaxError};
+use crate::lexer::{self, Keyword, Kind, Symbol, Token};
+use crate::syntax::{Expr, ExprKind, Name, Select, Selection, TooHigh};
+
+/// Bytes that a query text may have, as in the service.
+pub const QUERY_BYTES_MAX: usize = 512 * 1024;
+
+/// Levels of brackets, arguments and subqueries inside each other: as many as
+/// a document may have levels.
+pub const NESTING_MAX: usize = 128;
+
+/// AND operators in one query, as in the service.
+pub const AND_MAX: usize = 2000;
+
+/// OR operators in one query, as in the service.
+pub const OR_MAX: usize = 2000;
+
+/// Items in one IN list, as in the service.
+pub const IN_ITEMS_MAX: usize = 16_000;
+
+/// JOINs in one query, as in the service.
+pub const JOINS_MAX: usize = 10;
+
+/// Calls of user-defined functions in one query, as in the service.
+pub const UDF_CALLS_MAX: usize = 10;
+
+type Parse<T> = Result<T, QueryError>;
+
+/// Parses a whole query.
+pub(crate) fn parse_query(text: &str) -> Parse<Select> {
+    let mut parser = Parser::new(text)?;
+    let select = parser.select()?;
+    parser.expect_end()?;
+    Ok(select)
+}
+
+/// Parses what follows `SELECT *`, as patch conditions are written.
+pub(crate) fn parse_condition(text: &str) -> Parse<Select> {
+    let mut parser = Parser::new(text)?;
+    let start = parser.peek().span;
+    let select = parser.clauses(start, Selection::All(start))?;
+    parser.expect_end()?;
+    Ok(select)
+}
+
+/// Parses a lone expression.
+pub(crate) fn parse_expression(text: &str) -> Parse<Expr> {
+    let mut parser = Parser::new(text)?;
+    let expr = parser.expression()?;
+    parser.expect_end()?;
+    Ok(expr)
+}
+
+struct Parser<'t> {
+    text: &'t str,
+    tokens: Vec<Token>,
+    at: usize,
+    depth: usize,
+    ands: usize,
+    ors: usize,
+    joins: usize,
+    udf_calls: usize,
+}
+
+impl<'t> Parser<'t> {
+    fn new(text: &'t str) -> Parse<Parser<'t>> {
+        if text.len() > QUERY_BYTES_MAX {
+            return Err(QueryError::Limit { what: "bytes of query text", limit: QUERY_BYTES_MAX });
+        }
+        let tokens = lexer::tokens(text);
+        Ok(Parser { text, tokens, at: 0, depth: 0, ands: 0, ors: 0, joins: 0, udf_calls: 0 })
+    }
+
+    fn peek(&self) -> Token {
+        self.peek_at(0)
+    }
+
+    fn peek_at(&self, ahead: usize) -> Token {
+        let end = || *self.tokens.last().expect("the end is always there");
+        self.tokens.get(self.at + ahead).copied().unwrap_or_else(end)
+    }
+
+    /// Takes the next token; the end stays.
+    fn take(&mut self) -> Token {
+        let token = self.peek();
+        if token.kind != Kind::End {
+            self.at += 1;
+        }
+        token
+    }
+
+    fn take_if(&mut self, kind: Kind) -> Option<Token> {
+        (self.peek().kind == kind).then(|| self.take())
+    }
+
+    fn take_keyword(&mut self, keyword: Keyword) -> Option<Token> {
+        self.take_if(Kind::Keyword(keyword))
+    }
+
+    fn take_symbol(&mut self, symbol: Symbol) -> Option<Token> {
+        self.take_if(Kind::Symbol(symbol))
+    }
+
+    fn is_keyword(&self, ahead: usize, keyword: Keyword) -> bool {
+        self.peek_at(ahead).kind == Kind::Keyword(keyword)
+    }
+
+    fn is_symbol(&self, ahead: usize, symbol: Symbol) -> bool {
+        self.peek_at(ahead).kind == Kind::Symbol(symbol)
+    }
+
+    fn expect_keyword(&mut self, keyword: Keyword) -> Parse<Token> {
+        self.take_keyword(keyword).ok_or_else(|| self.unexpected())
+    }
+
+    fn expect_symbol(&mut self, symbol: Symbol) -> Parse<Token> {
+        self.take_symbol(symbol).ok_or_else(|| self.unexpected())
+    }
+
+    fn expect_end(&self) -> Parse<()> {
+        if self.peek().kind == Kind::End { Ok(()) } else { Err(self.unexpected()) }
+    }
+
+    fn is_name(&self, ahead: usize) -> bool {
+        match self.peek_at(ahead).kind {
+            Kind::Identifier => true,
+            Kind::Keyword(keyword) => keyword.is_name(),
+            Kind::Number
+            | Kind::String
+            | Kind::Parameter
+            | Kind::Symbol(_)
+            | Kind::Invalid
+            | Kind::End => false,
+        }
+    }
+
+    fn take_name(&mut self) -> Option<Name> {
+        self.is_name(0).then(|| {
+            let token = self.take();
+            self.name_of(token)
+        })
+    }
+
+    fn expect_name(&mut self) -> Parse<Name> {
+        self.take_name().ok_or_else(|| self.unexpected())
+    }
+
+    fn name_of(&self, token: Token) -> Name {
+        Name { text: self.text_of(token).to_owned(), span: token.span }
+    }
+
+    fn text_of(&self, token: Token) -> &'t str {
+        token.span.slice(self.text)
+    }
+
+    /// From the start of a construct to the last token taken.
+    fn span_from(&self, start: Span) -> Span {
+        let last = self.at.checked_sub(1).and_then(|at| self.tokens.get(at));
+        last.map_or(start, |token| start.to(token.span))
+    }
+
+    fn unexpected(&self) -> QueryError {
+        self.unexpected_token(self.peek())
+    }
+
+    fn unexpected_token(&self, token: Token) -> QueryError {
+        let near = match token.kind {
+            Kind::End => "<EOF>",
+            Kind::Identifier
+            | Kind::Keyword(_)
+            | Kind::Number
+            | Kind::String
+            | Kind::Parameter
+            | Kind::Symbol(_)
+            | Kind::Invalid => self.text_of(token),
+        };
+        let message = format!("Syntax error, incorrect syntax near '{near}'.");
+        SyntaxError::new(Code::SYNTAX, token.span, message).into()
+    }
+
+    /// Runs a part of the grammar that may contain itself.
+    fn nested<T>(&mut self, part: impl FnOnce(&mut Self) -> Parse<T>) -> Parse<T> {
+        if self.depth >= NESTING_MAX {
+            return Err(QueryError::Limit { what: "levels of nesting", limit: NESTING_MAX });
+        }
+        self.depth += 1;
+        let result = part(self);
+        self.depth -= 1;
+        result
+    }
+
+    /// Items between commas, at least one.
+    fn comma_list<T>(&mut self, item: impl Fn(&mut Self) -> Parse<T>) -> Parse<Vec<T>> {
+        let mut items = vec![item(self)?];
+        while self.take_symbol(Symbol::Comma).is_some() {
+            items.push(item(self)?);
+        }
+        Ok(items)
+    }
+
+    /// Items between commas up to a closing symbol, possibly none.
+    fn closed_list<T>(
+        &mut self,
+        close: Symbol,
+        item: impl Fn(&mut Self) -> Parse<T>,
+    ) -> Parse<Vec<T>> {
+        if self.take_symbol(close).is_some() {
+            return Ok(Vec::new());
+        }
+        let items = self.comma_list(item)?;
+        self.expect_symbol(close)?;
+        Ok(items)
+    }
+}
+
+fn node(kind: ExprKind, span: Span) -> Parse<Expr> {
+    Expr::new(kind, span).map_err(too_high)
+}
+
+fn too_high(_: TooHigh) -> QueryError {
+    QueryError::Limit {
+        what: "levels in one expression",
+        limit: crate::syntax::EXPRESSION_HEIGHT_MAX,
+    }
+}
+
+/// Counts one more use of something limited per query.
+fn count(uses: &mut usize, what: &'static str, limit: usize) -> Parse<()> {
+    *uses += 1;
+    if *uses > limit { Err(QueryError::Limit { what, limit }) } else { Ok(()) }
+}

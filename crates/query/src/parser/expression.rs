@@ -1,0 +1,480 @@
+//! Expressions, by precedence climbing.
+//!
+//! The levels are the service's, and some are unusual: NOT binds like a minus,
+//! shifts stand beside comparisons, `|`, `^`, `&`, `+` and `-` are one level, and
+//! BETWEEN stands outside the AND and OR chain, so that its result needs brackets
+//! to be an operand there.
+
+use super::{AND_MAX, IN_ITEMS_MAX, OR_MAX, Parse, Parser, UDF_CALLS_MAX, count, node, too_high};
+use crate::error::{Code, QueryError, Span, SyntaxError};
+use crate::lexer::{Keyword, Kind, Symbol, Token, decode_number, decode_string};
+use crate::syntax::{BinaryOp, Expr, ExprKind, SubqueryKind, UnaryOp};
+
+/// How tightly an expression holds together, loosest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Level {
+    Conditional,
+    Coalesce,
+    Between,
+    Or,
+    And,
+    Membership,
+    Comparison,
+    Concat,
+    Additive,
+    Multiplicative,
+    /// Prefix operators and everything tighter.
+    Operand,
+}
+
+/// What can follow an operand.
+#[derive(Clone, Copy, Debug)]
+enum Infix {
+    Conditional,
+    Coalesce,
+    Between { negated: bool },
+    Or,
+    And,
+    In { negated: bool },
+    Like { negated: bool },
+    Binary(BinaryOp, Level),
+}
+
+impl Infix {
+    /// The level of the result.
+    fn level(self) -> Level {
+        match self {
+            Infix::Conditional => Level::Conditional,
+            Infix::Coalesce => Level::Coalesce,
+            Infix::Between { .. } => Level::Between,
+            Infix::Or => Level::Or,
+            Infix::And => Level::And,
+            Infix::In { .. } | Infix::Like { .. } => Level::Membership,
+            Infix::Binary(_, level) => level,
+        }
+    }
+
+    /// The loosest level that the left operand may have.
+    fn left(self) -> Level {
+        match self {
+            Infix::Conditional => Level::Coalesce,
+            Infix::Coalesce => Level::Between,
+            Infix::Between { .. } | Infix::In { .. } | Infix::Like { .. } => Level::Comparison,
+            Infix::Or => Level::Or,
+            Infix::And => Level::And,
+            Infix::Binary(_, level) => level,
+        }
+    }
+}
+
+impl Parser<'_> {
+    pub(super) fn expression(&mut self) -> Parse<Expr> {
+        self.climb(Level::Conditional)
+    }
+
+    fn climb(&mut self, loosest: Level) -> Parse<Expr> {
+        self.nested(|parser| {
+            let mut opened = parser.open_brackets();
+            let mut left = parser.operand()?;
+            let mut level = Level::Operand;
+            // Brackets at the very start close before anything else does, so
+            // generated filters like ((((a OR b) OR c) OR d) need no recursion.
+            while let Some(start) = opened.pop() {
+                left = parser.infixes(left, level, Level::Conditional)?;
+                let close = parser.expect_symbol(Symbol::CloseParen)?;
+                left = parser.postfixes(left.with_span(start.to(close.span)))?;
+                level = Level::Operand;
+            }
+            parser.infixes(left, level, loosest)
+        })
+    }
+
+    /// Takes brackets that open a plain expression, innermost last.
+    fn open_brackets(&mut self) -> Vec<Span> {
+        let mut opened = Vec::new();
+        while self.is_symbol(0, Symbol::OpenParen)
+            && !self.is_keyword(1, Keyword::Select)
+            && !self.is_let(1)
+        {
+            opened.push(self.take().span);
+        }
+        opened
+    }
+
+    /// LET is also a name: only a definition behind it makes it the keyword.
+    fn is_let(&self, ahead: usize) -> bool {
+        self.is_keyword(ahead, Keyword::Let) && self.is_name(ahead + 1)
+    }
+
+    fn infixes(&mut self, left: Expr, level: Level, loosest: Level) -> Parse<Expr> {
+        let (mut left, mut level) = (left, level);
+        while let Some(infix) = self.infix() {
+            if infix.level() < loosest || level < infix.left() {
+                break;
+            }
+            level = infix.level();
+            left = self.apply(infix, left)?;
+        }
+        Ok(left)
+    }
+
+    fn infix(&self) -> Option<Infix> {
+        let negated = self.is_keyword(0, Keyword::Not);
+        match self.peek_at(usize::from(negated)).kind {
+            Kind::Keyword(Keyword::Between) => Some(Infix::Between { negated }),
+            Kind::Keyword(Keyword::In) => Some(Infix::In { negated }),
+            Kind::Keyword(Keyword::Like) => Some(Infix::Like { negated }),
+            _ if negated => None,
+            Kind::Keyword(Keyword::And) => Some(Infix::And),
+            Kind::Keyword(Keyword::Or) => Some(Infix::Or),
+            Kind::Symbol(Symbol::Question) => Some(Infix::Conditional),
+            Kind::Symbol(Symbol::Coalesce) => Some(Infix::Coalesce),
+            Kind::Symbol(symbol) => binary(symbol).map(|(op, level)| Infix::Binary(op, level)),
+            Kind::Identifier
+            | Kind::Keyword(_)
+            | Kind::Number
+            | Kind::String
+            | Kind::Parameter
+            | Kind::Invalid
+            | Kind::End => None,
+        }
+    }
+
+    /// Takes an infix and what is right of it.
+    fn apply(&mut self, infix: Infix, left: Expr) -> Parse<Expr> {
+        self.take();
+        let start = left.span();
+        let kind = match infix {
+            Infix::Between { negated } => return self.between(left, negated),
+            Infix::In { negated } => return self.membership(left, negated),
+            Infix::Like { negated } => return self.like(left, negated),
+            Infix::And => {
+                count(&mut self.ands, "AND operators", AND_MAX)?;
+                return self.chain(left, Level::Membership, is_and, ExprKind::And);
+            }
+            Infix::Or => {
+                count(&mut self.ors, "OR operators", OR_MAX)?;
+                return self.chain(left, Level::And, is_or, ExprKind::Or);
+            }
+            Infix::Conditional => {
+                let yes = self.expression()?;
+                self.expect_symbol(Symbol::Colon)?;
+                let no = self.expression()?;
+                ExprKind::Conditional(Box::new([left, yes, no]))
+            }
+            Infix::Coalesce => {
+                let right = self.climb(Level::Coalesce)?;
+                ExprKind::Coalesce(Box::new(left), Box::new(right))
+            }
+            Infix::Binary(op, level) => {
+                let right = self.climb(tighter(level))?;
+                ExprKind::Binary(op, Box::new(left), Box::new(right))
+            }
+        };
+        node(kind, self.span_from(start))
+    }
+
+    /// Adds an operand to a chain of ANDs or ORs, or begins one.
+    fn chain(
+        &mut self,
+        mut left: Expr,
+        loosest: Level,
+        is_chain: fn(&ExprKind) -> bool,
+        begin: fn(Vec<Expr>) -> ExprKind,
+    ) -> Parse<Expr> {
+        let right = self.climb(loosest)?;
+        if is_chain(left.kind()) {
+            left.extend_chain(right).map_err(too_high)?;
+            return Ok(left);
+        }
+        let span = left.span().to(right.span());
+        node(begin(vec![left, right]), span)
+    }
+
+    fn between(&mut self, needle: Expr, negated: bool) -> Parse<Expr> {
+        if negated {
+            self.take();
+        }
+        let start = needle.span();
+        let low = self.climb(Level::Comparison)?;
+        self.expect_keyword(Keyword::And)?;
+        let high = self.climb(Level::Comparison)?;
+        let operands = Box::new([needle, low, high]);
+        node(ExprKind::Between { negated, operands }, self.span_from(start))
+    }
+
+    fn membership(&mut self, needle: Expr, negated: bool) -> Parse<Expr> {
+        if negated {
+            self.take();
+        }
+        let start = needle.span();
+        self.expect_symbol(Symbol::OpenParen)?;
+        let list = self.comma_list(Self::expression)?;
+        self.expect_symbol(Symbol::CloseParen)?;
+        if list.len() > IN_ITEMS_MAX {
+            return Err(QueryError::Limit { what: "items in one IN list", limit: IN_ITEMS_MAX });
+        }
+        let needle = Box::new(needle);
+        node(ExprKind::In { negated, needle, list }, self.span_from(start))
+    }
+
+    fn like(&mut self, text: Expr, negated: bool) -> Parse<Expr> {
+        if negated {
+            self.take();
+        }
+        let start = text.span();
+        let pattern = self.climb(Level::Comparison)?;
+        let escape = match self.take_keyword(Keyword::Escape) {
+            Some(_) => Some(self.escape_character()?),
+            None => None,
+        };
+        let operands = Box::new([text, pattern]);
+        node(ExprKind::Like { negated, operands, escape }, self.span_from(start))
+    }
+
+    fn escape_character(&mut self) -> Parse<char> {
+        let token = self.take();
+        let text = match token.kind {
+            Kind::String => decode_string(self.text_of(token)),
+            _ => return Err(self.unexpected_token(token)),
+        };
+        let mut chars = text.chars();
+        match (chars.next(), chars.next()) {
+            (Some(escape), None) => Ok(escape),
+            _ => Err(self.unexpected_token(token)),
+        }
+    }
+
+    /// Prefix operators and what they stand before.
+    fn operand(&mut self) -> Parse<Expr> {
+        let mut prefixes = Vec::new();
+        while let Some(op) = prefix(self.peek().kind) {
+            prefixes.push((op, self.take().span));
+        }
+        let mut operand = self.primary()?;
+        operand = self.postfixes(operand)?;
+        for (op, start) in prefixes.into_iter().rev() {
+            let span = start.to(operand.span());
+            operand = node(ExprKind::Unary(op, Box::new(operand)), span)?;
+        }
+        Ok(operand)
+    }
+
+    fn postfixes(&mut self, base: Expr) -> Parse<Expr> {
+        let mut base = base;
+        let start = base.span();
+        loop {
+            let kind = if self.take_symbol(Symbol::Dot).is_some() {
+                ExprKind::Member(Box::new(base), self.expect_name()?.text)
+            } else if self.take_symbol(Symbol::OpenBracket).is_some() {
+                self.indexed(base)?
+            } else {
+                return Ok(base);
+            };
+            base = node(kind, self.span_from(start))?;
+        }
+    }
+
+    fn indexed(&mut self, base: Expr) -> Parse<ExprKind> {
+        let index = self.expression()?;
+        self.expect_symbol(Symbol::CloseBracket)?;
+        Ok(match index.kind() {
+            ExprKind::String(name) => ExprKind::Member(Box::new(base), name.clone()),
+            _ => ExprKind::Index(Box::new(base), Box::new(index)),
+        })
+    }
+
+    fn primary(&mut self) -> Parse<Expr> {
+        let token = self.take();
+        let kind = match token.kind {
+            Kind::Number => ExprKind::Number(
+                decode_number(self.text_of(token)).ok_or_else(|| self.unexpected_token(token))?,
+            ),
+            Kind::String => ExprKind::String(decode_string(self.text_of(token))),
+            Kind::Parameter => ExprKind::Parameter(self.text_of(token).to_owned()),
+            Kind::Identifier => return self.named(token),
+            Kind::Keyword(keyword) => return self.keyword_primary(keyword, token),
+            Kind::Symbol(Symbol::OpenBracket) => {
+                ExprKind::Array(self.closed_list(Symbol::CloseBracket, Self::expression)?)
+            }
+            Kind::Symbol(Symbol::OpenBrace) => {
+                ExprKind::Object(self.closed_list(Symbol::CloseBrace, Self::member)?)
+            }
+            Kind::Symbol(Symbol::OpenParen) => return self.bracketed(token),
+            Kind::Symbol(_) | Kind::Invalid | Kind::End => {
+                return Err(self.unexpected_token(token));
+            }
+        };
+        node(kind, self.span_from(token.span))
+    }
+
+    fn keyword_primary(&mut self, keyword: Keyword, token: Token) -> Parse<Expr> {
+        let called = self.is_symbol(0, Symbol::OpenParen);
+        let kind = match keyword {
+            Keyword::True => ExprKind::Bool(true),
+            Keyword::False => ExprKind::Bool(false),
+            Keyword::Null => ExprKind::Null,
+            Keyword::Undefined => ExprKind::Undefined,
+            Keyword::Exists => return self.subquery_operator(SubqueryKind::Exists, token),
+            Keyword::Array => return self.subquery_operator(SubqueryKind::Array, token),
+            Keyword::Udf => return self.udf_call(token),
+            Keyword::Left | Keyword::Right if called => return self.call(token),
+            _ if keyword.is_name() => return self.named(token),
+            _ => return Err(self.unexpected_token(token)),
+        };
+        node(kind, token.span)
+    }
+
+    /// An identifier, a call, or one of the operators that are words only
+    /// before a subquery.
+    fn named(&mut self, token: Token) -> Parse<Expr> {
+        if !self.is_symbol(0, Symbol::OpenParen) {
+            let name = self.text_of(token).to_owned();
+            return node(ExprKind::Identifier(name), token.span);
+        }
+        if self.is_keyword(1, Keyword::Select)
+            && let Some(kind) = subquery_word(self.text_of(token))
+        {
+            return self.subquery_operator(kind, token);
+        }
+        self.call(token)
+    }
+
+    fn call(&mut self, token: Token) -> Parse<Expr> {
+        self.expect_symbol(Symbol::OpenParen)?;
+        let arguments = self.closed_list(Symbol::CloseParen, Self::expression)?;
+        let name = self.name_of(token);
+        node(ExprKind::Call { name, arguments }, self.span_from(token.span))
+    }
+
+    fn udf_call(&mut self, token: Token) -> Parse<Expr> {
+        self.expect_symbol(Symbol::Dot)?;
+        let name = self.expect_name()?;
+        self.expect_symbol(Symbol::OpenParen)?;
+        let arguments = self.closed_list(Symbol::CloseParen, Self::expression)?;
+        let span = self.span_from(token.span);
+        self.udf_calls += 1;
+        if self.udf_calls > UDF_CALLS_MAX {
+            return Err(too_many_udf_calls(span));
+        }
+        node(ExprKind::Udf { name, arguments }, span)
+    }
+
+    fn subquery_operator(&mut self, kind: SubqueryKind, token: Token) -> Parse<Expr> {
+        self.expect_symbol(Symbol::OpenParen)?;
+        let select = self.select()?;
+        self.expect_symbol(Symbol::CloseParen)?;
+        node(ExprKind::Subquery(kind, Box::new(select)), self.span_from(token.span))
+    }
+
+    /// What follows an opening bracket: a subquery, a definition, an expression.
+    fn bracketed(&mut self, open: Token) -> Parse<Expr> {
+        if self.is_keyword(0, Keyword::Select) {
+            let select = self.select()?;
+            self.expect_symbol(Symbol::CloseParen)?;
+            let kind = ExprKind::Subquery(SubqueryKind::Scalar, Box::new(select));
+            return node(kind, self.span_from(open.span));
+        }
+        if self.is_let(0) {
+            return self.definition(open);
+        }
+        let expr = self.expression()?;
+        self.expect_symbol(Symbol::CloseParen)?;
+        Ok(expr.with_span(self.span_from(open.span)))
+    }
+
+    fn definition(&mut self, open: Token) -> Parse<Expr> {
+        self.expect_keyword(Keyword::Let)?;
+        let name = self.expect_name()?;
+        self.expect_symbol(Symbol::Equal)?;
+        // The value ends at IN, which would otherwise begin a list.
+        let value = self.climb(Level::Comparison)?;
+        self.expect_keyword(Keyword::In)?;
+        let body = self.expression()?;
+        self.expect_symbol(Symbol::CloseParen)?;
+        let parts = Box::new([value, body]);
+        node(ExprKind::Let { name, parts }, self.span_from(open.span))
+    }
+
+    fn member(&mut self) -> Parse<(String, Expr)> {
+        let key = match self.take_if(Kind::String) {
+            Some(literal) => decode_string(self.text_of(literal)),
+            None => self.expect_name()?.text,
+        };
+        self.expect_symbol(Symbol::Colon)?;
+        Ok((key, self.expression()?))
+    }
+}
+
+fn too_many_udf_calls(span: Span) -> QueryError {
+    let message = format!(
+        "The SQL query exceeded the maximum number of user-defined function calls. \
+         The allowed limit is {UDF_CALLS_MAX}."
+    );
+    SyntaxError::new(Code::UDF_COUNT, span, message).into()
+}
+
+fn is_and(kind: &ExprKind) -> bool {
+    matches!(kind, ExprKind::And(_))
+}
+
+fn is_or(kind: &ExprKind) -> bool {
+    matches!(kind, ExprKind::Or(_))
+}
+
+/// The level of a right operand, so that operators of one level group leftwards.
+fn tighter(level: Level) -> Level {
+    match level {
+        Level::Comparison => Level::Concat,
+        Level::Concat => Level::Additive,
+        Level::Additive => Level::Multiplicative,
+        Level::Multiplicative
+        | Level::Conditional
+        | Level::Coalesce
+        | Level::Between
+        | Level::Or
+        | Level::And
+        | Level::Membership
+        | Level::Operand => Level::Operand,
+    }
+}
+
+fn prefix(kind: Kind) -> Option<UnaryOp> {
+    match kind {
+        Kind::Keyword(Keyword::Not) => Some(UnaryOp::Not),
+        Kind::Symbol(Symbol::Minus) => Some(UnaryOp::Minus),
+        Kind::Symbol(Symbol::Plus) => Some(UnaryOp::Plus),
+        Kind::Symbol(Symbol::Tilde) => Some(UnaryOp::BitNot),
+        _ => None,
+    }
+}
+
+fn binary(symbol: Symbol) -> Option<(BinaryOp, Level)> {
+    Some(match symbol {
+        Symbol::Equal => (BinaryOp::Equal, Level::Comparison),
+        Symbol::NotEqual | Symbol::LessGreater => (BinaryOp::NotEqual, Level::Comparison),
+        Symbol::Less => (BinaryOp::Less, Level::Comparison),
+        Symbol::LessEqual => (BinaryOp::LessEqual, Level::Comparison),
+        Symbol::Greater => (BinaryOp::Greater, Level::Comparison),
+        Symbol::GreaterEqual => (BinaryOp::GreaterEqual, Level::Comparison),
+        Symbol::ShiftLeft => (BinaryOp::ShiftLeft, Level::Comparison),
+        Symbol::ShiftRight => (BinaryOp::ShiftRight, Level::Comparison),
+        Symbol::ShiftRightUnsigned => (BinaryOp::ShiftRightUnsigned, Level::Comparison),
+        Symbol::Concat => (BinaryOp::Concat, Level::Concat),
+        Symbol::Pipe => (BinaryOp::BitOr, Level::Additive),
+        Symbol::Caret => (BinaryOp::BitXor, Level::Additive),
+        Symbol::Ampersand => (BinaryOp::BitAnd, Level::Additive),
+        Symbol::Plus => (BinaryOp::Add, Level::Additive),
+        Symbol::Minus => (BinaryOp::Subtract, Level::Additive),
+        Symbol::Star => (BinaryOp::Multiply, Level::Multiplicative),
+        Symbol::Slash => (BinaryOp::Divide, Level::Multiplicative),
+        Symbol::Percent => (BinaryOp::Modulo, Level::Multiplicative),
+        _ => return None,
+    })
+}
+
+fn subquery_word(word: &str) -> Option<SubqueryKind> {
+    let words =
+        [("ALL", SubqueryKind::All), ("FIRST", SubqueryKind::First), ("LAST", SubqueryKind::Last)];
+    words.into_iter().find(|(name, _)| name.eq_ignore_ascii_case(word)).map(|(_, kind)| kind)
+}

@@ -1,0 +1,390 @@
+//! The syntax tree: what a query says, before names mean anything.
+//!
+//! Every expression knows its height, and none is higher than
+//! [`EXPRESSION_HEIGHT_MAX`]: whoever walks a tree may recurse, and dropping one
+//! cannot exhaust the stack either. AND and OR hold all their operands in one
+//! node, because generated filters chain thousands of them.
+
+mod print;
+
+use crate::error::Span;
+use crate::number::Numeric;
+
+/// Levels that an expression may have from its root to its deepest leaf.
+///
+/// Walking one level takes up to some kilobytes of stack in unoptimised builds,
+/// and worker threads have two megabytes.
+pub const EXPRESSION_HEIGHT_MAX: usize = 256;
+
+/// A query or subquery.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Select {
+    pub distinct: bool,
+    pub top: Option<Top>,
+    pub selection: Selection,
+    pub from: Option<From>,
+    pub filter: Option<Expr>,
+    pub group_by: Vec<Expr>,
+    pub order_by: Option<OrderBy>,
+    pub page: Option<Page>,
+    pub span: Span,
+}
+
+/// `TOP n`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Top {
+    pub count: Count,
+    pub span: Span,
+}
+
+/// `OFFSET n LIMIT m`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Page {
+    pub offset: Count,
+    pub limit: Count,
+    pub span: Span,
+}
+
+/// A number of rows, or the parameter that holds it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Count {
+    Rows(u32),
+    Parameter(Name),
+}
+
+/// What a query gives per row.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Selection {
+    All(Span),
+    Value(Expr),
+    List(Vec<Item>),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Item {
+    pub expr: Expr,
+    pub alias: Option<String>,
+}
+
+/// `FROM first JOIN …`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct From {
+    pub first: Source,
+    pub joins: Vec<Source>,
+    /// The sources without the keyword.
+    pub span: Span,
+}
+
+impl From {
+    pub fn sources(&self) -> impl Iterator<Item = &Source> {
+        std::iter::once(&self.first).chain(&self.joins)
+    }
+}
+
+/// One set of rows that a query ranges over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Source {
+    pub collection: Collection,
+    /// Written or not; see [`Source::name`] for the name that counts.
+    pub alias: Option<Name>,
+    /// `alias IN collection`: each element of the array is a row.
+    pub iterates: bool,
+    pub span: Span,
+}
+
+impl Source {
+    /// The name under which rows are known: the alias, else the last name of
+    /// the path; a subquery has none.
+    #[must_use]
+    pub fn name(&self) -> Option<&str> {
+        match (&self.alias, &self.collection) {
+            (Some(alias), _) => Some(&alias.text),
+            (None, Collection::Path { root, steps }) => {
+                let last = steps.iter().rev().find_map(|step| match step {
+                    Step::Name(name) => Some(name.as_str()),
+                    Step::Index(_) => None,
+                });
+                Some(last.unwrap_or(&root.text))
+            }
+            (None, Collection::Subquery(_)) => None,
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Collection {
+    Path { root: Name, steps: Vec<Step> },
+    Subquery(Box<Select>),
+}
+
+/// One step of a source's path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Step {
+    Name(String),
+    Index(u32),
+}
+
+/// A name as it was written; a parameter's includes its `@`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Name {
+    pub text: String,
+    pub span: Span,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OrderBy {
+    pub keys: OrderKeys,
+    pub span: Span,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum OrderKeys {
+    Items(Vec<OrderItem>),
+    /// `ORDER BY RANK f(…)`.
+    Rank(OrderItem),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OrderItem {
+    pub expr: Expr,
+    /// `None` where neither ASC nor DESC is written.
+    pub direction: Option<Direction>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    Ascending,
+    Descending,
+}
+
+/// An expression with its place and height. Made by [`Expr::new`] only.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Expr {
+    kind: ExprKind,
+    span: Span,
+    height: usize,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ExprKind {
+    Undefined,
+    Null,
+    Bool(bool),
+    Number(Numeric),
+    String(String),
+    Parameter(String),
+    Identifier(String),
+    Array(Vec<Expr>),
+    Object(Vec<(String, Expr)>),
+    /// `base.name` and `base["name"]`, which mean the same.
+    Member(Box<Expr>, String),
+    /// `base[index]` with anything but a string literal.
+    Index(Box<Expr>, Box<Expr>),
+    Unary(UnaryOp, Box<Expr>),
+    Binary(BinaryOp, Box<Expr>, Box<Expr>),
+    /// Two operands or more.
+    And(Vec<Expr>),
+    /// Two operands or more.
+    Or(Vec<Expr>),
+    Between {
+        negated: bool,
+        operands: Box<[Expr; 3]>,
+    },
+    In {
+        negated: bool,
+        needle: Box<Expr>,
+        list: Vec<Expr>,
+    },
+    Like {
+        negated: bool,
+        operands: Box<[Expr; 2]>,
+        escape: Option<char>,
+    },
+    Coalesce(Box<Expr>, Box<Expr>),
+    Conditional(Box<[Expr; 3]>),
+    Call {
+        name: Name,
+        arguments: Vec<Expr>,
+    },
+    Udf {
+        name: Name,
+        arguments: Vec<Expr>,
+    },
+    Subquery(SubqueryKind, Box<Select>),
+    Let {
+        name: Name,
+        parts: Box<[Expr; 2]>,
+    },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UnaryOp {
+    Minus,
+    Plus,
+    BitNot,
+    Not,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BinaryOp {
+    Equal,
+    NotEqual,
+    Less,
+    LessEqual,
+    Greater,
+    GreaterEqual,
+    ShiftLeft,
+    ShiftRight,
+    ShiftRightUnsigned,
+    Concat,
+    BitOr,
+    BitXor,
+    BitAnd,
+    Add,
+    Subtract,
+    Multiply,
+    Divide,
+    Modulo,
+}
+
+/// What a subquery in an expression stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SubqueryKind {
+    Scalar,
+    Exists,
+    Array,
+    All,
+    First,
+    Last,
+}
+
+/// An expression would be higher than [`EXPRESSION_HEIGHT_MAX`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TooHigh;
+
+impl Expr {
+    pub(crate) fn new(kind: ExprKind, span: Span) -> Result<Expr, TooHigh> {
+        let mut below = 0;
+        kind.for_each_child(&mut |child| below = below.max(child.height()));
+        let height = below + 1;
+        if height > EXPRESSION_HEIGHT_MAX { Err(TooHigh) } else { Ok(Expr { kind, span, height }) }
+    }
+
+    /// Adds an operand to the node if it is an AND (or an OR): `(a AND b) AND c`
+    /// is the same as `a AND b AND c`, with or without the brackets.
+    pub(crate) fn extend_chain(&mut self, operand: Expr) -> Result<(), TooHigh> {
+        let (ExprKind::And(operands) | ExprKind::Or(operands)) = &mut self.kind else {
+            return Err(TooHigh);
+        };
+        if operand.height >= EXPRESSION_HEIGHT_MAX {
+            return Err(TooHigh);
+        }
+        self.height = self.height.max(operand.height + 1);
+        self.span = self.span.to(operand.span);
+        operands.push(operand);
+        Ok(())
+    }
+
+    #[must_use]
+    pub fn kind(&self) -> &ExprKind {
+        &self.kind
+    }
+
+    #[must_use]
+    pub fn span(&self) -> Span {
+        self.span
+    }
+
+    /// Widens the place to the brackets around it.
+    pub(crate) fn with_span(mut self, span: Span) -> Expr {
+        self.span = span;
+        self
+    }
+}
+
+/// A direct part of an expression.
+#[derive(Clone, Copy, Debug)]
+pub enum Child<'e> {
+    Expr(&'e Expr),
+    Select(&'e Select),
+}
+
+impl Child<'_> {
+    fn height(self) -> usize {
+        match self {
+            Child::Expr(expr) => expr.height,
+            Child::Select(select) => select.height(),
+        }
+    }
+}
+
+impl ExprKind {
+    /// Visits the direct parts, in the order they are written.
+    pub fn for_each_child<'e>(&'e self, visit: &mut dyn FnMut(Child<'e>)) {
+        match self {
+            ExprKind::Undefined
+            | ExprKind::Null
+            | ExprKind::Bool(_)
+            | ExprKind::Number(_)
+            | ExprKind::String(_)
+            | ExprKind::Parameter(_)
+            | ExprKind::Identifier(_) => {}
+            ExprKind::Array(items) | ExprKind::And(items) | ExprKind::Or(items) => {
+                each(items, visit);
+            }
+            ExprKind::Call { arguments, .. } | ExprKind::Udf { arguments, .. } => {
+                each(arguments, visit);
+            }
+            ExprKind::Object(members) => each(members.iter().map(|(_, value)| value), visit),
+            ExprKind::Member(base, _) | ExprKind::Unary(_, base) => visit(Child::Expr(base)),
+            ExprKind::Index(a, b) | ExprKind::Binary(_, a, b) | ExprKind::Coalesce(a, b) => {
+                each([&**a, &**b], visit);
+            }
+            ExprKind::Between { operands, .. } | ExprKind::Conditional(operands) => {
+                each(&**operands, visit);
+            }
+            ExprKind::Like { operands, .. } | ExprKind::Let { parts: operands, .. } => {
+                each(&**operands, visit);
+            }
+            ExprKind::In { needle, list, .. } => {
+                visit(Child::Expr(needle));
+                each(list, visit);
+            }
+            ExprKind::Subquery(_, select) => visit(Child::Select(select)),
+        }
+    }
+}
+
+fn each<'e>(exprs: impl IntoIterator<Item = &'e Expr>, visit: &mut dyn FnMut(Child<'e>)) {
+    exprs.into_iter().for_each(|expr| visit(Child::Expr(expr)));
+}
+
+impl Select {
+    /// Visits the direct parts: expressions of all clauses, and subqueries in FROM.
+    pub fn for_each_child<'e>(&'e self, visit: &mut dyn FnMut(Child<'e>)) {
+        match &self.selection {
+            Selection::All(_) => {}
+            Selection::Value(expr) => visit(Child::Expr(expr)),
+            Selection::List(items) => each(items.iter().map(|item| &item.expr), visit),
+        }
+        for source in self.from.iter().flat_map(From::sources) {
+            if let Collection::Subquery(select) = &source.collection {
+                visit(Child::Select(select));
+            }
+        }
+        each(&self.filter, visit);
+        each(&self.group_by, visit);
+        match self.order_by.as_ref().map(|order| &order.keys) {
+            None => {}
+            Some(OrderKeys::Items(items)) => each(items.iter().map(|item| &item.expr), visit),
+            Some(OrderKeys::Rank(item)) => visit(Child::Expr(&item.expr)),
+        }
+    }
+
+    /// Levels from here to the deepest leaf.
+    pub(crate) fn height(&self) -> usize {
+        let mut below = 0;
+        self.for_each_child(&mut |child| below = below.max(child.height()));
+        below + 1
+    }
+}
