@@ -166,7 +166,7 @@ fn check_used(layers: &Layers, manifest: &Manifest, sources: &[Source]) -> Vec<F
     ours.filter(|dependency| {
         let ident = dependency.package.replace('-', "_");
         let mut own = sources.iter().filter(|s| s.crate_folder() == Some(manifest.folder()));
-        !own.any(|source| words(source.code()).any(|(_, word)| word == ident))
+        !own.any(|source| names_crate(source.code(), &ident))
     })
     .map(|dependency| {
         let message =
@@ -174,6 +174,13 @@ fn check_used(layers: &Layers, manifest: &Manifest, sources: &[Source]) -> Vec<F
         Finding::file(&manifest.path, message)
     })
     .collect()
+}
+
+/// Whether the code reaches into a crate: `name::`.
+fn names_crate(code: &str, name: &str) -> bool {
+    words(code).any(|(at, word)| {
+        word == name && code.get(at + word.len()..).is_some_and(|after| after.starts_with("::"))
+    })
 }
 
 /// The sentence at the door, which every reader of a crate meets first.

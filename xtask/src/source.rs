@@ -123,16 +123,25 @@ impl Source {
         Some(Function { name: name.to_owned(), line, lines: self.line_of(end - 1) - line + 1 })
     }
 
-    /// Files of modules that are declared here for tests only
-    /// (`#[cfg(test)] mod name;`), as paths without their extension.
+    /// Files of modules that are declared here (`mod name;`), as paths without
+    /// their extension.
+    pub fn modules(&self) -> Vec<String> {
+        self.declared().map(|(_, path)| path).collect()
+    }
+
+    /// Those of [`Source::modules`] that are compiled for tests only.
     pub fn test_modules(&self) -> Vec<String> {
-        let folder = self.module_folder();
-        self.tests
-            .iter()
-            .filter_map(|range| self.code.get(range.clone())?.strip_suffix(';'))
-            .filter_map(|item| item.split_once("mod ").map(|(_, name)| name.trim()))
-            .map(|name| format!("{folder}/{name}"))
-            .collect()
+        self.declared().filter(|(at, _)| self.is_test(*at)).map(|(_, path)| path).collect()
+    }
+
+    fn declared(&self) -> impl Iterator<Item = (usize, String)> {
+        let keywords = words(&self.code).filter(|(_, word)| *word == "mod");
+        keywords.filter_map(|(at, word)| {
+            let (name, _) = self.code.get(at + word.len()..)?.split_once(';')?;
+            let name = name.trim();
+            let is_name = words(name).next() == Some((0, name));
+            is_name.then(|| (at, format!("{}/{name}", self.module_folder())))
+        })
     }
 
     /// Where the modules declared in this file live.

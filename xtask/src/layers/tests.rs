@@ -46,7 +46,7 @@ fn check_with(replaced: &str, dependencies: &str) -> Vec<String> {
         let text = format!("[package]\nname = \"{name}\"\n{lines}");
         files.push(RepoFile::made_up(&format!("crates/{name}/Cargo.toml"), &text));
         let door = layers.crates.get(name).map_or("", |layer| &layer.must_not_know);
-        let uses = "use {model, storage, partition, testkit};";
+        let uses = "use {model::a, storage::b, partition::c, testkit::d};";
         let text = format!("//! A crate.\n//! Must not know: {door}.\n{uses}\n");
         sources.push(Source::new(format!("crates/{name}/src/lib.rs"), text));
     }
@@ -124,7 +124,8 @@ fn an_edge_that_nobody_uses_is_reported() {
         RepoFile::made_up("crates/partition/Cargo.toml", text),
     ];
     let workspace = Workspace::read(&files).unwrap();
-    let source = Source::new("crates/partition/src/lib.rs", "// model\nfn models() {}\n");
+    let source =
+        Source::new("crates/partition/src/lib.rs", "// model::a\nfn models(model: u8) {}\n");
     let findings = check_used(&layers, &workspace.manifests[0], &[source]);
     assert_eq!(findings[0].message, "`partition` depends on `model` and never uses it");
 }

@@ -18,7 +18,6 @@ const CHANGELOG_SECTIONS: [&str; 5] =
 pub(super) fn check(files: &[RepoFile], rust: &RustFiles) -> Vec<Finding> {
     let mut findings: Vec<Finding> = rust.production.iter().filter_map(check_module).collect();
     findings.extend(rust.tests.iter().filter_map(check_bench));
-    findings.extend(files.iter().filter_map(check_name));
     findings.extend(check_changelog(files));
     findings
 }
@@ -39,11 +38,6 @@ fn check_bench(source: &Source) -> Option<Finding> {
     let asks = first_paragraph.any(|line| line.contains('?'));
     (is_bench && !asks)
         .then(|| Finding::file(&source.path, "a benchmark opens with `//!` and its question"))
-}
-
-fn check_name(file: &RepoFile) -> Option<Finding> {
-    let is_mod = file.path.rsplit('/').next() == Some("mod.rs");
-    is_mod.then(|| Finding::file(&file.path, "name the file after its module: `foo.rs` and `foo/`"))
 }
 
 /// The section for what is not released yet must be there, complete.
@@ -80,12 +74,6 @@ mod tests {
         assert_eq!(check("//! How much does\n//! a write cost?\n"), None);
         assert!(check("//! Benchmarks.\n").is_some());
         assert!(check("fn main() {} // why?\n").is_some());
-    }
-
-    #[test]
-    fn mod_rs_is_reported() {
-        assert!(check_name(&RepoFile::made_up("crates/a/src/b/mod.rs", "")).is_some());
-        assert_eq!(check_name(&RepoFile::made_up("crates/a/src/mod_rs.rs", "")), None);
     }
 
     #[test]
