@@ -6,5 +6,13 @@
 //!
 //! Must not know: IO, async, HTTP.
 
+pub mod epk;
+pub mod etag;
 pub mod json;
+pub mod limits;
+pub mod name;
+pub mod partition_key;
 pub mod policy;
+pub mod position;
+pub mod rid;
+pub mod session;

@@ -1,0 +1,375 @@
+//! Positions on a container's hash ring, ranges of them, and places.
+//!
+//! The effective partition key (EPK) decides which physical partition holds an
+//! item. Clients compute it too, so the bytes are a contract; the rules are in
+//! `docs/formats/epk.md`. Hashing needs the container's definition, therefore
+//! keys become EPKs in [`crate::partition_key::PartitionKeyDefinition`].
+
+mod murmur;
+pub(crate) mod v1;
+pub(crate) mod v2;
+
+use std::cmp::Ordering;
+use std::fmt;
+use std::sync::Arc;
+
+use crate::partition_key::KeyComponent;
+
+/// Bytes that an EPK may have. The longest real one, of a version 1 string, has
+/// 109; longer input is not an EPK and is refused where it enters.
+pub const EPK_BYTES_MAX: usize = 128;
+
+/// Three levels of 16 bytes: only version 1 keys are longer.
+const INLINE_BYTES: usize = 48;
+
+/// A position on the ring: a byte string, ordered as bytes.
+///
+/// Kept inline up to three levels of hashes, so that routing does not allocate.
+#[derive(Clone)]
+pub struct Epk(Repr);
+
+#[derive(Clone)]
+enum Repr {
+    Inline { len: u8, bytes: [u8; INLINE_BYTES] },
+    Shared(Arc<[u8]>),
+}
+
+/// Why some bytes or text are not an EPK.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum EpkError {
+    #[error("effective partition key of {bytes} bytes, at most {EPK_BYTES_MAX} are possible")]
+    TooLong { bytes: usize },
+    #[error("effective partition key is not an even number of hexadecimal digits")]
+    NotHex,
+}
+
+impl Epk {
+    /// The start of the ring; also the one position of keyless containers.
+    pub const MIN: Epk = Epk(Repr::Inline { len: 0, bytes: [0; INLINE_BYTES] });
+
+    /// The end of the ring, which is behind every key.
+    #[must_use]
+    pub const fn max() -> Epk {
+        let mut bytes = [0; INLINE_BYTES];
+        bytes[0] = 0xFF;
+        Epk(Repr::Inline { len: 1, bytes })
+    }
+
+    /// Takes bytes as they were stored or sent.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Epk, EpkError> {
+        if bytes.len() > EPK_BYTES_MAX {
+            return Err(EpkError::TooLong { bytes: bytes.len() });
+        }
+        Ok(Epk::new(bytes))
+    }
+
+    /// Reads hexadecimal digits of either case.
+    pub fn from_hex(text: &str) -> Result<Epk, EpkError> {
+        if text.len() > 2 * EPK_BYTES_MAX {
+            return Err(EpkError::TooLong { bytes: text.len() / 2 });
+        }
+        let (pairs, odd) = text.as_bytes().as_chunks::<2>();
+        if !odd.is_empty() {
+            return Err(EpkError::NotHex);
+        }
+        let bytes: Option<Vec<u8>> = pairs.iter().map(|pair| hex_byte(*pair)).collect();
+        bytes.map(|bytes| Epk::new(&bytes)).ok_or(EpkError::NotHex)
+    }
+
+    pub(crate) fn new(bytes: &[u8]) -> Epk {
+        debug_assert!(bytes.len() <= EPK_BYTES_MAX, "no key makes an EPK this long");
+        let mut inline = [0; INLINE_BYTES];
+        match (u8::try_from(bytes.len()), inline.get_mut(..bytes.len())) {
+            (Ok(len), Some(slot)) => {
+                slot.copy_from_slice(bytes);
+                Epk(Repr::Inline { len, bytes: inline })
+            }
+            _ => Epk(Repr::Shared(bytes.into())),
+        }
+    }
+
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8] {
+        match &self.0 {
+            Repr::Inline { len, bytes } => {
+                bytes.get(..usize::from(*len)).expect("an inline length is within the array")
+            }
+            Repr::Shared(bytes) => bytes,
+        }
+    }
+
+    /// The exclusive end of the range that holds just this position, in the form
+    /// clients use: the last byte plus one, with carry. There is none behind a
+    /// string of `FF` bytes, and the empty one stands for the whole ring.
+    #[must_use]
+    pub(crate) fn successor(&self) -> Epk {
+        let mut bytes = self.as_bytes().to_vec();
+        for byte in bytes.iter_mut().rev() {
+            *byte = byte.wrapping_add(1);
+            if *byte != 0 {
+                return Epk::new(&bytes);
+            }
+        }
+        Epk::max()
+    }
+
+    /// The exclusive end of the keys that begin with these hashes.
+    pub(crate) fn prefix_end(&self) -> Epk {
+        let mut bytes = self.as_bytes().to_vec();
+        bytes.push(0xFF);
+        Epk::new(&bytes)
+    }
+}
+
+fn hex_byte(pair: [u8; 2]) -> Option<u8> {
+    let [high, low] = pair.map(|digit| char::from(digit).to_digit(16));
+    u8::try_from(high? << 4 | low?).ok()
+}
+
+impl PartialEq for Epk {
+    fn eq(&self, other: &Epk) -> bool {
+        self.as_bytes() == other.as_bytes()
+    }
+}
+
+impl Eq for Epk {}
+
+impl PartialOrd for Epk {
+    fn partial_cmp(&self, other: &Epk) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Epk {
+    fn cmp(&self, other: &Epk) -> Ordering {
+        self.as_bytes().cmp(other.as_bytes())
+    }
+}
+
+impl fmt::Display for Epk {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.as_bytes().iter().try_for_each(|byte| write!(f, "{byte:02X}"))
+    }
+}
+
+impl fmt::Debug for Epk {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Epk({self})")
+    }
+}
+
+/// A half-open range of the ring, `min` inclusive and `max` exclusive.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct EpkRange {
+    pub min: Epk,
+    pub max: Epk,
+}
+
+impl EpkRange {
+    #[must_use]
+    pub fn new(min: Epk, max: Epk) -> EpkRange {
+        EpkRange { min, max }
+    }
+
+    /// The whole ring.
+    #[must_use]
+    pub fn full() -> EpkRange {
+        EpkRange { min: Epk::MIN, max: Epk::max() }
+    }
+
+    #[must_use]
+    pub fn contains(&self, epk: &Epk) -> bool {
+        self.min <= *epk && *epk < self.max
+    }
+
+    /// Whether `other` lies inside. An empty range lies inside every range.
+    #[must_use]
+    pub fn covers(&self, other: &EpkRange) -> bool {
+        other.is_empty() || (self.min <= other.min && other.max <= self.max)
+    }
+
+    #[must_use]
+    pub fn overlaps(&self, other: &EpkRange) -> bool {
+        self.intersect(other).is_some()
+    }
+
+    /// What both have in common, unless that is empty.
+    #[must_use]
+    pub fn intersect(&self, other: &EpkRange) -> Option<EpkRange> {
+        let min = (&self.min).max(&other.min);
+        let max = (&self.max).min(&other.max);
+        (min < max).then(|| EpkRange { min: min.clone(), max: max.clone() })
+    }
+
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.min >= self.max
+    }
+}
+
+impl fmt::Display for EpkRange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "[{}, {})", self.min, self.max)
+    }
+}
+
+impl fmt::Debug for EpkRange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// Twenty bits that say roughly where on the ring a key lies.
+///
+/// With one level of hashing places follow the order of EPKs; with several they
+/// do so only among keys that share their leading levels (`docs/formats/epk.md`
+/// says why). Never conclude from two places which EPK is smaller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place(u32);
+
+impl Place {
+    pub const BITS: u32 = 20;
+    pub const MIN: Place = Place(0);
+    pub const MAX: Place = Place((1 << Place::BITS) - 1);
+
+    /// `None` where the number has more than 20 bits.
+    #[must_use]
+    pub fn new(number: u32) -> Option<Place> {
+        (number <= Place::MAX.0).then_some(Place(number))
+    }
+
+    #[must_use]
+    pub fn get(self) -> u32 {
+        self.0
+    }
+
+    pub(crate) fn of_v1(hash: u32) -> Place {
+        Place(hash >> (u32::BITS - Place::BITS))
+    }
+}
+
+/// Bits of the place that each level of a key with one, two or three levels gets.
+const LEVEL_BITS: [&[u32]; 3] = [&[20], &[7, 13], &[7, 7, 6]];
+
+/// The first and the last place of keys that begin with these version 2 hashes,
+/// in a container with `levels` levels. They are one when all levels are given.
+pub(crate) fn places_v2(hashes: &[u128], levels: usize) -> (Place, Place) {
+    let widths: &[u32] =
+        levels.checked_sub(1).and_then(|at| LEVEL_BITS.get(at)).copied().unwrap_or_default();
+    let mut place = 0;
+    let mut free = Place::BITS;
+    for (hash, width) in hashes.iter().zip(widths) {
+        free -= width;
+        let top = u32::try_from(hash >> (v2::HASH_BITS - width)).expect("at most 20 bits are left");
+        place |= top << free;
+    }
+    (Place(place), Place(place | ((1 << free) - 1)))
+}
+
+const TYPE_UNDEFINED: u8 = 0x00;
+const TYPE_NULL: u8 = 0x01;
+const TYPE_FALSE: u8 = 0x02;
+const TYPE_TRUE: u8 = 0x03;
+const TYPE_NUMBER: u8 = 0x05;
+const TYPE_STRING: u8 = 0x08;
+
+fn type_byte(component: &KeyComponent) -> u8 {
+    match component {
+        KeyComponent::Undefined => TYPE_UNDEFINED,
+        KeyComponent::Null => TYPE_NULL,
+        KeyComponent::Bool(false) => TYPE_FALSE,
+        KeyComponent::Bool(true) => TYPE_TRUE,
+        KeyComponent::Number(_) => TYPE_NUMBER,
+        KeyComponent::String(_) => TYPE_STRING,
+    }
+}
+
+/// Appends what a component contributes to the input of either hash.
+fn write_hash_input(out: &mut Vec<u8>, component: &KeyComponent, string_end: u8) {
+    out.push(type_byte(component));
+    match component {
+        KeyComponent::Number(number) => {
+            out.extend_from_slice(&normalised(*number).to_le_bytes());
+        }
+        KeyComponent::String(text) => {
+            out.extend_from_slice(text.as_bytes());
+            out.push(string_end);
+        }
+        KeyComponent::Undefined | KeyComponent::Null | KeyComponent::Bool(_) => {}
+    }
+}
+
+/// The two zeros are one key.
+pub(crate) fn normalised(number: f64) -> f64 {
+    if number == 0.0 { 0.0 } else { number }
+}
+
+const _: () = {
+    let mut at = 0;
+    while at < LEVEL_BITS.len() {
+        let (mut level, mut sum) = (0, 0);
+        while level < LEVEL_BITS[at].len() {
+            sum += LEVEL_BITS[at][level];
+            level += 1;
+        }
+        assert!(sum == Place::BITS && level == at + 1, "every level has its bits, 20 in all");
+        at += 1;
+    }
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn epk(hex: &str) -> Epk {
+        Epk::from_hex(hex).unwrap()
+    }
+
+    #[test]
+    fn a_string_sorts_before_its_extensions() {
+        assert!(epk("") < epk("00"));
+        assert!(epk("05C1") < epk("05C100"));
+        assert!(epk("3FFF") < Epk::max());
+        assert_eq!(epk("0aFf").to_string(), "0AFF");
+    }
+
+    #[test]
+    fn foreign_text_is_refused() {
+        assert_eq!(Epk::from_hex("0"), Err(EpkError::NotHex));
+        assert_eq!(Epk::from_hex("+1"), Err(EpkError::NotHex));
+        assert_eq!(Epk::from_hex("ä"), Err(EpkError::NotHex));
+        let long = "00".repeat(EPK_BYTES_MAX + 1);
+        assert_eq!(Epk::from_hex(&long), Err(EpkError::TooLong { bytes: EPK_BYTES_MAX + 1 }));
+        assert!(Epk::from_hex(&"00".repeat(EPK_BYTES_MAX)).is_ok());
+    }
+
+    #[test]
+    fn successors_carry() {
+        assert_eq!(epk("01FF").successor(), epk("0200"));
+        assert_eq!(epk("0100").successor(), epk("0101"));
+        assert_eq!(Epk::MIN.successor(), Epk::max());
+    }
+
+    #[test]
+    fn range_arithmetic() {
+        let (left, right) =
+            (EpkRange::new(Epk::MIN, epk("1F")), EpkRange::new(epk("1F"), epk("FF")));
+        assert!(!left.overlaps(&right));
+        assert!(left.contains(&Epk::MIN) && !left.contains(&epk("1F")));
+        assert!(right.contains(&epk("1F")) && !right.contains(&Epk::max()));
+        assert_eq!(EpkRange::full().intersect(&left), Some(left.clone()));
+        assert!(EpkRange::full().covers(&right) && !left.covers(&right));
+        assert!(EpkRange::new(epk("1F"), epk("1F")).is_empty());
+    }
+
+    #[test]
+    fn places_of_prefixes() {
+        assert_eq!(places_v2(&[v2::HASH_MAX], 1), (Place::MAX, Place::MAX));
+        assert_eq!(places_v2(&[], 3), (Place::MIN, Place::MAX));
+        let (first, last) = places_v2(&[v2::HASH_MAX], 3);
+        assert_eq!((first.get(), last), (0x7F << 13, Place::MAX));
+        let (first, last) = places_v2(&[0, v2::HASH_MAX], 3);
+        assert_eq!((first.get(), last.get()), (0x7F << 6, 0x7F << 6 | 0x3F));
+        assert_eq!(places_v2(&[], 0), (Place::MIN, Place::MAX));
+    }
+}

@@ -1,0 +1,117 @@
+//! Version 1 of the hash: a 32-bit hash in an order-preserving form, followed
+//! by the key's own components. See `docs/formats/epk.md`.
+//!
+//! The three official clients that compute it disagree on odd inputs (negative
+//! integers, null, strings whose cut falls inside a character). The rules here
+//! are the ones that reproduce the published production values; where a client
+//! routes differently the server's answer counts, because servers in gateway
+//! mode hash for themselves.
+
+use std::borrow::Cow;
+
+use super::murmur;
+use crate::partition_key::KeyComponent;
+
+/// UTF-16 code units of a string that take part in the hash.
+const STRING_UNITS_MAX: usize = 100;
+/// A string up to this many bytes is written whole, with a terminator.
+const STRING_BYTES_WHOLE: usize = 100;
+/// Of longer strings this many bytes are written, without a terminator.
+const STRING_BYTES_CUT: usize = 101;
+const STRING_END: u8 = 0x00;
+
+/// The hash, and the whole key as bytes in ring order.
+pub(crate) fn encode(components: &[KeyComponent]) -> (u32, Vec<u8>) {
+    let cut: Vec<KeyComponent> = components.iter().map(cut).collect();
+    let mut input = Vec::with_capacity(64);
+    for component in &cut {
+        super::write_hash_input(&mut input, component, STRING_END);
+    }
+    let hash = murmur::hash32(&input);
+    let mut out = boundary(hash);
+    for component in &cut {
+        write_ordered(&mut out, component);
+    }
+    (hash, out)
+}
+
+/// The first position on the ring of a key with this hash.
+pub(crate) fn boundary(hash: u32) -> Vec<u8> {
+    let mut out = Vec::with_capacity(32);
+    write_ordered_number(&mut out, f64::from(hash));
+    out
+}
+
+fn cut(component: &KeyComponent) -> KeyComponent {
+    match component {
+        KeyComponent::String(text) => KeyComponent::String(cut_string(text).into_owned()),
+        KeyComponent::Undefined
+        | KeyComponent::Null
+        | KeyComponent::Bool(_)
+        | KeyComponent::Number(_) => component.clone(),
+    }
+}
+
+/// The first 100 UTF-16 code units. Half a surrogate pair cannot be written as
+/// UTF-8; the platform that defined this hash writes the replacement character.
+fn cut_string(text: &str) -> Cow<'_, str> {
+    let mut units = 0;
+    for (at, c) in text.char_indices() {
+        let width = c.len_utf16();
+        if units + width > STRING_UNITS_MAX {
+            let kept = text.get(..at).expect("char_indices gives boundaries");
+            let broken = units < STRING_UNITS_MAX;
+            return if broken {
+                Cow::Owned(format!("{kept}{}", char::REPLACEMENT_CHARACTER))
+            } else {
+                Cow::Borrowed(kept)
+            };
+        }
+        units += width;
+    }
+    Cow::Borrowed(text)
+}
+
+fn write_ordered(out: &mut Vec<u8>, component: &KeyComponent) {
+    match component {
+        KeyComponent::Number(number) => write_ordered_number(out, super::normalised(*number)),
+        KeyComponent::String(text) => write_ordered_string(out, text),
+        KeyComponent::Undefined | KeyComponent::Null | KeyComponent::Bool(_) => {
+            out.push(super::type_byte(component));
+        }
+    }
+}
+
+fn write_ordered_string(out: &mut Vec<u8>, text: &str) {
+    out.push(super::TYPE_STRING);
+    let whole = text.len() <= STRING_BYTES_WHOLE;
+    let kept = if whole { text.len() } else { STRING_BYTES_CUT };
+    out.extend(text.bytes().take(kept).map(|byte| byte.wrapping_add(1)));
+    if whole {
+        out.push(STRING_END);
+    }
+}
+
+fn write_ordered_number(out: &mut Vec<u8>, number: f64) {
+    const SIGN: u64 = 1 << 63;
+    const MORE: u8 = 1;
+    let bits = number.to_bits();
+    let ordered = if bits & SIGN == 0 { bits ^ SIGN } else { bits.wrapping_neg() };
+    out.push(super::TYPE_NUMBER);
+    out.push(top_byte(ordered));
+    let mut rest = ordered << 8;
+    loop {
+        let group = top_byte(rest) & !MORE;
+        rest <<= 7;
+        if rest == 0 {
+            out.push(group);
+            return;
+        }
+        out.push(group | MORE);
+    }
+}
+
+fn top_byte(bits: u64) -> u8 {
+    let [top, ..] = bits.to_be_bytes();
+    top
+}

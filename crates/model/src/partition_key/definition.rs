@@ -1,0 +1,352 @@
+//! What a container says about its partition key, and what follows from it.
+
+use super::{KeyComponent, KeyError, KeyPath, KeyPathError, PartitionKey};
+use crate::epk::{Epk, EpkRange, Place, places_v2, v1, v2};
+use crate::json::{Object, Raw, Value};
+use crate::limits::KEY_LEVELS_MAX;
+
+/// How the components of a key become a position on the ring.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyKind {
+    /// One path, hashed.
+    Hash,
+    /// A hierarchical key: each level hashed on its own.
+    MultiHash,
+    /// Of the first days of the service; hashed like `Hash`.
+    Range,
+}
+
+impl KeyKind {
+    fn parse(text: &str) -> Option<KeyKind> {
+        [KeyKind::Hash, KeyKind::MultiHash, KeyKind::Range]
+            .into_iter()
+            .find(|kind| kind.as_str() == text)
+    }
+
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            KeyKind::Hash => "Hash",
+            KeyKind::MultiHash => "MultiHash",
+            KeyKind::Range => "Range",
+        }
+    }
+
+    fn paths_max(self) -> usize {
+        match self {
+            KeyKind::Hash | KeyKind::Range => 1,
+            KeyKind::MultiHash => KEY_LEVELS_MAX,
+        }
+    }
+}
+
+/// The generation of the hash function.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HashVersion {
+    V1,
+    V2,
+}
+
+/// The `partitionKey` of a container. Cannot change once the container exists.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PartitionKeyDefinition {
+    paths: Vec<KeyPath>,
+    kind: KeyKind,
+    version: HashVersion,
+    system_key: bool,
+}
+
+/// Where the items of one key live.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Location {
+    pub epk: Epk,
+    pub place: Place,
+}
+
+/// Why a definition is not acceptable. The caller has to send another one.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DefinitionError {
+    #[error("The partition key's '{field}' must be {expected}.")]
+    Type { field: &'static str, expected: &'static str },
+    #[error("The partition key must specify at least one path.")]
+    NoPaths,
+    #[error("Too many partition key paths ({given}) specified. A maximum of {max} is allowed.")]
+    TooManyPaths { given: usize, max: usize },
+    #[error(transparent)]
+    Path(#[from] KeyPathError),
+    #[error("A partition key of kind MultiHash must have version 2.")]
+    MultiHashVersion,
+}
+
+impl PartitionKeyDefinition {
+    pub fn new(
+        paths: Vec<KeyPath>,
+        kind: KeyKind,
+        version: HashVersion,
+    ) -> Result<PartitionKeyDefinition, DefinitionError> {
+        if paths.is_empty() {
+            return Err(DefinitionError::NoPaths);
+        }
+        if paths.len() > kind.paths_max() {
+            let (given, max) = (paths.len(), kind.paths_max());
+            return Err(DefinitionError::TooManyPaths { given, max });
+        }
+        if kind == KeyKind::MultiHash && version == HashVersion::V1 {
+            return Err(DefinitionError::MultiHashVersion);
+        }
+        Ok(PartitionKeyDefinition { paths, kind, version, system_key: false })
+    }
+
+    /// The definition that new containers usually have: version 2, and
+    /// hierarchical when there are several paths.
+    pub fn hash<S: AsRef<str>>(
+        paths: impl IntoIterator<Item = S>,
+    ) -> Result<PartitionKeyDefinition, DefinitionError> {
+        let paths: Result<Vec<_>, _> =
+            paths.into_iter().map(|path| KeyPath::parse(path.as_ref())).collect();
+        let paths = paths?;
+        let kind = if paths.len() > 1 { KeyKind::MultiHash } else { KeyKind::Hash };
+        PartitionKeyDefinition::new(paths, kind, HashVersion::V2)
+    }
+
+    /// The definition of a container without a partition key: every item has the
+    /// empty key, and there is only one position.
+    #[must_use]
+    pub fn none() -> PartitionKeyDefinition {
+        PartitionKeyDefinition {
+            paths: Vec::new(),
+            kind: KeyKind::Hash,
+            version: HashVersion::V2,
+            system_key: false,
+        }
+    }
+
+    /// Reads the `partitionKey` of a container. Properties we do not know are
+    /// left out, as clients may be newer than we are; wrong types are refused.
+    pub fn parse(value: &Value) -> Result<PartitionKeyDefinition, DefinitionError> {
+        let object = value
+            .as_object()
+            .ok_or(DefinitionError::Type { field: "partitionKey", expected: "an object" })?;
+        let kind = parse_kind(object)?;
+        let version = parse_version(object, kind)?;
+        let mut definition =
+            PartitionKeyDefinition::new(parse_paths(object, kind)?, kind, version)?;
+        definition.system_key = parse_system_key(object)?;
+        Ok(definition)
+    }
+
+    /// The JSON that clients see, with the defaults filled in.
+    #[must_use]
+    pub fn to_value(&self) -> Value {
+        let mut object = Object::new();
+        let paths: Vec<&str> = self.paths.iter().map(KeyPath::as_str).collect();
+        object.insert("paths", paths);
+        object.insert("kind", self.kind.as_str());
+        object.insert(
+            "version",
+            match self.version {
+                HashVersion::V1 => 1u32,
+                HashVersion::V2 => 2,
+            },
+        );
+        if self.system_key {
+            object.insert("systemKey", true);
+        }
+        object.into()
+    }
+
+    #[must_use]
+    pub fn paths(&self) -> &[KeyPath] {
+        &self.paths
+    }
+
+    #[must_use]
+    pub fn kind(&self) -> KeyKind {
+        self.kind
+    }
+
+    #[must_use]
+    pub fn version(&self) -> HashVersion {
+        self.version
+    }
+
+    /// Whether the container once had no key; items may then go without a value.
+    #[must_use]
+    pub fn system_key(&self) -> bool {
+        self.system_key
+    }
+
+    /// Reads the key of a document.
+    pub fn extract(&self, document: Raw<'_>) -> Result<PartitionKey, KeyError> {
+        let key: PartitionKey =
+            self.paths.iter().map(|path| extract_one(path, document)).collect::<Result<_, _>>()?;
+        let absent = key.components() == [KeyComponent::Undefined];
+        Ok(if self.system_key && absent { PartitionKey::NONE } else { key })
+    }
+
+    /// Finds the position of a complete key.
+    pub fn locate(&self, key: &PartitionKey) -> Result<Location, KeyError> {
+        let components = key.components();
+        if components.is_empty() && self.allows_none() {
+            return Ok(Location { epk: Epk::MIN, place: Place::MIN });
+        }
+        if components.len() != self.paths.len() {
+            return Err(self.mismatch(key));
+        }
+        Ok(match self.version {
+            HashVersion::V1 => locate_v1(components),
+            HashVersion::V2 => {
+                let hashes = self.hashes(components);
+                let (place, _) = places_v2(&hashes, self.levels());
+                Location { epk: concatenated(&hashes), place }
+            }
+        })
+    }
+
+    /// The range of the ring where all items of a key live. The key may be the
+    /// leading components of a hierarchical one; the empty key stands for all.
+    pub fn prefix_range(&self, key: &PartitionKey) -> Result<EpkRange, KeyError> {
+        if key.is_none() {
+            return Ok(EpkRange::full());
+        }
+        if self.is_prefix(key) {
+            let min = concatenated(&self.hashes(key.components()));
+            let max = min.prefix_end();
+            return Ok(EpkRange { min, max });
+        }
+        let Location { epk, .. } = self.locate(key)?;
+        let max = epk.successor();
+        Ok(EpkRange { min: epk, max })
+    }
+
+    /// The first and the last place of the items that [`Self::prefix_range`]
+    /// covers. Items of other keys may have these places too.
+    pub fn prefix_places(&self, key: &PartitionKey) -> Result<(Place, Place), KeyError> {
+        if key.is_none() {
+            return Ok((Place::MIN, Place::MAX));
+        }
+        if self.is_prefix(key) {
+            return Ok(places_v2(&self.hashes(key.components()), self.levels()));
+        }
+        let Location { place, .. } = self.locate(key)?;
+        Ok((place, place))
+    }
+
+    /// Cuts the ring into `ranges` fresh ranges as the service does (at least one).
+    #[must_use]
+    pub fn boundaries(&self, ranges: u32) -> Vec<EpkRange> {
+        let ranges = ranges.max(1);
+        let mut min = Epk::MIN;
+        let mut cut = Vec::new();
+        for i in 1..ranges {
+            let max = self.boundary(i, ranges);
+            cut.push(EpkRange { min, max: max.clone() });
+            min = max;
+        }
+        cut.push(EpkRange { min, max: Epk::max() });
+        cut
+    }
+
+    fn boundary(&self, i: u32, ranges: u32) -> Epk {
+        match self.version {
+            HashVersion::V1 => {
+                let hash = u64::from(u32::MAX) * u64::from(i) / u64::from(ranges);
+                let hash = u32::try_from(hash).expect("a share of 32 bits fits 32 bits");
+                Epk::new(&v1::boundary(hash))
+            }
+            HashVersion::V2 => {
+                let (i, ranges) = (u128::from(i), u128::from(ranges));
+                // Divides before it multiplies: 126 bits leave little room.
+                let (whole, rest) = (v2::HASH_MAX / ranges, v2::HASH_MAX % ranges);
+                concatenated(&[whole * i + rest * i / ranges])
+            }
+        }
+    }
+
+    fn allows_none(&self) -> bool {
+        self.paths.is_empty() || self.system_key
+    }
+
+    fn is_prefix(&self, key: &PartitionKey) -> bool {
+        self.kind == KeyKind::MultiHash && key.components().len() < self.paths.len()
+    }
+
+    fn levels(&self) -> usize {
+        match self.kind {
+            KeyKind::Hash | KeyKind::Range => 1,
+            KeyKind::MultiHash => self.paths.len(),
+        }
+    }
+
+    /// The version 2 hashes, one per level.
+    fn hashes(&self, components: &[KeyComponent]) -> Vec<u128> {
+        match self.kind {
+            KeyKind::Hash | KeyKind::Range => vec![v2::hash(components)],
+            KeyKind::MultiHash => {
+                components.iter().map(|one| v2::hash(std::slice::from_ref(one))).collect()
+            }
+        }
+    }
+
+    fn mismatch(&self, key: &PartitionKey) -> KeyError {
+        KeyError::Mismatch { expected: self.paths.len(), given: key.components().len() }
+    }
+}
+
+fn locate_v1(components: &[KeyComponent]) -> Location {
+    let (hash, bytes) = v1::encode(components);
+    Location { epk: Epk::new(&bytes), place: Place::of_v1(hash) }
+}
+
+fn concatenated(hashes: &[u128]) -> Epk {
+    let bytes: Vec<u8> = hashes.iter().flat_map(|hash| hash.to_be_bytes()).collect();
+    Epk::new(&bytes)
+}
+
+fn extract_one(path: &KeyPath, document: Raw<'_>) -> Result<KeyComponent, KeyError> {
+    document.path(path.names()).map_or(Ok(KeyComponent::Undefined), KeyComponent::from_raw)
+}
+
+/// A missing kind means one hashed path: the JavaScript client sends none.
+fn parse_kind(object: &Object) -> Result<KeyKind, DefinitionError> {
+    let Some(value) = object.get("kind") else { return Ok(KeyKind::Hash) };
+    value
+        .as_str()
+        .and_then(KeyKind::parse)
+        .ok_or(DefinitionError::Type { field: "kind", expected: "Hash, MultiHash or Range" })
+}
+
+/// A missing version means 1, for every client; hierarchical keys came later and
+/// never had one.
+fn parse_version(object: &Object, kind: KeyKind) -> Result<HashVersion, DefinitionError> {
+    let Some(value) = object.get("version") else {
+        return Ok(match kind {
+            KeyKind::Hash | KeyKind::Range => HashVersion::V1,
+            KeyKind::MultiHash => HashVersion::V2,
+        });
+    };
+    match value.as_number().map(|number| number.as_f64()) {
+        Some(1.0) => Ok(HashVersion::V1),
+        Some(2.0) => Ok(HashVersion::V2),
+        _ => Err(DefinitionError::Type { field: "version", expected: "1 or 2" }),
+    }
+}
+
+fn parse_paths(object: &Object, kind: KeyKind) -> Result<Vec<KeyPath>, DefinitionError> {
+    let wrong = DefinitionError::Type { field: "paths", expected: "an array of strings" };
+    let values = object.get("paths").and_then(Value::as_array).ok_or(wrong.clone())?;
+    if values.len() > kind.paths_max() {
+        let (given, max) = (values.len(), kind.paths_max());
+        return Err(DefinitionError::TooManyPaths { given, max });
+    }
+    values.iter().map(|value| Ok(KeyPath::parse(value.as_str().ok_or(wrong.clone())?)?)).collect()
+}
+
+fn parse_system_key(object: &Object) -> Result<bool, DefinitionError> {
+    match object.get("systemKey") {
+        None | Some(Value::Null) => Ok(false),
+        Some(value) => value
+            .as_bool()
+            .ok_or(DefinitionError::Type { field: "systemKey", expected: "a boolean" }),
+    }
+}
