@@ -45,7 +45,7 @@ enum Habit {
 fn main() -> ExitCode {
     let root = repo::root();
     let outcome = match Cli::parse().habit {
-        Habit::Test => test::run(&root),
+        Habit::Test => return test::run(&root),
         Habit::Check => check::run(&root),
         Habit::Tidy => tidy::run(&root),
         Habit::Golden { crates } => golden::run(&root, &crates),

@@ -29,7 +29,7 @@ pub fn step<T>(name: &str, work: impl FnOnce() -> Result<T>) -> Result<T> {
     println!("==> {name}");
     let watch = Stopwatch::start();
     let outcome = work();
-    let verdict = if outcome.is_ok() { "ok" } else { "FAILED" };
+    let verdict = if outcome.is_ok() { "done" } else { "FAILED" };
     println!("<== {name}: {verdict} in {:.1} s", watch.elapsed().as_secs_f64());
     outcome.with_context(|| format!("step `{name}` failed"))
 }
