@@ -11,6 +11,7 @@
 mod change_feed;
 mod computed;
 mod conflict;
+mod container;
 mod encryption;
 mod error;
 mod fields;
@@ -25,6 +26,7 @@ mod vector;
 pub use change_feed::ChangeFeedPolicy;
 pub use computed::{ComputedProperties, ComputedProperty};
 pub use conflict::ConflictResolutionPolicy;
+pub use container::ContainerDefinition;
 pub use encryption::{ClientEncryptionPolicy, EncryptedPath, EncryptionType};
 pub use error::{PolicyError, ReplaceError};
 pub use full_text::{FullTextPath, FullTextPolicy};

@@ -1,5 +1,8 @@
 //! Why a policy is refused.
 
+use crate::name::NameError;
+use crate::partition_key::DefinitionError;
+
 /// A container definition that cannot be accepted. The text is what the client
 /// reads; where the service's own text is known, the text follows it, because
 /// the SDKs' tests look for parts of it.
@@ -29,11 +32,11 @@ pub enum PolicyError {
     #[error("The number of {what}: {count} exceeds the maximum: {max}.")]
     TooMany { what: &'static str, count: usize, max: usize },
 
-    #[error("The resource id '{id}' is not valid: {problem}.")]
-    Id { id: String, problem: &'static str },
+    #[error(transparent)]
+    Id(#[from] NameError),
 
-    #[error("{0}")]
-    PartitionKey(String),
+    #[error(transparent)]
+    PartitionKey(#[from] DefinitionError),
 
     #[error(
         "The indexing path '{path}' could not be accepted, failed near position '{position}'. \

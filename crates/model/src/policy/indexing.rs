@@ -97,6 +97,12 @@ impl IndexingPolicy {
         IndexingPolicy::read(&Fields::of("indexingPolicy".to_owned(), value)?)
     }
 
+    /// No index at all.
+    #[must_use]
+    pub fn off() -> IndexingPolicy {
+        IndexingPolicy::empty(IndexingMode::None, false)
+    }
+
     fn empty(mode: IndexingMode, automatic: bool) -> IndexingPolicy {
         IndexingPolicy {
             mode,

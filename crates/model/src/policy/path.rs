@@ -183,8 +183,9 @@ impl Reader<'_> {
 
     /// A bare name of letters, digits and underscores, or a quoted one.
     fn label(&mut self) -> Option<String> {
-        if self.take('"').is_some() {
-            return self.quoted();
+        if let Some(quote @ ('"' | '\'')) = self.rest.chars().next() {
+            self.take(quote)?;
+            return self.quoted(quote);
         }
         let end =
             self.rest.find(|c: char| !(c.is_alphanumeric() || c == '_')).unwrap_or(self.rest.len());
@@ -194,15 +195,15 @@ impl Reader<'_> {
     }
 
     /// The rest of a quoted name; a backslash makes the next character literal.
-    fn quoted(&mut self) -> Option<String> {
+    fn quoted(&mut self, quote: char) -> Option<String> {
         let mut label = String::new();
         let mut chars = self.rest.chars();
         loop {
             let next = chars.next();
             self.rest = chars.as_str();
             match next? {
-                '"' => return (!label.is_empty()).then_some(label),
                 '\\' => label.push(chars.next()?),
+                end if end == quote => return (!label.is_empty()).then_some(label),
                 other => label.push(other),
             }
         }
