@@ -1,7 +1,7 @@
 //! An ordered, snapshotting, atomically committing store of byte keys and values.
 //!
 //! This crate is one door ([`Store`]) with interchangeable backends behind it:
-//! [`memory`] for tests and throw-away servers, `local` for a folder on a disk.
+//! [`memory`] for tests and throw-away servers, [`local`] for a folder on a disk.
 //! It knows nothing about documents or partitions, and offers no transactions,
 //! expiry or merge operators: preconditions and layouts live above it.
 //!
@@ -24,6 +24,7 @@ mod batch;
 mod committer;
 mod door;
 mod error;
+pub mod local;
 pub mod memory;
 mod scan;
 mod ticket;
@@ -32,4 +33,4 @@ pub use batch::{Batch, KEY_BYTES_MAX, RESERVED_PREFIX, VALUE_BYTES_MAX, Write};
 pub use door::{Counters, Durability, Store, Stream, VerifyReport, View};
 pub use error::StorageError;
 pub use scan::{Chunk, Direction, KeyRange, ScanLimit};
-pub use ticket::{Outcome, Resolver, Ticket};
+pub use ticket::{Outcome, Receipt, Resolver, Ticket};

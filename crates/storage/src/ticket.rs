@@ -29,6 +29,12 @@ pub struct Ticket {
     slot: Arc<Slot>,
 }
 
+/// Shows the fate of a submission to someone who does not wait for it.
+#[derive(Clone)]
+pub struct Receipt {
+    slot: Arc<Slot>,
+}
+
 /// The other end of a pending [`Ticket`].
 pub struct Resolver {
     slot: Arc<Slot>,
@@ -91,6 +97,12 @@ impl Ticket {
         self.slot.state().outcome
     }
 
+    /// A second way to look at the outcome, for whoever keeps account of what is pending.
+    #[must_use]
+    pub fn receipt(&self) -> Receipt {
+        Receipt { slot: Arc::clone(&self.slot) }
+    }
+
     /// Blocks until the outcome is known.
     #[must_use]
     pub fn wait(self) -> Outcome {
@@ -136,6 +148,20 @@ impl Future for Ticket {
 impl fmt::Debug for Ticket {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Ticket").field("outcome", &self.outcome()).finish()
+    }
+}
+
+impl Receipt {
+    /// The outcome, if it is known by now.
+    #[must_use]
+    pub fn outcome(&self) -> Option<Outcome> {
+        self.slot.state().outcome
+    }
+}
+
+impl fmt::Debug for Receipt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Receipt").field("outcome", &self.outcome()).finish()
     }
 }
 
