@@ -79,7 +79,7 @@ pub struct Limits {
     pub databases_and_containers_max: usize,
     /// Stored procedures of a container.
     pub stored_procedures_max: usize,
-    /// Triggers of a container.
+    /// Triggers of a container. No number is published; as many as procedures.
     pub triggers_max: usize,
     /// User-defined functions of a container.
     pub user_defined_functions_max: usize,
@@ -133,7 +133,7 @@ impl Default for Limits {
             shared_database_containers_max: 25,
             databases_and_containers_max: 500,
             stored_procedures_max: 100,
-            triggers_max: 25,
+            triggers_max: 100,
             user_defined_functions_max: 50,
             unique_keys_max: 10,
             unique_key_paths_max: 16,
@@ -176,9 +176,47 @@ impl Limits {
         rate.div_ceil(share.max(1)).max(1)
     }
 
-    /// How many physical partitions a throughput needs that is set later.
+    /// How many physical partitions a throughput needs that is set later. Raising
+    /// it above what they carry splits some; lowering it merges none by itself.
     #[must_use]
     pub fn ranges_for_scaling(&self, rate: u32) -> u32 {
         rate.div_ceil(self.partition_throughput_max.max(1)).max(1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_follow_the_throughput() {
+        let limits = Limits::default();
+        for (throughput, ranges) in [
+            (Throughput::Manual(400), 1),
+            (Throughput::Manual(6_000), 1),
+            (Throughput::Manual(10_000), 2),
+            (Throughput::Manual(20_000), 4),
+            (Throughput::Autoscale(10_000), 1),
+            (Throughput::Autoscale(11_000), 2),
+            (Throughput::Shared(20_000), 2),
+            (Throughput::Serverless, 1),
+        ] {
+            assert_eq!(limits.ranges_at_creation(throughput), ranges, "{throughput:?}");
+        }
+        assert_eq!(limits.ranges_for_scaling(10_000), 1);
+        assert_eq!(limits.ranges_for_scaling(10_100), 2);
+    }
+
+    #[test]
+    fn a_test_may_shrink_every_limit() {
+        let tiny = Limits {
+            partition_throughput_max: 100,
+            partition_throughput_at_creation: 50,
+            ..Limits::default()
+        };
+        assert_eq!(tiny.ranges_at_creation(Throughput::Manual(400)), 8);
+        assert_eq!(tiny.ranges_for_scaling(400), 4);
+        let none = Limits { partition_throughput_at_creation: 0, ..tiny };
+        assert_eq!(none.ranges_at_creation(Throughput::Manual(3)), 3);
     }
 }

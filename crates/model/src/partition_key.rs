@@ -84,14 +84,24 @@ impl KeyComponent {
 /// neighbour's key without anyone noticing; the service refuses it, and so do we,
 /// in header and document alike.
 fn number(spelling: &str) -> Result<KeyComponent, KeyError> {
+    let value: f64 = spelling.parse().map_err(|_| KeyError::invalid(spelling))?;
+    if is_faithful(spelling, value) {
+        Ok(KeyComponent::Number(normalised(value)))
+    } else {
+        Err(KeyError::Precision)
+    }
+}
+
+/// Whether a double's spelling means that double: all its digits, or the shortest
+/// digits that lead back to it, filled up with zeros, as JavaScript writes it.
+/// Fractions and exponents say that a double was meant.
+fn is_faithful(spelling: &str, value: f64) -> bool {
     /// From here on doubles skip integers.
     const EXACT_MAX: f64 = 9_007_199_254_740_992.0;
-    let value: f64 = spelling.parse().map_err(|_| KeyError::invalid(spelling))?;
-    let integer = !spelling.contains(['.', 'e', 'E']);
-    if integer && value.abs() >= EXACT_MAX && format!("{value:.0}") != spelling {
-        return Err(KeyError::Precision);
-    }
-    Ok(KeyComponent::Number(normalised(value)))
+    spelling.contains(['.', 'e', 'E'])
+        || value.abs() < EXACT_MAX
+        || spelling == format!("{value:.0}")
+        || spelling == format!("{value}")
 }
 
 fn string(value: Raw<'_>) -> Result<KeyComponent, KeyError> {

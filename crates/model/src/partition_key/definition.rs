@@ -309,7 +309,7 @@ fn extract_one(path: &KeyPath, document: Raw<'_>) -> Result<KeyComponent, KeyErr
 
 /// A missing kind means one hashed path: the JavaScript client sends none.
 fn parse_kind(object: &Object) -> Result<KeyKind, DefinitionError> {
-    let Some(value) = object.get("kind") else { return Ok(KeyKind::Hash) };
+    let Some(value) = given(object, "kind") else { return Ok(KeyKind::Hash) };
     value
         .as_str()
         .and_then(KeyKind::parse)
@@ -319,7 +319,7 @@ fn parse_kind(object: &Object) -> Result<KeyKind, DefinitionError> {
 /// A missing version means 1, for every client; hierarchical keys came later and
 /// never had one.
 fn parse_version(object: &Object, kind: KeyKind) -> Result<HashVersion, DefinitionError> {
-    let Some(value) = object.get("version") else {
+    let Some(value) = given(object, "version") else {
         return Ok(match kind {
             KeyKind::Hash | KeyKind::Range => HashVersion::V1,
             KeyKind::MultiHash => HashVersion::V2,
@@ -343,10 +343,11 @@ fn parse_paths(object: &Object, kind: KeyKind) -> Result<Vec<KeyPath>, Definitio
 }
 
 fn parse_system_key(object: &Object) -> Result<bool, DefinitionError> {
-    match object.get("systemKey") {
-        None | Some(Value::Null) => Ok(false),
-        Some(value) => value
-            .as_bool()
-            .ok_or(DefinitionError::Type { field: "systemKey", expected: "a boolean" }),
-    }
+    let wrong = DefinitionError::Type { field: "systemKey", expected: "a boolean" };
+    given(object, "systemKey").map_or(Ok(false), |value| value.as_bool().ok_or(wrong))
+}
+
+/// An optional property; null says the same as leaving it out.
+fn given<'a>(object: &'a Object, name: &str) -> Option<&'a Value> {
+    object.get(name).filter(|value| !value.is_null())
 }
