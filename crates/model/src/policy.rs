@@ -39,3 +39,6 @@ pub use vector::{
     DistanceFunction, Embedding, EmbeddingAuth, EmbeddingSource, Quantizer, VectorDataType,
     VectorEmbeddingPolicy, VectorIndex, VectorIndexKind,
 };
+
+#[cfg(test)]
+mod tests;
