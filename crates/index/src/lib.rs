@@ -1,1 +1,22 @@
+//! Which index entries an item has under a policy, and which ranges of entries
+//! answer a predicate.
+//!
+//! An [`IndexPlan`] is an indexing policy made ready for walking items. It gives
+//! an item's entries as byte strings (`path hash | value`), and for a path that
+//! it indexes an [`IndexedPath`], which gives [`KeyRange`]s. Bytes compare as the
+//! values do, so a range of values is a range of keys; see
+//! `docs/formats/index.md` for the bytes.
+//!
+//! Everything here is a pure function. Must not know: storage, SQL text.
 
+mod entries;
+mod explain;
+mod path_hash;
+mod plan;
+mod range;
+mod value;
+
+pub use path_hash::PathHash;
+pub use plan::{IndexPlan, IndexedPath};
+pub use range::KeyRange;
+pub use value::{DecodeError, Decoded, IndexValue};

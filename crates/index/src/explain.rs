@@ -1,0 +1,103 @@
+//! Entries in words, for the messages of `check` and for tests.
+
+use model::json::{DEPTH_MAX, Raw, write_string};
+use model::policy::{PathStep, SortOrder};
+
+use crate::path_hash::PathHash;
+use crate::plan::{Composite, IndexPlan};
+use crate::value::{DecodeError, Decoded};
+
+impl IndexPlan {
+    /// Says what an entry means: `/a/b = "x"`.
+    ///
+    /// A hash does not tell its path; the path is looked for among those of
+    /// `item` and of the policy, and shown as a number if it is none of them.
+    /// The cost is that of a walk over the item.
+    pub fn explain(&self, item: Raw<'_>, entry: &[u8]) -> Result<String, DecodeError> {
+        let (hash, mut rest) = entry.split_first_chunk::<8>().ok_or(DecodeError::Truncated)?;
+        let hash = PathHash::from_bytes(*hash);
+        if let Some(composite) = self.composites.iter().find(|composite| composite.hash == hash) {
+            return self.explain_composite(composite, rest);
+        }
+        let value = Decoded::read(&mut rest)?;
+        let path = self.name_of(item, hash);
+        let path =
+            path.unwrap_or_else(|| format!("path {:016x}", u64::from_be_bytes(hash.to_bytes())));
+        Ok(format!("{path} = {value}"))
+    }
+
+    fn explain_composite(
+        &self,
+        composite: &Composite,
+        mut rest: &[u8],
+    ) -> Result<String, DecodeError> {
+        let mut parts = Vec::with_capacity(composite.parts.len());
+        for (slot, order) in &composite.parts {
+            let value = Decoded::read_part(&mut rest, *order)?;
+            let path = self.slots.get(*slot).map(|slot| path_of_names(&slot.names));
+            let arrow = match order {
+                SortOrder::Ascending => '↑',
+                SortOrder::Descending => '↓',
+            };
+            parts.push(format!("{}{arrow} {value}", path.unwrap_or_default()));
+        }
+        Ok(format!("({})", parts.join(", ")))
+    }
+
+    fn name_of(&self, item: Raw<'_>, wanted: PathHash) -> Option<String> {
+        let slot = self.slots.iter().find(|slot| slot.hash == wanted);
+        slot.map(|slot| path_of_names(&slot.names)).or_else(|| {
+            self.find(item, PathHash::item(self.seed), wanted, 0).map(|mut steps| {
+                steps.reverse();
+                path_of_steps(&steps)
+            })
+        })
+    }
+
+    /// The steps from `value` to the path, the last one first.
+    fn find(
+        &self,
+        value: Raw<'_>,
+        at: PathHash,
+        wanted: PathHash,
+        depth: usize,
+    ) -> Option<Vec<PathStep>> {
+        if at == wanted {
+            return Some(Vec::new());
+        }
+        if depth > DEPTH_MAX {
+            return None;
+        }
+        let below = |step: PathStep, value| {
+            let mut steps = self.find(value, at.step(self.seed, &step), wanted, depth + 1)?;
+            steps.push(step);
+            Some(steps)
+        };
+        let mut members =
+            value.members().map(|(name, value)| (PathStep::Property(name.into_owned()), value));
+        members
+            .find_map(|(step, value)| below(step, value))
+            .or_else(|| value.elements().find_map(|value| below(PathStep::Elements, value)))
+    }
+}
+
+fn path_of_names(names: &[String]) -> String {
+    names.iter().fold(String::new(), |path, name| push_name(path, name))
+}
+
+fn path_of_steps(steps: &[PathStep]) -> String {
+    steps.iter().fold(String::new(), |path, step| match step {
+        PathStep::Property(name) => push_name(path, name),
+        PathStep::Elements => path + "/[]",
+    })
+}
+
+fn push_name(mut path: String, name: &str) -> String {
+    path.push('/');
+    if !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || c == '_') {
+        path.push_str(name);
+    } else {
+        write_string(&mut path, name);
+    }
+    path
+}

@@ -1,0 +1,230 @@
+//! An indexing policy, made ready for walking items.
+//!
+//! The included and excluded paths become one tree in which each place knows
+//! what the policy says about it. Going down the tree together with an item
+//! finds for every value the most precise path that covers it, without looking
+//! at the other paths.
+
+use std::collections::BTreeMap;
+
+use model::policy::{
+    CompositePath, IndexPath, IndexingMode, IndexingPolicy, PathEnd, PathStep, SortOrder,
+};
+
+use crate::path_hash::PathHash;
+use crate::value::TEXT_BYTES_MAX;
+
+/// Bytes of a composite entry with its hash, however many paths it has.
+const COMPOSITE_BYTES_MAX: usize = 512;
+const HASH_BYTES: usize = 8;
+/// Bytes of a string in a composite entry besides its text: tag and end.
+const TEXT_OVERHEAD: usize = 2;
+
+/// Properties that the database itself adds to every item and that no query can
+/// use well; see `docs/formats/index.md`. A policy that names one gets it.
+const LEFT_OUT: [&str; 3] = ["_rid", "_self", "_attachments"];
+/// Properties that no policy can exclude.
+const ALWAYS: [&str; 2] = ["id", "_ts"];
+
+/// Which entries items have under one indexing policy of one container.
+#[derive(Clone, Debug)]
+pub struct IndexPlan {
+    pub(crate) seed: u64,
+    /// `None` under indexing mode `none`.
+    pub(crate) root: Option<Node>,
+    /// Places whose value, or absence, is needed after the walk.
+    pub(crate) slots: Vec<Slot>,
+    pub(crate) composites: Vec<Composite>,
+}
+
+/// What the policy says about one place in an item.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Node {
+    /// Said by `/?`: whether the value here is indexed.
+    scalar: Option<bool>,
+    /// Said by `/*`: whether the value here and everything below is.
+    subtree: Option<bool>,
+    properties: BTreeMap<String, Node>,
+    elements: Option<Box<Node>>,
+    /// Where to remember the value found here.
+    pub(crate) slot: Option<usize>,
+}
+
+/// A place whose value is needed after the walk.
+#[derive(Clone, Debug)]
+pub(crate) struct Slot {
+    pub(crate) names: Vec<String>,
+    pub(crate) hash: PathHash,
+    /// Whether the item has an entry for the absence of a value here.
+    pub(crate) undefined: bool,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Composite {
+    pub(crate) hash: PathHash,
+    /// Slot and direction of each path.
+    pub(crate) parts: Vec<(usize, SortOrder)>,
+    /// Bytes of text that each part keeps.
+    pub(crate) text_max: usize,
+}
+
+/// A path whose values have entries, on which ranges can be formed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IndexedPath {
+    pub(crate) hash: PathHash,
+    undefined: bool,
+}
+
+impl IndexPlan {
+    /// Makes a plan. `seed` keys the path hashes; it must stay the same for the
+    /// life of the container.
+    #[must_use]
+    pub fn compile(policy: &IndexingPolicy, seed: u64) -> IndexPlan {
+        let mut plan = IndexPlan { seed, root: None, slots: Vec::new(), composites: Vec::new() };
+        if policy.mode() == IndexingMode::None {
+            return plan;
+        }
+        let mut root = Node::default();
+        for name in LEFT_OUT {
+            root.property(name).subtree = Some(false);
+        }
+        for path in policy.excluded() {
+            root.decide(path, false);
+        }
+        for included in policy.included() {
+            root.decide(&included.path, true);
+            if let Some(names) = named_place(&included.path) {
+                let slot = plan.slot(&mut root, names);
+                plan.slots.get_mut(slot).expect("just made").undefined = true;
+            }
+        }
+        for name in ALWAYS {
+            root.property(name).scalar = Some(true);
+        }
+        for paths in policy.composites() {
+            let composite = plan.composite(&mut root, paths);
+            plan.composites.push(composite);
+        }
+        plan.root = Some(root);
+        plan
+    }
+
+    /// Whether and how the values at a path are indexed; `None` where a query
+    /// must look into the items.
+    #[must_use]
+    pub fn path(&self, steps: &[PathStep]) -> Option<IndexedPath> {
+        let mut node = self.root.as_ref();
+        let mut inherited = node?.below(false);
+        // The item itself has no entry: every item is an object.
+        let mut indexed = false;
+        for step in steps {
+            node = node.and_then(|node| node.child(step));
+            indexed = node.map_or(inherited, |node| node.here(inherited));
+            inherited = node.map_or(inherited, |node| node.below(inherited));
+        }
+        let undefined = |slot: usize| self.slots.get(slot).is_some_and(|slot| slot.undefined);
+        indexed.then(|| IndexedPath {
+            hash: self.hash(steps),
+            undefined: node.and_then(|node| node.slot).is_some_and(undefined),
+        })
+    }
+
+    pub(crate) fn hash(&self, steps: &[PathStep]) -> PathHash {
+        let item = PathHash::item(self.seed);
+        steps.iter().fold(item, |hash, step| hash.step(self.seed, step))
+    }
+
+    /// The slot of a place, made on first use.
+    fn slot(&mut self, root: &mut Node, names: Vec<String>) -> usize {
+        let node = names.iter().fold(root, |node, name| node.property(name));
+        let next = self.slots.len();
+        let slot = *node.slot.get_or_insert(next);
+        if slot == next {
+            let item = PathHash::item(self.seed);
+            let hash = names.iter().fold(item, |hash, name| hash.property(self.seed, name));
+            self.slots.push(Slot { names, hash, undefined: false });
+        }
+        slot
+    }
+
+    fn composite(&mut self, root: &mut Node, paths: &[CompositePath]) -> Composite {
+        let mut parts = Vec::with_capacity(paths.len());
+        let mut hashed = Vec::with_capacity(paths.len());
+        for CompositePath { path, order } in paths {
+            let slot = self.slot(root, path.names().to_vec());
+            parts.push((slot, *order));
+            hashed.push((self.slots.get(slot).expect("just made").hash, *order));
+        }
+        let share = (COMPOSITE_BYTES_MAX - HASH_BYTES) / paths.len().max(1);
+        Composite {
+            hash: PathHash::composite(self.seed, &hashed),
+            parts,
+            text_max: share.saturating_sub(TEXT_OVERHEAD).min(TEXT_BYTES_MAX),
+        }
+    }
+}
+
+impl IndexedPath {
+    /// Whether items without a value here have an entry all the same, so that
+    /// the index alone can return them.
+    #[must_use]
+    pub fn has_undefined(self) -> bool {
+        self.undefined
+    }
+}
+
+impl Node {
+    fn property(&mut self, name: &str) -> &mut Node {
+        self.properties.entry(name.to_owned()).or_default()
+    }
+
+    fn decide(&mut self, path: &IndexPath, indexed: bool) {
+        let node = path.steps().iter().fold(self, |node, step| match step {
+            PathStep::Property(name) => node.property(name),
+            PathStep::Elements => node.elements.get_or_insert_default(),
+        });
+        match path.end() {
+            PathEnd::Scalar => node.scalar = Some(indexed),
+            PathEnd::Subtree => node.subtree = Some(indexed),
+            // Tuples have no entries yet; their properties are as elsewhere.
+            PathEnd::Tuple(_) => {}
+        }
+    }
+
+    pub(crate) fn child(&self, step: &PathStep) -> Option<&Node> {
+        match step {
+            PathStep::Property(name) => self.properties.get(name),
+            PathStep::Elements => self.elements.as_deref(),
+        }
+    }
+
+    pub(crate) fn property_child(&self, name: &str) -> Option<&Node> {
+        self.properties.get(name)
+    }
+
+    pub(crate) fn elements_child(&self) -> Option<&Node> {
+        self.elements.as_deref()
+    }
+
+    /// Whether the value at this place is indexed, given what holds above it.
+    pub(crate) fn here(&self, inherited: bool) -> bool {
+        self.scalar.or(self.subtree).unwrap_or(inherited)
+    }
+
+    /// What holds below this place, unless a longer path says otherwise.
+    pub(crate) fn below(&self, inherited: bool) -> bool {
+        self.subtree.unwrap_or(inherited)
+    }
+}
+
+/// The property names of a path that means one place in an item.
+fn named_place(path: &IndexPath) -> Option<Vec<String>> {
+    if path.steps().is_empty() || matches!(path.end(), PathEnd::Tuple(_)) {
+        return None;
+    }
+    let name = |step: &PathStep| match step {
+        PathStep::Property(name) => Some(name.clone()),
+        PathStep::Elements => None,
+    };
+    path.steps().iter().map(name).collect()
+}
