@@ -22,6 +22,8 @@ pub type Body = fn(&[u8]);
 
 /// All bodies with their names, ordered by name.
 pub const BODIES: &[(&str, Body)] = &[
+    ("container_definition", bodies::container_definition),
+    ("index_value", bodies::index_value),
     ("indexing_policy", bodies::indexing_policy),
     ("json_value", bodies::json_value),
     ("partition_key", bodies::partition_key),

@@ -7,12 +7,31 @@
 use std::fmt::{Debug, Display};
 use std::str::from_utf8;
 
+use index::Decoded;
 use model::json::{self, Object, Raw};
 use model::partition_key::{HashVersion, KeyKind, KeyPath, PartitionKey, PartitionKeyDefinition};
-use model::policy::IndexingPolicy;
+use model::policy::{ContainerDefinition, IndexingPolicy};
 use model::rid::{ChildRid, ContainerRid, DatabaseRid, ItemRid, OfferRid, PermissionRid, UserRid};
 use model::session::SessionToken;
 use query::Query;
+
+/// A container's definition reads the same from what clients are shown.
+pub fn container_definition(input: &[u8]) {
+    let Ok(body) = json::parse(input) else { return };
+    let Ok(definition) = ContainerDefinition::parse(&body) else { return };
+    let again = ContainerDefinition::parse(&definition.to_value());
+    assert_eq!(again.as_ref(), Ok(&definition));
+    assert_eq!(definition.check_replace(&definition), Ok(()), "it may stay as it is");
+}
+
+/// A value of an index entry is read or refused, and reading ends.
+pub fn index_value(mut input: &[u8]) {
+    let mut left = input.len();
+    while let Ok(decoded) = Decoded::read(&mut input) {
+        assert!(input.len() < left, "{decoded} took no bytes");
+        left = input.len();
+    }
+}
 
 /// An indexing policy reads the same from what clients are shown.
 pub fn indexing_policy(input: &[u8]) {
