@@ -16,7 +16,8 @@ use bytes::Bytes;
 use fjall::config::BloomConstructionPolicy;
 use fjall::config::{CompressionPolicy, FilterPolicy, FilterPolicyEntry};
 use fjall::{
-    AbstractTree, CompressionType, Database, Keyspace, KeyspaceCreateOptions, PersistMode, Snapshot,
+    AbstractTree, CompressionType, Database, Keyspace, KeyspaceCreateOptions, PersistMode,
+    Readable, Snapshot,
 };
 use runtime::{Clock, Runtime};
 
@@ -166,7 +167,7 @@ impl LocalEngine {
         }
         let data = database.keyspace(DATA_NAME, || options(config));
         let data = data.map_err(|error| explain(path, error))?;
-        let found = last_commit(path, &data)?;
+        let found = last_commit(path, &database, &data)?;
         if found != commit {
             let detail = format!("commit {commit} was found before opening, {found} after");
             return Err(damaged(path, detail));
@@ -279,8 +280,11 @@ impl fmt::Debug for LocalEngine {
     }
 }
 
-fn last_commit(path: &Path, data: &Keyspace) -> Result<u64, StorageError> {
-    match data.get(record::KEY).map_err(|error| explain(path, error))? {
+/// Read through a snapshot, as views do: the engine may hold data that it does not
+/// show.
+fn last_commit(path: &Path, database: &Database, data: &Keyspace) -> Result<u64, StorageError> {
+    let found = database.snapshot().get(data, record::KEY);
+    match found.map_err(|error| explain(path, error))? {
         None => Ok(0),
         Some(value) => record::decode(&value)
             .ok_or_else(|| damaged(path, "the commit record cannot be read".to_owned())),
