@@ -92,8 +92,8 @@ impl IndexPlan {
             root.decide(path, false);
         }
         for included in policy.included() {
-            root.decide(&included.path, true);
-            if let Some(names) = named_place(&included.path) {
+            let indexed = root.decide(&included.path, true);
+            if let Some(names) = named_place(&included.path).filter(|_| indexed) {
                 let slot = plan.slot(&mut root, names);
                 plan.slots.get_mut(slot).expect("just made").undefined = true;
             }
@@ -178,7 +178,9 @@ impl Node {
         self.properties.entry(name.to_owned()).or_default()
     }
 
-    fn decide(&mut self, path: &IndexPath, indexed: bool) {
+    /// Notes what a path says. Returns whether the value at its end is indexed:
+    /// an excluded `/a/?` is more precise than an included `/a/*`.
+    fn decide(&mut self, path: &IndexPath, indexed: bool) -> bool {
         let node = path.steps().iter().fold(self, |node, step| match step {
             PathStep::Property(name) => node.property(name),
             PathStep::Elements => node.elements.get_or_insert_default(),
@@ -189,6 +191,7 @@ impl Node {
             // Tuples have no entries yet; their properties are as elsewhere.
             PathEnd::Tuple(_) => {}
         }
+        node.here(false)
     }
 
     pub(crate) fn child(&self, step: &PathStep) -> Option<&Node> {

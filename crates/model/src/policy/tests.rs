@@ -337,7 +337,7 @@ fn spatial_indexes() {
 
 #[test]
 fn unique_keys() {
-    let keys = vec![r#"{"paths":["/a"]}"#; 11].join(",");
+    let keys = [r#"{"paths":["/a"]}"#; 11].join(",");
     let paths: Vec<_> = (0..17).map(|n| format!("\"/p{n}\"")).collect();
     check_policy(
         "uniqueKeyPolicy",

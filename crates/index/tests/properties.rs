@@ -1,0 +1,371 @@
+//! What must hold for all values, items and policies, against oracles that are
+//! simpler than the code: the order of JSON values, and a list of paths that is
+//! searched from end to end.
+
+use std::cmp::Ordering;
+use std::collections::BTreeSet;
+use std::ops::Bound;
+
+use index::{Decoded, IndexPlan, IndexValue, IndexedPath, KeyRange};
+use model::json::{self, Kind, Number, Object, Value};
+use model::policy::{IndexPath, IndexingPolicy, PathEnd, PathStep};
+use proptest::prelude::*;
+
+const SEED: u64 = 0x5EED;
+/// Bytes of text that an entry keeps.
+const KEPT: usize = 128;
+
+fn policy(text: &str) -> IndexingPolicy {
+    let value = json::parse(text.as_bytes()).expect("test policy is JSON");
+    IndexingPolicy::parse(&value).expect("test policy is valid")
+}
+
+fn plan(text: &str) -> IndexPlan {
+    IndexPlan::compile(&policy(text), SEED)
+}
+
+fn property(name: &str) -> PathStep {
+    PathStep::Property(name.to_owned())
+}
+
+fn path_a() -> IndexedPath {
+    plan("{}").path(&[property("a")]).expect("the default policy indexes all")
+}
+
+fn entries(plan: &IndexPlan, item: &Value) -> Vec<Vec<u8>> {
+    let text = item.to_string();
+    let mut entries = Vec::new();
+    let item = json::parse_raw(text.as_bytes()).expect("written values are JSON");
+    plan.entries(item, &mut |entry| entries.push(entry.to_vec()));
+    entries
+}
+
+fn item(members: impl IntoIterator<Item = (&'static str, Value)>) -> Value {
+    members.into_iter().collect::<Object>().into()
+}
+
+fn number() -> impl Strategy<Value = Value> {
+    let edges = [0.0, -0.0, 1.0, -1.0, 0.5, 1e300, -1e300, 5e-324, -5e-324, 9.007e15, f64::MAX];
+    let any = prop_oneof![
+        prop::sample::select(edges.to_vec()),
+        (-20_i32..20).prop_map(f64::from),
+        any::<f64>().prop_filter("JSON numbers are finite", |number| number.is_finite()),
+    ];
+    any.prop_map(|number| Value::Number(Number::from_f64(number).expect("finite")))
+}
+
+/// Short strings over few characters, and long ones around the cut.
+fn string() -> impl Strategy<Value = Value> {
+    let short = "[\u{0}ab\u{7f}é\u{ffff}\u{10ffff}]{0,4}";
+    let long = ("[ab]", KEPT - 3..KEPT + 3, "[ab\u{0}é😀]{0,3}")
+        .prop_map(|(head, length, tail)| head + &"x".repeat(length) + &tail);
+    prop_oneof![3 => short, 2 => long].prop_map(Value::String)
+}
+
+fn scalar() -> impl Strategy<Value = Value> {
+    prop_oneof![
+        1 => Just(Value::Null),
+        1 => any::<bool>().prop_map(Value::Bool),
+        3 => number(),
+        4 => string(),
+    ]
+}
+
+fn is_cut(value: &Value, kept: usize) -> bool {
+    value.as_str().is_some_and(|text| text.len() > kept)
+}
+
+fn contains(range: &KeyRange, entry: &[u8]) -> bool {
+    range.start.as_slice() <= entry && entry < range.end.as_slice()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(4000))]
+
+    /// Byte order is value order, whatever follows the value in the key.
+    #[test]
+    fn bytes_order_as_values(
+        a in scalar(),
+        b in scalar(),
+        tail_a in any::<[u8; 8]>(),
+        tail_b in any::<[u8; 8]>(),
+    ) {
+        let key = |value: &Value, tail: [u8; 8]| {
+            [path_a().equal(value).start.as_slice(), tail.as_slice()].concat()
+        };
+        let (key_a, key_b) = (key(&a, tail_a), key(&b, tail_b));
+        if a == b {
+            prop_assert_eq!(key_a.cmp(&key_b), tail_a.cmp(&tail_b));
+        } else if is_cut(&a, KEPT) && is_cut(&b, KEPT) {
+            // Two cut strings may share their bytes; never the other way round.
+            let (key_a, key_b) = (key(&a, [0; 8]), key(&b, [0; 8]));
+            prop_assert!(key_a == key_b || key_a.cmp(&key_b) == a.cmp(&b));
+        } else {
+            prop_assert_eq!(key_a.cmp(&key_b), a.cmp(&b));
+        }
+    }
+
+    #[test]
+    fn values_can_be_read_back(value in scalar(), tail in any::<[u8; 8]>()) {
+        let key = [path_a().equal(&value).start.as_slice(), tail.as_slice()].concat();
+        let mut rest = &key[8..];
+        let read = Decoded::read(&mut rest).expect("just written");
+        prop_assert_eq!(rest, tail);
+        match value.as_str() {
+            Some(text) if text.len() > KEPT => {
+                prop_assert_eq!(read, Decoded::Cut(text.as_bytes()[..KEPT].to_vec()));
+            }
+            _ => prop_assert_eq!(&read, &Decoded::Whole(owned(&value))),
+        }
+    }
+
+    /// Foreign bytes are refused or read, never a panic.
+    #[test]
+    fn any_bytes_can_be_read(bytes in prop::collection::vec(any::<u8>(), 0..40)) {
+        let _ = Decoded::read(&mut bytes.as_slice());
+        let empty = json::parse_raw(b"{}").expect("an object");
+        let _ = plan("{}").explain(empty, &bytes);
+    }
+
+    /// A composite entry orders like the tuple of its values, each in its direction.
+    #[test]
+    fn composites_order_as_tuples(
+        descending in any::<[bool; 3]>(),
+        a in prop::array::uniform3(prop::option::of(scalar())),
+        b in prop::array::uniform3(prop::option::of(scalar())),
+        common in 0_usize..3,
+    ) {
+        let order = |n: usize| if descending[n] { "descending" } else { "ascending" };
+        let plan = plan(&format!(
+            r#"{{"excludedPaths":[{{"path":"/*"}}],"compositeIndexes":[[
+                {{"path":"/a","order":"{}"}},{{"path":"/b","order":"{}"}},{{"path":"/c","order":"{}"}}]]}}"#,
+            order(0), order(1), order(2),
+        ));
+        // Equal first values, so that the later ones decide often.
+        let b: Vec<_> = a.iter().take(common).chain(b.iter().skip(common)).cloned().collect();
+        let entry = |values: &[Option<Value>]| {
+            let members = ["a", "b", "c"].into_iter().zip(values.iter().cloned());
+            let members = members.filter_map(|(name, value)| Some((name, value?)));
+            entries(&plan, &item(members)).pop().expect("a composite entry")
+        };
+        // An absent value is `None`, which is below all others.
+        let mut expected = Ordering::Equal;
+        for n in 0..3 {
+            let direction = |order: Ordering| if descending[n] { order.reverse() } else { order };
+            expected = expected.then(direction(a[n].cmp(&b[n])));
+            let cut = |side: &Option<Value>| side.as_ref().is_some_and(|value| is_cut(value, KEPT));
+            if expected != Ordering::Equal && cut(&a[n]) && cut(&b[n]) {
+                return Ok(());
+            }
+        }
+        prop_assert_eq!(entry(&a).cmp(&entry(&b)), expected);
+    }
+
+    #[test]
+    fn ranges_hold_what_the_predicate_accepts(
+        value in prop_oneof![scalar(), Just(Value::Array(vec![])), Just(Value::Object(Object::new()))],
+        first in scalar(),
+        second in scalar(),
+        lower in 0..3,
+        upper in 0..3,
+    ) {
+        let entry = &path_a().equal(&value).start;
+        let holds = |range: &KeyRange, truth: bool| {
+            let found = contains(range, entry);
+            if range.exact { found == truth } else { found || !truth }
+        };
+        prop_assert!(holds(&path_a().equal(&first), value == first));
+        let either = path_a().any_of([&first, &second, &first]);
+        prop_assert!(either.len() <= 2 && either.is_sorted_by(|a, b| a.start < b.start));
+        let found = either.iter().any(|range| contains(range, entry));
+        prop_assert!(found || (value != first && value != second));
+
+        let bound = |kind, value| match kind {
+            0 => Bound::Unbounded,
+            1 => Bound::Included(value),
+            _ => Bound::Excluded(value),
+        };
+        let (lower, upper) = (bound(lower, &first), bound(upper, &second));
+        let truth = between(&value, lower, upper);
+        match path_a().between(lower, upper) {
+            Some(range) => prop_assert!(holds(&range, truth)),
+            None => prop_assert!(!truth),
+        }
+        if let (Some(text), Some(prefix)) = (value.as_str(), first.as_str()) {
+            prop_assert!(holds(&path_a().starts_with(prefix), text.starts_with(prefix)));
+        }
+        if let (None, Some(prefix)) = (value.as_str(), first.as_str()) {
+            prop_assert!(!contains(&path_a().starts_with(prefix), entry));
+        }
+    }
+
+    #[test]
+    fn ranges_of_types(value in scalar()) {
+        let entry = &path_a().equal(&value).start;
+        let kinds = [Kind::Null, Kind::Bool, Kind::Number, Kind::String, Kind::Array, Kind::Object];
+        for kind in kinds {
+            prop_assert_eq!(contains(&path_a().of_type(kind), entry), kind_of(&value) == kind);
+        }
+        prop_assert!(contains(&path_a().is_defined(), entry));
+        prop_assert!(contains(&path_a().all(), entry));
+    }
+}
+
+/// SQL's idea of a value between two bounds: only within one type.
+fn between(value: &Value, lower: Bound<&Value>, upper: Bound<&Value>) -> bool {
+    let same = |bound: &Value| kind_of(bound) == kind_of(value);
+    let above = match lower {
+        Bound::Unbounded => true,
+        Bound::Included(bound) => same(bound) && value >= bound,
+        Bound::Excluded(bound) => same(bound) && value > bound,
+    };
+    let below = match upper {
+        Bound::Unbounded => true,
+        Bound::Included(bound) => same(bound) && value <= bound,
+        Bound::Excluded(bound) => same(bound) && value < bound,
+    };
+    let bounded = (lower, upper) != (Bound::Unbounded, Bound::Unbounded);
+    bounded && above && below
+}
+
+fn kind_of(value: &Value) -> Kind {
+    match value {
+        Value::Null => Kind::Null,
+        Value::Bool(_) => Kind::Bool,
+        Value::Number(_) => Kind::Number,
+        Value::String(_) => Kind::String,
+        Value::Array(_) => Kind::Array,
+        Value::Object(_) => Kind::Object,
+    }
+}
+
+fn owned(value: &Value) -> IndexValue<'static> {
+    match IndexValue::from(value) {
+        IndexValue::Undefined => IndexValue::Undefined,
+        IndexValue::Null => IndexValue::Null,
+        IndexValue::Bool(truth) => IndexValue::Bool(truth),
+        IndexValue::Number(number) => IndexValue::Number(number),
+        IndexValue::String(text) => IndexValue::String(text.into_owned().into()),
+        IndexValue::Array => IndexValue::Array,
+        IndexValue::Object => IndexValue::Object,
+    }
+}
+
+/// Items with few names, so that policies meet them.
+fn any_item() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![(0_i64..3).prop_map(Value::from), Just(Value::Null)];
+    let tree = leaf.prop_recursive(4, 24, 3, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..3).prop_map(Value::Array),
+            members(inner).prop_map(Value::Object),
+        ]
+    });
+    members(tree).prop_map(Value::Object)
+}
+
+fn members(inner: impl Strategy<Value = Value>) -> impl Strategy<Value = Object> {
+    let name = prop::sample::select(vec!["a", "b", "_rid", "id"]);
+    prop::collection::vec((name, inner), 0..4).prop_map(Object::from_iter)
+}
+
+/// Paths below the root, each included or excluded, and what becomes of `/*`.
+fn any_policy() -> impl Strategy<Value = IndexingPolicy> {
+    let step = prop::sample::select(vec!["/a", "/b", "/[]", "/_rid"]);
+    let end = prop::sample::select(vec!["/?", "/*"]);
+    let path = (prop::collection::vec(step, 1..4), end)
+        .prop_map(|(steps, end)| format!("{}{end}", steps.concat()));
+    let paths = prop::collection::btree_map(path, any::<bool>(), 0..6);
+    (paths, any::<bool>()).prop_map(|(paths, root)| {
+        let list = |wanted: bool| {
+            let rest = paths.iter().filter(|(_, included)| **included == wanted);
+            let rest = rest.map(|(path, _)| path.as_str());
+            let all = rest.chain((root == wanted).then_some("/*"));
+            all.map(|path| format!(r#"{{"path":"{path}"}}"#)).collect::<Vec<_>>().join(",")
+        };
+        policy(&format!(
+            r#"{{"includedPaths":[{}],"excludedPaths":[{}]}}"#,
+            list(true),
+            list(false)
+        ))
+    })
+}
+
+/// Whether a path is indexed: the longest path of the policy that covers it
+/// decides, and `/?` before `/*` of the same length.
+fn oracle_indexes(policy: &IndexingPolicy, place: &[PathStep]) -> bool {
+    if place == [property("id")] {
+        return true;
+    }
+    let included = policy.included().iter().map(|included| (&included.path, true));
+    let excluded = policy.excluded().iter().map(|path| (path, false));
+    // The database's own exclusion is as precise as any path that names it.
+    let builtin = IndexPath::parse("/_rid/*").expect("a path");
+    let best = included
+        .chain(excluded)
+        .filter(|(path, _)| covers(path, place))
+        .max_by_key(|(path, _)| (path.steps().len(), *path.end() == PathEnd::Scalar));
+    match best {
+        Some((path, _)) if covers(&builtin, place) && path.steps().is_empty() => false,
+        Some((_, indexed)) => indexed,
+        None => false,
+    }
+}
+
+fn covers(path: &IndexPath, place: &[PathStep]) -> bool {
+    match path.end() {
+        PathEnd::Scalar => path.steps() == place,
+        PathEnd::Subtree => place.starts_with(path.steps()),
+        PathEnd::Tuple(_) => false,
+    }
+}
+
+fn all_places(value: &Value, place: &[PathStep], visit: &mut dyn FnMut(&[PathStep], &Value)) {
+    let mut below = |step, value| {
+        let place = [place, &[step]].concat();
+        visit(&place, value);
+        all_places(value, &place, visit);
+    };
+    match value {
+        Value::Object(object) => {
+            object.iter().for_each(|(name, value)| below(property(name), value));
+        }
+        Value::Array(items) => {
+            items.iter().for_each(|value| below(PathStep::Elements, value));
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(3000))]
+
+    /// An item has exactly the entries that the oracle finds, each once, in order.
+    #[test]
+    fn entries_are_those_of_the_policy(policy in any_policy(), item in any_item()) {
+        let plan = IndexPlan::compile(&policy, SEED);
+        let mut expected = BTreeSet::new();
+        let mut met = BTreeSet::new();
+        all_places(&item, &[], &mut |place, value| {
+            met.insert(place.to_vec());
+            let indexed = oracle_indexes(&policy, place);
+            assert_eq!(plan.path(place).is_some(), indexed, "{place:?}");
+            if let Some(path) = plan.path(place) {
+                expected.insert(path.equal(value).start);
+            }
+        });
+        for included in policy.included() {
+            let place = included.path.steps();
+            let named = !place.is_empty() && !place.contains(&PathStep::Elements);
+            if let Some(path) = plan.path(place).filter(|_| named) {
+                prop_assert!(path.has_undefined());
+                if !met.contains(place) {
+                    let undefined = [&path.all().start[..8], &[0x10]].concat();
+                    prop_assert!(!contains(&path.is_defined(), &undefined));
+                    expected.insert(undefined);
+                }
+            }
+        }
+        let expected: Vec<_> = expected.into_iter().collect();
+        prop_assert_eq!(entries(&plan, &item), expected);
+    }
+}
