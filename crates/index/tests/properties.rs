@@ -45,13 +45,15 @@ fn item(members: impl IntoIterator<Item = (&'static str, Value)>) -> Value {
 }
 
 fn number() -> impl Strategy<Value = Value> {
-    let edges = [0.0, -0.0, 1.0, -1.0, 0.5, 1e300, -1e300, 5e-324, -5e-324, 9.007e15, f64::MAX];
-    let any = prop_oneof![
-        prop::sample::select(edges.to_vec()),
+    let edges = ["0", "-0", "-0.0", "1.0", "1e0", "5e-324", "-5e-324", "1e308", "-1e308"];
+    let edge = prop::sample::select(edges.to_vec())
+        .prop_map(|text| json::parse(text.as_bytes()).expect("a number"));
+    let computed = prop_oneof![
         (-20_i32..20).prop_map(f64::from),
         any::<f64>().prop_filter("JSON numbers are finite", |number| number.is_finite()),
     ];
-    any.prop_map(|number| Value::Number(Number::from_f64(number).expect("finite")))
+    let computed = computed.prop_map(|number| Number::from_f64(number).expect("finite"));
+    prop_oneof![edge, computed.prop_map(Value::Number)]
 }
 
 /// Short strings over few characters, and long ones around the cut.
@@ -192,7 +194,10 @@ proptest! {
             None => prop_assert!(!truth),
         }
         if let (Some(text), Some(prefix)) = (value.as_str(), first.as_str()) {
-            prop_assert!(holds(&path_a().starts_with(prefix), text.starts_with(prefix)));
+            let range = path_a().starts_with(prefix);
+            prop_assert!(holds(&range, text.starts_with(prefix)));
+            // A prefix longer than what is kept cannot begin a string that was kept whole.
+            prop_assert!(range.exact || text.len() > KEPT || !contains(&range, entry));
         }
         if let (None, Some(prefix)) = (value.as_str(), first.as_str()) {
             prop_assert!(!contains(&path_a().starts_with(prefix), entry));
@@ -368,4 +373,22 @@ proptest! {
         let expected: Vec<_> = expected.into_iter().collect();
         prop_assert_eq!(entries(&plan, &item), expected);
     }
+}
+
+/// The places where a string is just kept whole, and just not.
+#[test]
+fn prefixes_around_the_cut() {
+    let text = |length: usize| Value::String("x".repeat(length));
+    let holds = |prefix: usize, value: usize| {
+        let range = path_a().starts_with(&"x".repeat(prefix));
+        (contains(&range, &path_a().equal(&text(value)).start), range.exact)
+    };
+    assert_eq!(holds(KEPT, KEPT - 1), (false, true));
+    assert_eq!(holds(KEPT, KEPT), (true, true));
+    assert_eq!(holds(KEPT, KEPT + 1), (true, true));
+    // The entry cannot tell 129 from 130 any more, but it can tell 128.
+    assert_eq!(holds(KEPT + 1, KEPT), (false, false));
+    assert_eq!(holds(KEPT + 2, KEPT + 1), (true, false));
+    assert!(!path_a().equal(&text(KEPT + 1)).exact);
+    assert!(path_a().equal(&text(KEPT)).exact);
 }
