@@ -1,1 +1,40 @@
+//! One physical partition as a deterministic state machine.
+//!
+//! A partition owns a run of buckets and is their sequencer: it alone decides
+//! the order of their writes. [`Partition::apply`] takes one [`Command`] at a
+//! time, works it out on top of everything it has applied before, durable or
+//! not, and submits the result as one atomic batch: the item, its index
+//! entries, its place in the log, its unique values, the statistics and the
+//! head. The same commands with the same times give the same bytes.
+//!
+//! [`Reader`] is the other half: it answers clients from views, which show only
+//! what is durable, without asking the sequencer.
+//!
+//! Must not know: other partitions, network, wall clock.
 
+mod check;
+mod command;
+mod document;
+mod items;
+mod key;
+mod numbers;
+mod overlay;
+mod patch;
+mod read;
+mod record;
+mod sequencer;
+mod setup;
+mod transaction;
+mod unique;
+
+pub use check::{Finding, Report, check_bucket};
+pub use command::{
+    Command, CommandError, Effect, EffectKind, EtagMatch, Operation, Outcome, Problem, Remedy, Work,
+};
+pub use document::{Document, DocumentError};
+pub use key::{BucketNumber, ContainerNumber, container_prefix};
+pub use patch::{Patch, PatchError};
+pub use read::{ItemPage, Position, Reader};
+pub use record::{Head, Item, KeyStatistics, RecordError};
+pub use sequencer::{Application, Partition};
+pub use setup::{Bucket, Setup};

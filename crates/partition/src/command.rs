@@ -1,0 +1,172 @@
+//! What a partition can be told to do, and what it answers.
+
+use bytes::Bytes;
+use model::etag::Etag;
+use model::name::ItemId;
+use model::partition_key::Location;
+use model::position::Lsn;
+
+use crate::document::Document;
+use crate::patch::{Patch, PatchError};
+use crate::record::RecordError;
+use storage::StorageError;
+
+/// One step on one item.
+#[derive(Clone, Debug)]
+pub enum Operation {
+    Create { document: Document },
+    Upsert { document: Document, if_match: Option<EtagMatch> },
+    Read { id: ItemId, if_none_match: Option<EtagMatch> },
+    Replace { id: ItemId, document: Document, if_match: Option<EtagMatch> },
+    Delete { id: ItemId, if_match: Option<EtagMatch> },
+    Patch { id: ItemId, patch: Patch, if_match: Option<EtagMatch> },
+}
+
+impl Operation {
+    /// The id of the item it is about.
+    #[must_use]
+    pub fn id(&self) -> &ItemId {
+        match self {
+            Operation::Create { document } | Operation::Upsert { document, .. } => document.id(),
+            Operation::Read { id, .. }
+            | Operation::Replace { id, .. }
+            | Operation::Delete { id, .. }
+            | Operation::Patch { id, .. } => id,
+        }
+    }
+}
+
+/// The value of an `If-Match` or `If-None-Match`: an etag, or `*` for any.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EtagMatch(pub String);
+
+impl EtagMatch {
+    #[must_use]
+    pub fn matches(&self, etag: &Etag) -> bool {
+        etag.matches(&self.0)
+    }
+}
+
+/// A transaction: operations in one logical partition, all done or none.
+///
+/// A single write is a command of one operation.
+#[derive(Clone, Debug)]
+pub struct Command {
+    pub location: Location,
+    pub operations: Vec<Operation>,
+}
+
+/// What was done, in the order it was asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outcome {
+    /// The partition's position after the command.
+    pub lsn: Lsn,
+    pub effects: Vec<Effect>,
+    pub work: Work,
+}
+
+/// The result of one operation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Effect {
+    pub kind: EffectKind,
+    pub etag: Option<Etag>,
+    /// The item as it is now; none after a delete or when it was not modified.
+    pub text: Option<Bytes>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EffectKind {
+    Created,
+    Replaced,
+    Deleted,
+    Read,
+    NotModified,
+}
+
+/// What a command cost, counted while it was done. The charge is computed from this.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Work {
+    pub item_bytes_read: u64,
+    pub item_bytes_written: u64,
+    pub index_entries_written: u64,
+    pub index_entries_deleted: u64,
+    pub keys_written: u64,
+    pub bytes_written: u64,
+}
+
+/// Why a command was not done. Nothing of it has been written.
+#[derive(Debug, thiserror::Error)]
+#[error("operation {at} failed: {problem}")]
+pub struct CommandError {
+    /// The operation that failed; the others failed with it.
+    pub at: usize,
+    pub problem: Problem,
+}
+
+/// The reasons, grouped by what the caller does about them (see [`Problem::remedy`]).
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Problem {
+    #[error("Resource with specified id or name already exists.")]
+    Exists,
+    #[error("Unique index constraint violation.")]
+    UniqueKey,
+    #[error("Resource Not Found.")]
+    NotFound,
+    #[error("One of the specified pre-condition is not met.")]
+    Precondition,
+    #[error("The id in the body does not match the id of the item")]
+    IdMismatch,
+    #[error("The item would have {bytes} bytes, at most {max} are allowed")]
+    TooLarge { bytes: usize, max: usize },
+    #[error(transparent)]
+    Patch(#[from] PatchError),
+    #[error("Batch request has no operations.")]
+    Empty,
+    #[error("Batch request has more operations than what is supported.")]
+    TooMany { count: usize, max: usize },
+    /// The partition does not hold this key (any more): the map was old.
+    #[error("the partition does not own the key")]
+    Gone,
+    /// The block of item numbers is used up: grant another and try again.
+    #[error("item numbers are used up")]
+    OutOfNumbers,
+    #[error("stored data cannot be read")]
+    Record(#[from] RecordError),
+    #[error("storage failed")]
+    Storage(#[from] StorageError),
+}
+
+/// What to do about a [`Problem`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Remedy {
+    /// The request must change.
+    Correct,
+    /// Read again, then decide.
+    Reread,
+    /// Ask the map again, then try again.
+    Reroute,
+    /// Grant numbers, then try again.
+    Grant,
+    /// Try again later; an operator may have to look.
+    Operator,
+}
+
+impl Problem {
+    #[must_use]
+    pub fn remedy(&self) -> Remedy {
+        match self {
+            Problem::IdMismatch
+            | Problem::TooLarge { .. }
+            | Problem::Patch(_)
+            | Problem::Empty
+            | Problem::TooMany { .. } => Remedy::Correct,
+            Problem::Exists | Problem::UniqueKey | Problem::NotFound | Problem::Precondition => {
+                Remedy::Reread
+            }
+            Problem::Gone => Remedy::Reroute,
+            Problem::OutOfNumbers => Remedy::Grant,
+            Problem::Record(_) | Problem::Storage(_) => Remedy::Operator,
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! The verbs on items, each a few lines over a transaction.
+
+use bytes::Bytes;
+use model::json::Value;
+
+use crate::command::{Effect, EffectKind, EtagMatch, Operation, Problem};
+use crate::document::{Document, DocumentError, SYSTEM_PROPERTIES};
+use crate::patch::{Patch, PatchError};
+use crate::record::Item;
+use crate::transaction::Transaction;
+
+/// Does one operation of a command.
+pub(crate) fn perform(tx: &mut Transaction<'_>, operation: &Operation) -> Result<Effect, Problem> {
+    match operation {
+        Operation::Create { document } => create(tx, document),
+        Operation::Upsert { document, if_match } => upsert(tx, document, if_match.as_ref()),
+        Operation::Read { id, if_none_match } => {
+            let item = tx.find(id.as_str())?.ok_or(Problem::NotFound)?;
+            Ok(read(&item, if_none_match.as_ref()))
+        }
+        Operation::Replace { id, document, if_match } => {
+            if document.id() != id {
+                return Err(Problem::IdMismatch);
+            }
+            let old = existing(tx, id.as_str(), if_match.as_ref())?;
+            put(tx, document, Some(&old))
+        }
+        Operation::Delete { id, if_match } => {
+            let old = existing(tx, id.as_str(), if_match.as_ref())?;
+            tx.remove(id.as_str(), &old)?;
+            Ok(Effect { kind: EffectKind::Deleted, etag: None, text: None })
+        }
+        Operation::Patch { id, patch: request, if_match } => {
+            let old = existing(tx, id.as_str(), if_match.as_ref())?;
+            patch(tx, request, &old)
+        }
+    }
+}
+
+fn create(tx: &mut Transaction<'_>, document: &Document) -> Result<Effect, Problem> {
+    match tx.find(document.id().as_str())? {
+        Some(_) => Err(Problem::Exists),
+        None => put(tx, document, None),
+    }
+}
+
+/// An `If-Match` speaks only of an item that exists; without one it is ignored.
+fn upsert(
+    tx: &mut Transaction<'_>,
+    document: &Document,
+    if_match: Option<&EtagMatch>,
+) -> Result<Effect, Problem> {
+    let old = tx.find(document.id().as_str())?;
+    if let Some(old) = &old {
+        check_match(old, if_match)?;
+    }
+    put(tx, document, old.as_ref())
+}
+
+/// The effect of reading an item that is there.
+pub(crate) fn read(item: &Item, if_none_match: Option<&EtagMatch>) -> Effect {
+    let etag = item.etag();
+    if if_none_match.is_some_and(|condition| condition.matches(&etag)) {
+        return Effect { kind: EffectKind::NotModified, etag: Some(etag), text: None };
+    }
+    Effect { kind: EffectKind::Read, etag: Some(etag), text: Some(item.text.clone()) }
+}
+
+fn patch(tx: &mut Transaction<'_>, patch: &Patch, old: &Item) -> Result<Effect, Problem> {
+    patch.check_targets(tx.setup.definition.partition_key())?;
+    if let Some(condition) = &patch.condition {
+        let holds = condition
+            .holds(old.json())
+            .map_err(|error| PatchError::Condition(error.to_string()))?;
+        if !holds {
+            return Err(Problem::Precondition);
+        }
+    }
+    let mut value = old.json().to_value();
+    if let Value::Object(object) = &mut value {
+        for name in SYSTEM_PROPERTIES {
+            object.remove(name);
+        }
+    }
+    patch.perform(&mut value)?;
+    let document = Document::parse(Bytes::from(value.to_string()), &tx.setup.limits)
+        .map_err(patched_problem)?;
+    put(tx, &document, Some(old))
+}
+
+/// A patch can make a document that could not have been sent as a whole.
+fn patched_problem(error: DocumentError) -> Problem {
+    match error {
+        DocumentError::TooLarge { bytes, max } => Problem::TooLarge { bytes, max },
+        DocumentError::Json(_)
+        | DocumentError::NotAnObject
+        | DocumentError::MissingId
+        | DocumentError::IdType
+        | DocumentError::Id(_)
+        | DocumentError::Ttl(_) => PatchError::Result(error.to_string()).into(),
+    }
+}
+
+fn put(
+    tx: &mut Transaction<'_>,
+    document: &Document,
+    old: Option<&Item>,
+) -> Result<Effect, Problem> {
+    let item = tx.put(document, old)?;
+    let kind = if old.is_some() { EffectKind::Replaced } else { EffectKind::Created };
+    Ok(Effect { kind, etag: Some(item.etag()), text: Some(item.text) })
+}
+
+fn existing(
+    tx: &mut Transaction<'_>,
+    id: &str,
+    if_match: Option<&EtagMatch>,
+) -> Result<Item, Problem> {
+    let item = tx.find(id)?.ok_or(Problem::NotFound)?;
+    check_match(&item, if_match)?;
+    Ok(item)
+}
+
+fn check_match(item: &Item, if_match: Option<&EtagMatch>) -> Result<(), Problem> {
+    match if_match {
+        Some(condition) if !condition.matches(&item.etag()) => Err(Problem::Precondition),
+        Some(_) | None => Ok(()),
+    }
+}

@@ -1,0 +1,255 @@
+//! Every key that a bucket stores, in one place. The byte layout is specified
+//! in `docs/formats/partition.md`.
+
+use bytes::Bytes;
+use model::epk::Epk;
+use model::position::{Lsn, Ordinal};
+
+/// Number of a container in keys. Never reused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ContainerNumber(pub u32);
+
+/// Number of a bucket inside its container. Never reused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct BucketNumber(pub u32);
+
+/// The groups of keys in a bucket, by their tag.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub(crate) enum Group {
+    Head = 0x01,
+    Statistics = 0x02,
+    Item = 0x10,
+    Ordinal = 0x20,
+    Index = 0x30,
+    Unique = 0x40,
+    Expiry = 0x50,
+    Log = 0x60,
+}
+
+impl Group {
+    pub(crate) const ALL: [Group; 8] = [
+        Group::Head,
+        Group::Statistics,
+        Group::Item,
+        Group::Ordinal,
+        Group::Index,
+        Group::Unique,
+        Group::Expiry,
+        Group::Log,
+    ];
+
+    fn from_tag(tag: u8) -> Option<Group> {
+        Group::ALL.into_iter().find(|group| *group as u8 == tag)
+    }
+
+    /// Whether `apply` reads keys of this group. Only those need to be looked
+    /// up among writes that are not durable yet.
+    fn is_read_by_apply(self) -> bool {
+        match self {
+            Group::Item | Group::Ordinal | Group::Unique | Group::Statistics => true,
+            Group::Head | Group::Index | Group::Expiry | Group::Log => false,
+        }
+    }
+}
+
+/// Bytes before the group tag.
+const PREFIX_BYTES: usize = 8;
+
+/// Makes the keys of one bucket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Keys {
+    prefix: [u8; PREFIX_BYTES],
+}
+
+impl Keys {
+    pub(crate) fn new(container: ContainerNumber, bucket: BucketNumber) -> Keys {
+        let mut prefix = [0; PREFIX_BYTES];
+        let (first, second) = prefix.split_at_mut(4);
+        first.copy_from_slice(&container.0.to_be_bytes());
+        second.copy_from_slice(&bucket.0.to_be_bytes());
+        Keys { prefix }
+    }
+
+    pub(crate) fn group(&self, group: Group) -> Vec<u8> {
+        self.start(group, 0)
+    }
+
+    pub(crate) fn head(&self) -> Bytes {
+        self.group(Group::Head).into()
+    }
+
+    pub(crate) fn statistics(&self, epk: &Epk) -> Bytes {
+        let mut key = self.start(Group::Statistics, epk.as_bytes().len() + 2);
+        write_terminated(&mut key, epk.as_bytes());
+        key.into()
+    }
+
+    pub(crate) fn item(&self, epk: &Epk, id: &str) -> Bytes {
+        let mut key = self.start(Group::Item, epk.as_bytes().len() + id.len() + 2);
+        write_terminated(&mut key, epk.as_bytes());
+        key.extend_from_slice(id.as_bytes());
+        key.into()
+    }
+
+    pub(crate) fn ordinal(&self, ordinal: Ordinal) -> Bytes {
+        let mut key = self.start(Group::Ordinal, 8);
+        write_ordinal(&mut key, ordinal);
+        key.into()
+    }
+
+    pub(crate) fn index(&self, entry: &[u8], ordinal: Ordinal) -> Bytes {
+        let mut key = self.start(Group::Index, entry.len() + 8);
+        key.extend_from_slice(entry);
+        write_ordinal(&mut key, ordinal);
+        key.into()
+    }
+
+    pub(crate) fn unique(&self, epk: &Epk, constraint: u8, digest: &[u8; 32]) -> Bytes {
+        let mut key = self.start(Group::Unique, epk.as_bytes().len() + 2 + 1 + digest.len());
+        write_terminated(&mut key, epk.as_bytes());
+        key.push(constraint);
+        key.extend_from_slice(digest);
+        key.into()
+    }
+
+    pub(crate) fn expiry(&self, ttl_secs: u32, ts_secs: u64, ordinal: Ordinal) -> Bytes {
+        let mut key = self.start(Group::Expiry, 20);
+        key.extend_from_slice(&ttl_secs.to_be_bytes());
+        key.extend_from_slice(&ts_secs.to_be_bytes());
+        write_ordinal(&mut key, ordinal);
+        key.into()
+    }
+
+    pub(crate) fn log(&self, lsn: Lsn, ordinal: Ordinal) -> Bytes {
+        let mut key = self.start(Group::Log, 16);
+        key.extend_from_slice(&lsn.get().to_be_bytes());
+        write_ordinal(&mut key, ordinal);
+        key.into()
+    }
+
+    fn start(&self, group: Group, rest: usize) -> Vec<u8> {
+        let mut key = Vec::with_capacity(PREFIX_BYTES + 1 + rest);
+        key.extend_from_slice(&self.prefix);
+        key.push(group as u8);
+        key
+    }
+}
+
+/// The prefix shared by all keys of a container.
+#[must_use]
+pub fn container_prefix(container: ContainerNumber) -> [u8; 4] {
+    container.0.to_be_bytes()
+}
+
+/// What a key says about itself: container, bucket, group, rest.
+pub(crate) fn split(key: &[u8]) -> Option<(ContainerNumber, BucketNumber, Group, &[u8])> {
+    let (container, rest) = key.split_first_chunk::<4>()?;
+    let (bucket, rest) = rest.split_first_chunk::<4>()?;
+    let (tag, rest) = rest.split_first()?;
+    let (container, bucket) = (u32::from_be_bytes(*container), u32::from_be_bytes(*bucket));
+    Some((ContainerNumber(container), BucketNumber(bucket), Group::from_tag(*tag)?, rest))
+}
+
+/// Whether `apply` may read this key later.
+pub(crate) fn is_read_by_apply(key: &[u8]) -> bool {
+    split(key).is_some_and(|(_, _, group, _)| group.is_read_by_apply())
+}
+
+/// The value of an ordinal key: where the item is.
+pub(crate) fn item_name(epk: &Epk, id: &str) -> Bytes {
+    let mut name = Vec::with_capacity(epk.as_bytes().len() + id.len() + 2);
+    write_terminated(&mut name, epk.as_bytes());
+    name.extend_from_slice(id.as_bytes());
+    name.into()
+}
+
+/// The value of a log key.
+pub(crate) fn terminated(epk: &Epk) -> Bytes {
+    let mut out = Vec::with_capacity(epk.as_bytes().len() + 2);
+    write_terminated(&mut out, epk.as_bytes());
+    out.into()
+}
+
+/// Takes apart what [`item_name`] made, which is also the rest of an item key.
+pub(crate) fn parse_item_name(name: &[u8]) -> Option<(Epk, &str)> {
+    let (epk, id) = take_terminated(name)?;
+    Some((Epk::from_bytes(&epk).ok()?, std::str::from_utf8(id).ok()?))
+}
+
+/// Splits the eight bytes of an ordinal off the end.
+pub(crate) fn parse_trailing_ordinal(rest: &[u8]) -> Option<(&[u8], Ordinal)> {
+    let (front, last) = rest.split_last_chunk::<8>()?;
+    Some((front, Ordinal::from_u64(u64::from_be_bytes(*last))?))
+}
+
+fn write_ordinal(key: &mut Vec<u8>, ordinal: Ordinal) {
+    key.extend_from_slice(&ordinal.as_u64().to_be_bytes());
+}
+
+fn write_terminated(key: &mut Vec<u8>, bytes: &[u8]) {
+    for &byte in bytes {
+        key.push(byte);
+        if byte == 0 {
+            key.push(0xFF);
+        }
+    }
+    key.extend_from_slice(&[0, 1]);
+}
+
+/// Reads a terminated string; returns it and what follows.
+pub(crate) fn take_terminated(mut input: &[u8]) -> Option<(Vec<u8>, &[u8])> {
+    let mut out = Vec::with_capacity(16);
+    loop {
+        let (&byte, rest) = input.split_first()?;
+        input = rest;
+        if byte != 0 {
+            out.push(byte);
+            continue;
+        }
+        let (&mark, rest) = input.split_first()?;
+        input = rest;
+        match mark {
+            0xFF => out.push(0),
+            0x01 => return Some((out, input)),
+            _ => return None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn terminated_bytes(bytes: &[u8]) -> Vec<u8> {
+        let mut out = Vec::new();
+        write_terminated(&mut out, bytes);
+        out
+    }
+
+    proptest! {
+        #[test]
+        fn terminated_strings_keep_their_order(
+            a in prop::collection::vec(0_u8..4, 0..6), b in prop::collection::vec(0_u8..4, 0..6), tail: [u8; 3],
+        ) {
+            let with_tail = |bytes: &[u8]| { let mut out = terminated_bytes(bytes); out.extend(tail); out };
+            prop_assert_eq!(a.cmp(&b), with_tail(&a).cmp(&with_tail(&b)));
+        }
+
+        #[test]
+        fn terminated_strings_come_back(bytes: Vec<u8>, tail: Vec<u8>) {
+            let mut key = terminated_bytes(&bytes);
+            key.extend(&tail);
+            prop_assert_eq!(take_terminated(&key), Some((bytes, tail.as_slice())));
+        }
+
+        #[test]
+        fn foreign_keys_never_panic(bytes: Vec<u8>) {
+            let _ = split(&bytes);
+            let _ = parse_item_name(&bytes);
+            let _ = parse_trailing_ordinal(&bytes);
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! The item numbers that a partition may give out.
+//!
+//! Ordinals are unique in a container for ever, although many partitions make
+//! them at the same time: the map grants each partition blocks of numbers of its
+//! own, and a partition that has used up its blocks asks for another.
+
+use std::ops::Range;
+
+/// Granted blocks, and where to continue.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Numbers {
+    blocks: Vec<Range<u64>>,
+    next: u64,
+}
+
+impl Numbers {
+    /// Continues behind the highest number that any head has recorded for these blocks.
+    pub(crate) fn resume(blocks: Vec<Range<u64>>, recorded: impl Iterator<Item = u64>) -> Numbers {
+        // A fully used block records its end, hence the inclusive comparison.
+        let of_ours =
+            |next: &u64| blocks.iter().any(|block| (block.start..=block.end).contains(next));
+        let start = blocks.first().map_or(0, |block| block.start);
+        let next = recorded.filter(of_ours).max().unwrap_or(start).max(start);
+        Numbers { blocks, next }
+    }
+
+    /// The next number, if there is one left.
+    pub(crate) fn take(&mut self) -> Option<u64> {
+        let number = self
+            .blocks
+            .iter()
+            .filter(|block| self.next < block.end)
+            .map(|block| self.next.max(block.start))
+            .min()?;
+        self.next = number + 1;
+        Some(number)
+    }
+
+    /// What a head records.
+    pub(crate) fn next(&self) -> u64 {
+        self.next
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_run_through_the_blocks_and_resume() {
+        let blocks = vec![10..12, 20..22];
+        let mut numbers = Numbers::resume(blocks.clone(), std::iter::empty());
+        let mut taken = Vec::new();
+        while let Some(number) = numbers.take() {
+            taken.push(number);
+            // A restart after every number changes nothing; heads of other
+            // buckets may lag behind or carry another partition's numbers.
+            numbers = Numbers::resume(
+                blocks.clone(),
+                [11, numbers.next(), 500].into_iter().filter(|n| *n <= numbers.next() || *n == 500),
+            );
+        }
+        assert_eq!(taken, [10, 11, 20, 21]);
+    }
+}

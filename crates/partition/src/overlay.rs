@@ -1,0 +1,103 @@
+//! Writes that were submitted but are not durable yet.
+//!
+//! `apply` must see them, or a hot item could change only once per fsync;
+//! clients must not, or they could read what a crash takes back. So the
+//! sequencer reads the overlay before its view, and everyone else reads views.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use bytes::Bytes;
+use storage::{Batch, Outcome, Receipt, Write};
+
+use crate::key;
+
+/// Pending writes by key, and the receipts that tell when are durable.
+#[derive(Debug, Default)]
+pub(crate) struct Overlay {
+    values: BTreeMap<Bytes, Pending>,
+    submissions: VecDeque<Submission>,
+    next: u64,
+}
+
+#[derive(Debug)]
+struct Pending {
+    /// The last submission that wrote the key.
+    submission: u64,
+    value: Option<Bytes>,
+}
+
+#[derive(Debug)]
+struct Submission {
+    number: u64,
+    receipt: Receipt,
+    keys: Vec<Bytes>,
+}
+
+/// A submission was not made durable: all that was computed on top of it is void.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Broken;
+
+impl Overlay {
+    /// The pending value: `Some(None)` if the key is about to be deleted.
+    pub(crate) fn get(&self, key: &[u8]) -> Option<Option<Bytes>> {
+        self.values.get(key).map(|pending| pending.value.clone())
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.submissions.is_empty()
+    }
+
+    /// Remembers the keys of a batch that `apply` may read again.
+    pub(crate) fn stage(&mut self, batch: &Batch) -> Staged {
+        let number = self.next;
+        self.next += 1;
+        let mut keys = Vec::new();
+        for write in batch.iter() {
+            let (key, value) = match write {
+                Write::Put { key, value } => (key, Some(value.clone())),
+                Write::Delete { key } => (key, None),
+            };
+            if key::is_read_by_apply(key) {
+                keys.push(key.clone());
+                self.values.insert(key.clone(), Pending { submission: number, value });
+            }
+        }
+        Staged { number, keys }
+    }
+
+    pub(crate) fn submitted(&mut self, staged: Staged, receipt: Receipt) {
+        self.submissions.push_back(Submission {
+            number: staged.number,
+            receipt,
+            keys: staged.keys,
+        });
+    }
+
+    /// Forgets what has become durable, and so is in every view from now on.
+    pub(crate) fn settle(&mut self) -> Result<(), Broken> {
+        while let Some(submission) = self.submissions.front() {
+            match submission.receipt.outcome() {
+                None => return Ok(()),
+                Some(Outcome::Durable) => self.forget_first(),
+                Some(Outcome::Refused | Outcome::Fenced | Outcome::Unknown) => return Err(Broken),
+            }
+        }
+        Ok(())
+    }
+
+    fn forget_first(&mut self) {
+        let Some(submission) = self.submissions.pop_front() else { return };
+        for key in &submission.keys {
+            if self.values.get(key).is_some_and(|pending| pending.submission == submission.number) {
+                self.values.remove(key);
+            }
+        }
+    }
+}
+
+/// Proof that a batch is in the overlay before it is submitted.
+#[derive(Debug)]
+pub(crate) struct Staged {
+    number: u64,
+    keys: Vec<Bytes>,
+}

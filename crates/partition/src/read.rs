@@ -1,0 +1,223 @@
+//! What clients may read: views of what is durable.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use model::epk::{Epk, EpkRange};
+use model::name::ItemId;
+use model::position::Timestamp;
+use storage::{Direction, KeyRange, ScanLimit, View};
+
+use crate::command::{Effect, EtagMatch, Problem};
+use crate::items;
+use crate::key::{self, Group};
+use crate::record::{Head, Item, KeyStatistics, RecordError};
+use crate::setup::{Bucket, Setup};
+
+/// Reads a partition's items from views.
+#[derive(Clone, Debug)]
+pub struct Reader {
+    setup: Arc<Setup>,
+}
+
+/// Some items in the order of their keys, and where to go on.
+#[derive(Debug, Default)]
+pub struct ItemPage {
+    pub items: Vec<Item>,
+    pub rest: Option<Position>,
+}
+
+/// A place between two items: everything up to this item has been read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Position {
+    pub epk: Epk,
+    pub id: String,
+}
+
+impl Reader {
+    #[must_use]
+    pub fn new(setup: Arc<Setup>) -> Reader {
+        Reader { setup }
+    }
+
+    /// Reads one item.
+    pub fn read(
+        &self,
+        view: &dyn View,
+        now: Timestamp,
+        (epk, id): (&Epk, &ItemId),
+        if_none_match: Option<&EtagMatch>,
+    ) -> Result<Effect, Problem> {
+        let item = self.find(view, now, epk, id.as_str())?.ok_or(Problem::NotFound)?;
+        Ok(items::read(&item, if_none_match))
+    }
+
+    /// The live item of that key and id.
+    pub fn find(
+        &self,
+        view: &dyn View,
+        now: Timestamp,
+        epk: &Epk,
+        id: &str,
+    ) -> Result<Option<Item>, Problem> {
+        let bucket = self.bucket(epk)?;
+        let Some(value) = view.get(&self.setup.keys(bucket).item(epk, id))? else {
+            return Ok(None);
+        };
+        let item = Item::decode(&value)?;
+        Ok(Some(item).filter(|item| !self.setup.is_expired(item, now)))
+    }
+
+    /// Reads items in the order of EPK and id, from behind `after`, while they
+    /// lie in `range`. The page may end early, even empty; only `rest` tells
+    /// whether there is more.
+    pub fn list(
+        &self,
+        view: &dyn View,
+        now: Timestamp,
+        range: &EpkRange,
+        after: Option<&Position>,
+        items_max: usize,
+    ) -> Result<ItemPage, Problem> {
+        let start = after.map_or(&range.min, |position| &position.epk);
+        let mut listing = Listing {
+            reader: self,
+            view,
+            now,
+            range,
+            items_max,
+            rows: 0,
+            page: ItemPage::default(),
+        };
+        for bucket in self.setup.buckets.iter().filter(|bucket| bucket.range.overlaps(range)) {
+            if *start < bucket.range.max && !listing.bucket(bucket, after)? {
+                return Ok(listing.page);
+            }
+        }
+        listing.page.rest = None;
+        Ok(listing.page)
+    }
+
+    /// Reads the items of one logical partition whose ids begin with `prefix`,
+    /// from behind `after`, in order.
+    pub fn list_prefix(
+        &self,
+        view: &dyn View,
+        epk: &Epk,
+        prefix: &str,
+        after: Option<&str>,
+        items_max: usize,
+    ) -> Result<Vec<Item>, Problem> {
+        let keys = self.setup.keys(self.bucket(epk)?);
+        let mut range = KeyRange::prefix(&keys.item(epk, prefix));
+        if let Some(after) = after {
+            range.start = [&keys.item(epk, after), [0].as_slice()].concat().into();
+        }
+        let mut items = Vec::new();
+        loop {
+            let rows = items_max.saturating_sub(items.len());
+            let chunk =
+                view.scan(&range, Direction::Forward, ScanLimit { rows, ..ScanLimit::default() })?;
+            for (_, value) in &chunk.rows {
+                items.push(Item::decode(value)?);
+            }
+            match chunk.rest {
+                Some(rest) if items.len() < items_max => range = rest,
+                Some(_) | None => return Ok(items),
+            }
+        }
+    }
+
+    /// The sizes of all buckets together.
+    pub fn size(&self, view: &dyn View) -> Result<Head, Problem> {
+        let mut total = Head::default();
+        for bucket in &self.setup.buckets {
+            let Some(value) = view.get(&self.setup.keys(bucket).head())? else { continue };
+            let head = Head::decode(&value)?;
+            total.lsn = total.lsn.max(head.lsn);
+            total.ts_millis = total.ts_millis.max(head.ts_millis);
+            total.items += head.items;
+            total.bytes += head.bytes;
+        }
+        Ok(total)
+    }
+
+    /// The size of one logical partition.
+    pub fn key_statistics(&self, view: &dyn View, epk: &Epk) -> Result<KeyStatistics, Problem> {
+        let bucket = self.bucket(epk)?;
+        match view.get(&self.setup.keys(bucket).statistics(epk))? {
+            Some(value) => Ok(KeyStatistics::decode(&value)?),
+            None => Ok(KeyStatistics::default()),
+        }
+    }
+
+    fn bucket(&self, epk: &Epk) -> Result<&Bucket, Problem> {
+        let at = self.setup.bucket_of(epk).ok_or(Problem::Gone)?;
+        self.setup.buckets.get(at).ok_or(Problem::Gone)
+    }
+}
+
+/// Rows that one page looks at, whether or not they are in it: a stretch of
+/// expired items must not make a page endless.
+const PAGE_ROWS_MAX: usize = 10_000;
+
+/// A page in the making.
+struct Listing<'a> {
+    reader: &'a Reader,
+    view: &'a dyn View,
+    now: Timestamp,
+    range: &'a EpkRange,
+    items_max: usize,
+    rows: usize,
+    /// Its `rest` is the last item looked at.
+    page: ItemPage,
+}
+
+impl Listing<'_> {
+    /// Reads through one bucket; false when the page ended inside it.
+    fn bucket(&mut self, bucket: &Bucket, after: Option<&Position>) -> Result<bool, Problem> {
+        let keys = self.reader.setup.keys(bucket);
+        let mut remaining = KeyRange::prefix(&keys.group(Group::Item));
+        if let Some(position) = after.filter(|position| bucket.range.contains(&position.epk)) {
+            // The smallest key behind the position's own.
+            remaining.start =
+                [&keys.item(&position.epk, &position.id), [0].as_slice()].concat().into();
+        }
+        loop {
+            let chunk = self.view.scan(&remaining, Direction::Forward, ScanLimit::default())?;
+            for (key, value) in &chunk.rows {
+                if !self.row(key, value)? {
+                    return Ok(false);
+                }
+            }
+            match chunk.rest {
+                Some(rest) => remaining = rest,
+                None => return Ok(true),
+            }
+        }
+    }
+
+    /// Takes one row in; false when the page was full before it.
+    fn row(&mut self, key: &Bytes, value: &Bytes) -> Result<bool, Problem> {
+        let (epk, id) = parse_item_key(key)?;
+        if !self.range.contains(&epk) {
+            return Ok(true);
+        }
+        if self.page.items.len() >= self.items_max || self.rows >= PAGE_ROWS_MAX {
+            return Ok(false);
+        }
+        self.rows += 1;
+        self.page.rest = Some(Position { epk, id });
+        let item = Item::decode(value)?;
+        if !self.reader.setup.is_expired(&item, self.now) {
+            self.page.items.push(item);
+        }
+        Ok(true)
+    }
+}
+
+fn parse_item_key(key: &Bytes) -> Result<(Epk, String), Problem> {
+    let parsed = key::split(key).and_then(|(_, _, _, rest)| key::parse_item_name(rest));
+    let (epk, id) = parsed.ok_or(RecordError::Malformed { what: "item key" })?;
+    Ok((epk, id.to_owned()))
+}

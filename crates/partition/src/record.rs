@@ -1,0 +1,200 @@
+//! The values that a bucket stores, specified in `docs/formats/partition.md`.
+//!
+//! Each record is *sealed*: a version and a checksum stand before the payload,
+//! so that a damaged or future record is noticed by whoever reads it.
+
+use bytes::Bytes;
+use model::etag::Etag;
+use model::json::Raw;
+use model::policy::OwnTtl;
+use model::position::{Lsn, Ordinal, Timestamp};
+
+const VERSION: u8 = 1;
+/// Version and checksum.
+const SEAL_BYTES: usize = 5;
+const HEADER_BYTES: usize = 8 + 8 + 8 + 2 + 4 + 4;
+
+/// A stored value that cannot be read. Nothing a client did causes this: the
+/// storage is damaged or was written by a newer version.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RecordError {
+    #[error("checksum of a {what} record does not match")]
+    Checksum { what: &'static str },
+    #[error("{what} record has format version {found}; this version reads {VERSION}")]
+    Version { what: &'static str, found: u8 },
+    #[error(
+        "an item was indexed under policy version {version}, which the catalogue does not know"
+    )]
+    Policy { version: u32 },
+    #[error("{what} record is malformed")]
+    Malformed { what: &'static str },
+}
+
+/// What a bucket knows about itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Head {
+    pub lsn: u64,
+    pub ts_millis: u64,
+    pub next_number: u64,
+    pub items: u64,
+    pub bytes: u64,
+}
+
+impl Head {
+    pub(crate) fn encode(&self) -> Bytes {
+        seal(
+            [self.lsn, self.ts_millis, self.next_number, self.items, self.bytes]
+                .iter()
+                .flat_map(|n| n.to_le_bytes()),
+        )
+    }
+
+    pub(crate) fn decode(value: &[u8]) -> Result<Head, RecordError> {
+        let mut payload = open("head", value)?;
+        let [lsn, ts_millis, next_number, items, bytes] = take_u64s(&mut payload, "head")?;
+        Ok(Head { lsn, ts_millis, next_number, items, bytes })
+    }
+}
+
+/// Size of one logical partition.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct KeyStatistics {
+    pub items: u64,
+    pub bytes: u64,
+}
+
+impl KeyStatistics {
+    pub(crate) fn encode(&self) -> Bytes {
+        seal([self.items, self.bytes].iter().flat_map(|n| n.to_le_bytes()))
+    }
+
+    pub(crate) fn decode(value: &[u8]) -> Result<KeyStatistics, RecordError> {
+        let mut payload = open("key statistics", value)?;
+        let [items, bytes] = take_u64s(&mut payload, "key statistics")?;
+        Ok(KeyStatistics { items, bytes })
+    }
+}
+
+/// An item as stored: what the partition needs to know about it, and its text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Item {
+    pub lsn: Lsn,
+    pub ordinal: Ordinal,
+    pub ts: Timestamp,
+    pub step: u16,
+    pub own_ttl: Option<OwnTtl>,
+    pub policy_version: u32,
+    /// The JSON text with its system properties.
+    pub text: Bytes,
+}
+
+impl Item {
+    #[must_use]
+    pub fn etag(&self) -> Etag {
+        Etag::new(self.lsn, self.step, self.ts)
+    }
+
+    /// The text as JSON. It was checked when it was written and its checksum when it was read.
+    #[must_use]
+    pub fn json(&self) -> Raw<'_> {
+        Raw::trusted(std::str::from_utf8(&self.text).unwrap_or_default())
+    }
+
+    /// Size of the item as logical partitions count it.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.text.len() as u64
+    }
+
+    pub(crate) fn encode(&self) -> Bytes {
+        let mut value = Vec::with_capacity(SEAL_BYTES + HEADER_BYTES + self.text.len());
+        value.extend_from_slice(&[0; SEAL_BYTES]);
+        value.extend_from_slice(&self.lsn.get().to_le_bytes());
+        value.extend_from_slice(&self.ordinal.as_u64().to_le_bytes());
+        value.extend_from_slice(&self.ts.millis().to_le_bytes());
+        value.extend_from_slice(&self.step.to_le_bytes());
+        value.extend_from_slice(&self.own_ttl.map_or(0, OwnTtl::as_seconds).to_le_bytes());
+        value.extend_from_slice(&self.policy_version.to_le_bytes());
+        value.extend_from_slice(&self.text);
+        sealed(value)
+    }
+
+    pub(crate) fn decode(value: &Bytes) -> Result<Item, RecordError> {
+        const WHAT: &str = "item";
+        let malformed = RecordError::Malformed { what: WHAT };
+        let mut payload = open(WHAT, value)?;
+        let [lsn, ordinal, ts] = take_u64s(&mut payload, WHAT)?;
+        let step = u16::from_le_bytes(take(&mut payload, WHAT)?);
+        let own_ttl = i32::from_le_bytes(take(&mut payload, WHAT)?);
+        let policy_version = u32::from_le_bytes(take(&mut payload, WHAT)?);
+        let text = value.slice_ref(payload);
+        if std::str::from_utf8(&text).is_err() {
+            return Err(malformed);
+        }
+        Ok(Item {
+            lsn: Lsn::from_u64(lsn),
+            ordinal: Ordinal::from_u64(ordinal).ok_or(malformed)?,
+            ts: Timestamp::from_millis(ts),
+            step,
+            own_ttl: if own_ttl == 0 {
+                None
+            } else {
+                Some(OwnTtl::from_seconds(own_ttl).ok_or(malformed)?)
+            },
+            policy_version,
+            text,
+        })
+    }
+}
+
+fn seal(payload: impl Iterator<Item = u8>) -> Bytes {
+    let mut value = vec![0; SEAL_BYTES];
+    value.extend(payload);
+    sealed(value)
+}
+
+/// Fills in the seal of a value whose first bytes were left free for it.
+fn sealed(mut value: Vec<u8>) -> Bytes {
+    let (seal, payload) = value.split_at_mut(SEAL_BYTES);
+    let [version, checksum @ ..] = seal else { unreachable!("the seal was just reserved") };
+    *version = VERSION;
+    checksum.copy_from_slice(&crc(VERSION, payload).to_le_bytes());
+    value.into()
+}
+
+fn open<'a>(what: &'static str, value: &'a [u8]) -> Result<&'a [u8], RecordError> {
+    let Some(([version, checksum @ ..], payload)) = value.split_first_chunk::<SEAL_BYTES>() else {
+        return Err(RecordError::Malformed { what });
+    };
+    if crc(*version, payload) != u32::from_le_bytes(*checksum) {
+        return Err(RecordError::Checksum { what });
+    }
+    if *version == VERSION {
+        Ok(payload)
+    } else {
+        Err(RecordError::Version { what, found: *version })
+    }
+}
+
+fn crc(version: u8, payload: &[u8]) -> u32 {
+    let mut hasher = crc32fast::Hasher::new();
+    hasher.update(&[version]);
+    hasher.update(payload);
+    hasher.finalize()
+}
+
+fn take<const N: usize>(input: &mut &[u8], what: &'static str) -> Result<[u8; N], RecordError> {
+    let (head, rest) = input.split_first_chunk::<N>().ok_or(RecordError::Malformed { what })?;
+    *input = rest;
+    Ok(*head)
+}
+
+fn take_u64s<const N: usize>(
+    input: &mut &[u8],
+    what: &'static str,
+) -> Result<[u64; N], RecordError> {
+    let mut out = [0; N];
+    for slot in &mut out {
+        *slot = u64::from_le_bytes(take(input, what)?);
+    }
+    Ok(out)
+}

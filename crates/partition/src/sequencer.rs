@@ -1,0 +1,202 @@
+//! The sequencer: the one writer of a partition's buckets.
+
+use std::sync::Arc;
+
+use model::position::{Lsn, Timestamp};
+use storage::{Batch, Outcome as Fate, Store, Stream, Ticket};
+
+use crate::command::{Command, CommandError, Effect, Outcome, Problem, Work};
+use crate::items;
+use crate::numbers::Numbers;
+use crate::overlay::Overlay;
+use crate::record::Head;
+use crate::setup::Setup;
+use crate::transaction::{Scene, Transaction};
+
+/// A partition, open for commands.
+#[derive(Debug)]
+pub struct Partition {
+    setup: Arc<Setup>,
+    store: Arc<dyn Store>,
+    stream: Box<dyn Stream>,
+    /// One for each bucket of the setup, ahead of the disk by what is in the overlay.
+    heads: Vec<Head>,
+    lsn: Lsn,
+    /// Time never goes back in a partition, whatever the clock does.
+    now: Timestamp,
+    numbers: Numbers,
+    overlay: Overlay,
+}
+
+/// The answer to a command, and when it may be told.
+#[derive(Debug)]
+#[must_use = "the answer may be told only after the ticket"]
+pub struct Application {
+    /// What to answer. Also a refusal may rest on writes that are not durable
+    /// yet, so it waits for the ticket as well.
+    pub result: Result<Outcome, CommandError>,
+    /// Resolves when everything that the answer rests on is durable. If it does
+    /// not become durable, the true answer is not known.
+    pub ticket: Ticket,
+}
+
+impl Partition {
+    /// Reads the heads and continues where the last commit ended.
+    pub fn open(setup: Arc<Setup>, store: Arc<dyn Store>) -> Result<Partition, Problem> {
+        let stream = store.stream();
+        let heads = read_heads(&setup, store.as_ref())?;
+        let recorded = heads.iter().map(|head| head.next_number);
+        let numbers = Numbers::resume(setup.numbers.clone(), recorded);
+        let lsn = heads
+            .iter()
+            .map(|head| head.lsn)
+            .max()
+            .map_or(Lsn::ZERO, Lsn::from_u64)
+            .max(setup.lsn_floor);
+        let now =
+            Timestamp::from_millis(heads.iter().map(|head| head.ts_millis).max().unwrap_or(0));
+        Ok(Partition {
+            setup,
+            store,
+            stream,
+            heads,
+            lsn,
+            now,
+            numbers,
+            overlay: Overlay::default(),
+        })
+    }
+
+    /// The position of the last command, durable or not.
+    #[must_use]
+    pub fn lsn(&self) -> Lsn {
+        self.lsn
+    }
+
+    #[must_use]
+    pub fn setup(&self) -> &Arc<Setup> {
+        &self.setup
+    }
+
+    /// Takes a new setup with the same buckets: another policy, more numbers.
+    pub fn reconfigure(&mut self, setup: Arc<Setup>) {
+        assert_eq!(self.setup.buckets, setup.buckets, "buckets change hands only by reopening");
+        let recorded = self.numbers.next();
+        self.numbers = Numbers::resume(setup.numbers.clone(), std::iter::once(recorded));
+        self.setup = setup;
+    }
+
+    /// Works out one command and submits what it writes.
+    pub fn apply(&mut self, now: Timestamp, command: &Command) -> Application {
+        if let Err(problem) = self.recover_if_broken() {
+            return Application {
+                result: Err(CommandError { at: 0, problem }),
+                ticket: Ticket::resolved(Fate::Durable),
+            };
+        }
+        match self.work_out(now, command) {
+            Ok((batch, outcome)) if !batch.is_empty() => {
+                let ticket = self.submit(batch);
+                Application { result: Ok(outcome), ticket }
+            }
+            Ok((_, outcome)) => Application { result: Ok(outcome), ticket: self.barrier() },
+            Err(error) => Application { result: Err(error), ticket: self.barrier() },
+        }
+    }
+
+    /// What was submitted may have failed since the last command: then all that
+    /// was computed on top of it is void, and the truth is on the disk.
+    fn recover_if_broken(&mut self) -> Result<(), Problem> {
+        if self.overlay.settle().is_ok() {
+            return Ok(());
+        }
+        *self = Partition::open(Arc::clone(&self.setup), Arc::clone(&self.store))?;
+        Ok(())
+    }
+
+    fn work_out(
+        &mut self,
+        now: Timestamp,
+        command: &Command,
+    ) -> Result<(Batch, Outcome), CommandError> {
+        let fail = |at: usize| move |problem: Problem| CommandError { at, problem };
+        check_count(&self.setup, command).map_err(fail(0))?;
+        let at =
+            self.setup.bucket_of(&command.location.epk).ok_or(Problem::Gone).map_err(fail(0))?;
+        let mut tx = self.transaction(now, command, at).map_err(fail(0))?;
+        let mut effects: Vec<Effect> = Vec::with_capacity(command.operations.len());
+        for (step, operation) in command.operations.iter().enumerate() {
+            tx.step = u16::try_from(step).expect("the number of operations was checked");
+            effects.push(items::perform(&mut tx, operation).map_err(fail(step))?);
+        }
+        let now = tx.now;
+        let finished = tx.finish();
+        let work: Work = finished.work;
+        if !finished.batch.is_empty() {
+            self.lsn = self.lsn.next();
+            self.now = now;
+            self.numbers = finished.numbers;
+            if let Some(head) = self.heads.get_mut(at) {
+                *head = finished.head;
+            }
+        }
+        Ok((finished.batch, Outcome { lsn: self.lsn, effects, work }))
+    }
+
+    fn transaction<'a>(
+        &'a self,
+        now: Timestamp,
+        command: &'a Command,
+        bucket: usize,
+    ) -> Result<Transaction<'a>, Problem> {
+        let (Some(head), Some(owner)) = (self.heads.get(bucket), self.setup.buckets.get(bucket))
+        else {
+            return Err(Problem::Gone);
+        };
+        Ok(Transaction::new(Scene {
+            setup: &self.setup,
+            overlay: &self.overlay,
+            view: self.store.view()?,
+            location: &command.location,
+            keys: self.setup.keys(owner),
+            head: *head,
+            numbers: self.numbers.clone(),
+            lsn: self.lsn.next(),
+            now: now.max(self.now),
+        }))
+    }
+
+    fn submit(&mut self, batch: Batch) -> Ticket {
+        let staged = self.overlay.stage(&batch);
+        let ticket = self.stream.submit(batch);
+        self.overlay.submitted(staged, ticket.receipt());
+        ticket
+    }
+
+    /// Resolves when all that was submitted so far is durable.
+    fn barrier(&mut self) -> Ticket {
+        if self.overlay.is_empty() {
+            Ticket::resolved(Fate::Durable)
+        } else {
+            self.submit(Batch::new())
+        }
+    }
+}
+
+fn check_count(setup: &Setup, command: &Command) -> Result<(), Problem> {
+    let (count, max) = (command.operations.len(), setup.limits.batch_operations_max);
+    match count {
+        0 => Err(Problem::Empty),
+        _ if count > max => Err(Problem::TooMany { count, max }),
+        _ => Ok(()),
+    }
+}
+
+fn read_heads(setup: &Setup, store: &dyn Store) -> Result<Vec<Head>, Problem> {
+    let view = store.view()?;
+    let read = |bucket| match view.get(&setup.keys(bucket).head())? {
+        Some(value) => Ok(Head::decode(&value)?),
+        None => Ok(Head::default()),
+    };
+    setup.buckets.iter().map(read).collect()
+}
