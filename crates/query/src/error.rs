@@ -54,6 +54,8 @@ impl Code {
     pub const SYNTAX: Code = Code("SC1001");
     pub const UNRESOLVED: Code = Code("SC2001");
     pub const UNKNOWN_FUNCTION: Code = Code("SC2005");
+    pub const STAR_WITHOUT_FROM: Code = Code("SC2039");
+    pub const STAR_WITH_JOIN: Code = Code("SC2040");
     pub const STAR_WITH_GROUP_BY: Code = Code("SC2041");
     pub const ARGUMENT_COUNT: Code = Code("SC2050");
     pub const TOP_COUNT: Code = Code("SC2060");

@@ -29,11 +29,8 @@ pub const OR_MAX: usize = 2000;
 /// Items in one IN list, as in the service.
 pub const IN_ITEMS_MAX: usize = 16_000;
 
-/// JOINs in one query, as in the service.
+/// JOINs in one FROM clause, as in the service.
 pub const JOINS_MAX: usize = 10;
-
-/// Calls of user-defined functions in one query, as in the service.
-pub const UDF_CALLS_MAX: usize = 10;
 
 type Parse<T> = Result<T, QueryError>;
 
@@ -69,8 +66,6 @@ struct Parser<'t> {
     depth: usize,
     ands: usize,
     ors: usize,
-    joins: usize,
-    udf_calls: usize,
 }
 
 impl<'t> Parser<'t> {
@@ -79,7 +74,7 @@ impl<'t> Parser<'t> {
             return Err(QueryError::Limit { what: "bytes of query text", limit: QUERY_BYTES_MAX });
         }
         let tokens = lexer::tokens(text);
-        Ok(Parser { text, tokens, at: 0, depth: 0, ands: 0, ors: 0, joins: 0, udf_calls: 0 })
+        Ok(Parser { text, tokens, at: 0, depth: 0, ands: 0, ors: 0 })
     }
 
     fn peek(&self) -> Token {

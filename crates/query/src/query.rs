@@ -1,6 +1,15 @@
 //! The door: text in, something that can be run out.
 
+use std::fmt;
+
+use model::json::{Raw, Value};
+
+use crate::bind::{self, Program};
+use crate::bound::{Block, Origin, Slot};
 use crate::error::QueryError;
+use crate::eval::{self, Datum, Env};
+use crate::execute;
+use crate::parameters::Parameters;
 use crate::parser;
 use crate::syntax::Select;
 
@@ -8,12 +17,14 @@ use crate::syntax::Select;
 /// that needs the parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Query {
+    text: String,
     select: Select,
 }
 
 impl Query {
     pub fn parse(text: &str) -> Result<Query, QueryError> {
-        parser::parse_query(text).map(|select| Query { select })
+        let select = parser::parse_query(text)?;
+        Ok(Query { text: text.to_owned(), select })
     }
 
     /// The syntax tree; it prints as canonical text.
@@ -21,4 +32,126 @@ impl Query {
     pub fn syntax(&self) -> &Select {
         &self.select
     }
+
+    /// Resolves names, functions and parameters.
+    pub fn bind(&self, parameters: &Parameters) -> Result<Bound, QueryError> {
+        bind::bind(&self.text, &self.select, parameters).map(|program| Bound { program })
+    }
+}
+
+/// A query that is ready to run, any number of times.
+#[derive(Clone)]
+pub struct Bound {
+    program: Program,
+}
+
+impl fmt::Debug for Bound {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Bound").field("block", &self.program.block).finish_non_exhaustive()
+    }
+}
+
+impl Bound {
+    /// Whether the query keeps a document: its filter is exactly true.
+    ///
+    /// Only for queries over one row per document; see [`Bound::is_rowwise`].
+    pub fn matches(&self, document: Raw<'_>) -> Result<bool, QueryError> {
+        let mut env = self.row(document)?;
+        execute::passes(self.block().filter.as_ref(), &mut env)
+    }
+
+    /// What the query gives for a document that it keeps; `None` if that is
+    /// undefined, which drops the row.
+    ///
+    /// Only for queries over one row per document; see [`Bound::is_rowwise`].
+    pub fn project(&self, document: Raw<'_>) -> Result<Option<Value>, QueryError> {
+        let mut env = self.row(document)?;
+        let output = eval::evaluate(&self.block().output, &mut env)?;
+        output.to_value(&env.budget)
+    }
+
+    /// Whether each document is one row of the query, so that it can be
+    /// filtered and projected by itself: no join, no group, no aggregate. Order,
+    /// DISTINCT and counts are then for the caller to apply.
+    #[must_use]
+    pub fn is_rowwise(&self) -> bool {
+        self.row_slot().is_some()
+    }
+
+    /// Runs the query over all documents, in memory.
+    ///
+    /// Ties in ORDER BY come in the order of the documents.
+    pub fn execute<'a>(
+        &'a self,
+        documents: impl Iterator<Item = Raw<'a>> + 'a,
+    ) -> Result<Vec<Value>, QueryError> {
+        let mut env = Env::new(self.program.slots);
+        env.documents = Some(Box::new(documents));
+        let mut rows = Vec::new();
+        let _ = execute::run(self.block(), &mut env, &mut |env, row| {
+            rows.extend(row.to_value(&env.budget)?);
+            Ok(std::ops::ControlFlow::Continue(()))
+        })?;
+        Ok(rows)
+    }
+
+    fn block(&self) -> &Block {
+        &self.program.block
+    }
+
+    fn row_slot(&self) -> Option<Slot> {
+        match self.block().sources.as_slice() {
+            [source]
+                if matches!(source.origin, Origin::Container)
+                    && source.steps.is_empty()
+                    && !source.iterates
+                    && self.block().grouping.is_none() =>
+            {
+                Some(source.slot)
+            }
+            _ => None,
+        }
+    }
+
+    fn row<'a>(&self, document: Raw<'a>) -> Result<Env<'a>, QueryError> {
+        let what = || "asking a query with joins or groups about one document".to_owned();
+        let slot = self.row_slot().ok_or_else(|| QueryError::Unsupported { what: what() })?;
+        let mut env = Env::new(self.program.slots);
+        env.set(slot, Datum::Json(document));
+        Ok(env)
+    }
+}
+
+/// The condition of a patch: what follows `SELECT *`, for example
+/// `from c where c.n = 1`.
+#[derive(Clone, Debug)]
+pub struct Condition {
+    bound: Bound,
+}
+
+impl Condition {
+    /// Positions in errors count from the start of the condition.
+    pub fn parse(text: &str) -> Result<Condition, QueryError> {
+        let select = parser::parse_condition(text)?;
+        let program = bind::bind(text, &select, &Parameters::none())?;
+        Ok(Condition { bound: Bound { program } })
+    }
+
+    /// Whether the query that the condition is part of gives a row for the
+    /// document.
+    pub fn holds(&self, document: Raw<'_>) -> Result<bool, QueryError> {
+        if self.bound.is_rowwise() {
+            return self.bound.matches(document);
+        }
+        self.bound.execute(std::iter::once(document)).map(|rows| !rows.is_empty())
+    }
+}
+
+/// Evaluates a lone expression that refers to no document.
+pub fn evaluate(text: &str, parameters: &Parameters) -> Result<Option<Value>, QueryError> {
+    let expr = parser::parse_expression(text)?;
+    let (bound, slots) = bind::bind_expression(text, &expr, parameters)?;
+    let mut env = Env::new(slots);
+    let value = eval::evaluate(&bound, &mut env)?;
+    value.to_value(&env.budget)
 }

@@ -90,6 +90,7 @@ pub struct Source {
     /// `alias IN collection`: each element of the array is a row.
     pub iterates: bool,
     pub span: Span,
+    pub collection_span: Span,
 }
 
 impl Source {

@@ -1,7 +1,7 @@
 //! Queries and their clauses.
 
-use super::{JOINS_MAX, Parse, Parser, count};
-use crate::error::{Code, Span, SyntaxError};
+use super::{JOINS_MAX, Parse, Parser};
+use crate::error::{Code, QueryError, Span, SyntaxError};
 use crate::lexer::{Keyword, Kind, Symbol, Token, decode_string};
 use crate::syntax::{
     Collection, Count, Direction, Expr, ExprKind, From, Item, OrderBy, OrderItem, OrderKeys, Page,
@@ -94,7 +94,9 @@ impl Parser<'_> {
         let first = self.source()?;
         let mut joins = Vec::new();
         while self.take_keyword(Keyword::Join).is_some() {
-            count(&mut self.joins, "joins", JOINS_MAX)?;
+            if joins.len() >= JOINS_MAX {
+                return Err(QueryError::Limit { what: "joins", limit: JOINS_MAX });
+            }
             joins.push(self.source()?);
         }
         Ok(Some(From { first, joins, span: self.span_from(start) }))
@@ -102,17 +104,21 @@ impl Parser<'_> {
 
     fn source(&mut self) -> Parse<Source> {
         let start = self.peek().span;
-        if self.is_name(0) && self.is_keyword(1, Keyword::In) {
-            let alias = Some(self.expect_name()?);
+        let iterates = self.is_name(0) && self.is_keyword(1, Keyword::In);
+        let mut alias = None;
+        if iterates {
+            alias = Some(self.expect_name()?);
             self.expect_keyword(Keyword::In)?;
-            let collection = self.collection()?;
-            let span = self.span_from(start);
-            return Ok(Source { collection, alias, iterates: true, span });
         }
+        let collection_start = self.peek().span;
         let collection = self.collection()?;
-        let explicit = self.take_keyword(Keyword::As).is_some();
-        let alias = if explicit { Some(self.expect_name()?) } else { self.take_name() };
-        Ok(Source { collection, alias, iterates: false, span: self.span_from(start) })
+        let collection_span = self.span_from(collection_start);
+        if !iterates {
+            let explicit = self.take_keyword(Keyword::As).is_some();
+            alias = if explicit { Some(self.expect_name()?) } else { self.take_name() };
+        }
+        let span = self.span_from(start);
+        Ok(Source { collection, alias, iterates, span, collection_span })
     }
 
     fn collection(&mut self) -> Parse<Collection> {

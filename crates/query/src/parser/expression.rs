@@ -5,8 +5,8 @@
 //! BETWEEN stands outside the AND and OR chain, so that its result needs brackets
 //! to be an operand there.
 
-use super::{AND_MAX, IN_ITEMS_MAX, OR_MAX, Parse, Parser, UDF_CALLS_MAX, count, node, too_high};
-use crate::error::{Code, QueryError, Span, SyntaxError};
+use super::{AND_MAX, IN_ITEMS_MAX, OR_MAX, Parse, Parser, count, node, too_high};
+use crate::error::{QueryError, Span};
 use crate::lexer::{Keyword, Kind, Symbol, Token, decode_number, decode_string};
 use crate::syntax::{BinaryOp, Expr, ExprKind, SubqueryKind, UnaryOp};
 
@@ -352,12 +352,7 @@ impl Parser<'_> {
         let name = self.expect_name()?;
         self.expect_symbol(Symbol::OpenParen)?;
         let arguments = self.closed_list(Symbol::CloseParen, Self::expression)?;
-        let span = self.span_from(token.span);
-        self.udf_calls += 1;
-        if self.udf_calls > UDF_CALLS_MAX {
-            return Err(too_many_udf_calls(span));
-        }
-        node(ExprKind::Udf { name, arguments }, span)
+        node(ExprKind::Udf { name, arguments }, self.span_from(token.span))
     }
 
     fn subquery_operator(&mut self, kind: SubqueryKind, token: Token) -> Parse<Expr> {
@@ -404,14 +399,6 @@ impl Parser<'_> {
         self.expect_symbol(Symbol::Colon)?;
         Ok((key, self.expression()?))
     }
-}
-
-fn too_many_udf_calls(span: Span) -> QueryError {
-    let message = format!(
-        "The SQL query exceeded the maximum number of user-defined function calls. \
-         The allowed limit is {UDF_CALLS_MAX}."
-    );
-    SyntaxError::new(Code::UDF_COUNT, span, message).into()
 }
 
 fn is_and(kind: &ExprKind) -> bool {

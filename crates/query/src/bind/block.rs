@@ -1,0 +1,227 @@
+//! Binding queries: sources, select list, order, counts.
+
+use std::collections::BTreeSet;
+
+use model::json::Value;
+
+use super::Binder;
+use crate::bound::{Block, Constant, Expr, Grouping, Key, OrderKey, Origin, Slot, Source};
+use crate::error::{Code, Span};
+use crate::syntax::{
+    self, Collection, Count, Direction, ExprKind, OrderBy, OrderKeys, Select, Selection, Step,
+};
+
+impl<'q> Binder<'q> {
+    /// Binds a query; the names it brings are out of scope afterwards.
+    pub(super) fn block(&mut self, select: &'q Select) -> Block {
+        let scope = self.names.len();
+        let outer_aggregates = self.aggregates.take();
+        let first_slot = self.slots;
+        let sources = self.sources(select);
+        let source_slots = first_slot..self.slots;
+        let filter = select.filter.as_ref().map(|filter| self.expression(filter));
+        let keys: Vec<Expr> = select.group_by.iter().map(|key| self.expression(key)).collect();
+        self.aggregates = Some(Vec::new());
+        let output = self.output(select, &sources);
+        let aggregates = self.aggregates.take().unwrap_or_default();
+        let grouped = !keys.is_empty() || !aggregates.is_empty();
+        self.check_grouping(select, grouped, scope);
+        let grouping = grouped.then_some(Grouping { keys, aggregates, slots: source_slots });
+        let order = self.order(select);
+        self.check_subquery(select);
+        let (offset, limit) = self.page(select);
+        self.names.truncate(scope);
+        self.aggregates = outer_aggregates;
+        Block { sources, filter, grouping, output, distinct: select.distinct, order, offset, limit }
+    }
+
+    fn sources(&mut self, select: &'q Select) -> Vec<Source> {
+        let Some(from) = &select.from else {
+            self.container = false;
+            return Vec::new();
+        };
+        self.check_rank_sources(select, from);
+        let mut names = BTreeSet::new();
+        let mut sources = Vec::new();
+        for source in from.sources() {
+            self.check_rank_source(select, source);
+            let bound = self.source(source);
+            self.container = false;
+            if let Some(name) = source.name() {
+                if !names.insert(name) {
+                    let message = format!("The alias '{name}' is used for two sources.");
+                    self.error(Code::NOT_SUPPORTED, source.span, message);
+                }
+                self.names.push((name, bound.slot));
+            }
+            sources.push(bound);
+        }
+        sources
+    }
+
+    fn source(&mut self, source: &'q syntax::Source) -> Source {
+        let (origin, steps) = match &source.collection {
+            Collection::Subquery(select) => {
+                self.subqueries += 1;
+                let block = self.block(select);
+                self.subqueries -= 1;
+                (Origin::Block(Box::new(block)), Vec::new())
+            }
+            Collection::Path { root, steps } => {
+                let origin = match self.resolve(&root.text) {
+                    Some(slot) => Origin::Slot(slot),
+                    None => {
+                        if !self.container {
+                            self.unresolved(&root.text, root.span);
+                        }
+                        Origin::Container
+                    }
+                };
+                (origin, steps.iter().filter_map(key).collect())
+            }
+        };
+        Source { origin, steps, iterates: source.iterates, slot: self.new_slot() }
+    }
+
+    fn output(&mut self, select: &'q Select, sources: &[Source]) -> Expr {
+        match &select.selection {
+            Selection::Value(expr) => self.expression(expr),
+            Selection::List(items) => self.list(items),
+            Selection::All(star) => self.star(select, sources, *star),
+        }
+    }
+
+    fn star(&mut self, select: &Select, sources: &[Source], star: Span) -> Expr {
+        if !select.group_by.is_empty() {
+            let message = "'SELECT *' is not allowed with GROUP BY.";
+            self.error(Code::STAR_WITH_GROUP_BY, star, message);
+        }
+        match sources {
+            [only] => Expr::Slot(only.slot),
+            [] => {
+                let message = "'SELECT *' is not valid if FROM clause is omitted.";
+                self.error(Code::STAR_WITHOUT_FROM, star, message);
+                Expr::UNDEFINED
+            }
+            _ => {
+                let message = "'SELECT *' is only valid with a single input set.";
+                self.error(Code::STAR_WITH_JOIN, star, message);
+                Expr::UNDEFINED
+            }
+        }
+    }
+
+    fn list(&mut self, items: &'q [syntax::Item]) -> Expr {
+        let mut names = BTreeSet::new();
+        let mut members = Vec::new();
+        let mut unnamed = 0;
+        for item in items {
+            let value = self.expression(&item.expr);
+            let name = output_name(item).map_or_else(
+                || {
+                    unnamed += 1;
+                    format!("${unnamed}")
+                },
+                str::to_owned,
+            );
+            if !names.insert(name.clone()) {
+                let message = format!("The name '{name}' is used for two values.");
+                self.error(Code::NOT_SUPPORTED, item.expr.span(), message);
+            }
+            members.push((name, value));
+        }
+        Expr::Object(members)
+    }
+
+    fn order(&mut self, select: &'q Select) -> Vec<OrderKey> {
+        let Some(order) = &select.order_by else { return Vec::new() };
+        match &order.keys {
+            OrderKeys::Rank(item) => {
+                self.rank(order, item);
+                Vec::new()
+            }
+            OrderKeys::Items(items) => {
+                if !select.group_by.is_empty() {
+                    self.unsupported("ORDER BY together with GROUP BY");
+                }
+                items.iter().map(|item| self.order_key(item)).collect()
+            }
+        }
+    }
+
+    fn order_key(&mut self, item: &'q syntax::OrderItem) -> OrderKey {
+        let descending = item.direction == Some(Direction::Descending);
+        OrderKey { expr: self.expression(&item.expr), descending }
+    }
+
+    fn rank(&mut self, order: &OrderBy, item: &syntax::OrderItem) {
+        if !super::check::is_score(&item.expr) {
+            let message = "The ORDER BY RANK clause must be followed by a VectorDistance and/or \
+                           a FullTextScore function call.";
+            self.error(Code::RANK_FUNCTION, order.span, message);
+        }
+        self.unsupported("ORDER BY RANK");
+    }
+
+    /// The rows to skip and the rows to give. TOP counts what OFFSET and LIMIT
+    /// leave.
+    fn page(&mut self, select: &'q Select) -> (usize, usize) {
+        let top = select.top.as_ref().map(|top| {
+            let message = "The count value provided for a TOP clause must be an integer.";
+            self.count(&top.count, Code::TOP_COUNT, message)
+        });
+        let page = select.page.as_ref().map(|page| {
+            let message = "The OFFSET count value exceeds the maximum allowed value.";
+            let offset = self.count(&page.offset, Code::OFFSET_COUNT, message);
+            let message = "The LIMIT count value exceeds the maximum allowed value.";
+            (offset, self.count(&page.limit, Code::LIMIT_COUNT, message))
+        });
+        let (offset, limit) = page.unwrap_or((0, usize::MAX));
+        (offset, limit.min(top.unwrap_or(usize::MAX)))
+    }
+
+    fn count(&mut self, count: &'q Count, code: Code, message: &str) -> usize {
+        let rows = match count {
+            Count::Rows(rows) => Some(*rows),
+            Count::Parameter(name) => {
+                let Some(value) = self.parameter(&name.text, name.span) else { return 0 };
+                let rows = whole_number(value);
+                if rows.is_none() {
+                    self.error(code, name.span, message);
+                }
+                rows
+            }
+        };
+        rows.and_then(|rows| usize::try_from(rows).ok()).unwrap_or(0)
+    }
+
+    /// The slots of names that a query brought itself.
+    pub(super) fn own_names(&self, scope: usize) -> impl Iterator<Item = (&'q str, Slot)> {
+        self.names.iter().skip(scope).copied()
+    }
+}
+
+fn whole_number(value: &Value) -> Option<u32> {
+    match Constant::from(value) {
+        Constant::Number(number) => u32::try_from(number.as_i64()?).ok(),
+        _ => None,
+    }
+}
+
+fn key(step: &Step) -> Option<Key> {
+    match step {
+        Step::Name(name) => Some(Key::Name(name.clone())),
+        Step::Index(index) => usize::try_from(*index).ok().map(Key::Index),
+    }
+}
+
+/// The alias, else the last name of the path.
+fn output_name(item: &syntax::Item) -> Option<&str> {
+    if let Some(alias) = &item.alias {
+        return Some(alias);
+    }
+    match item.expr.kind() {
+        ExprKind::Member(_, name) | ExprKind::Identifier(name) => Some(name),
+        _ => None,
+    }
+}

@@ -1,0 +1,219 @@
+//! Binding expressions.
+
+use super::check::has_aggregate_or_subquery;
+use super::{Binder, UDF_CALLS_MAX};
+use crate::bound::{Aggregate, Constant, Expr, Key};
+use crate::error::{Code, Span};
+use crate::execute::AggregateKind;
+use crate::functions::{self, Lookup};
+use crate::number::Numeric;
+use crate::syntax::{self, ExprKind, Name, Select, SubqueryKind, UnaryOp};
+
+impl<'q> Binder<'q> {
+    pub(super) fn expression(&mut self, expr: &'q syntax::Expr) -> Expr {
+        match expr.kind() {
+            ExprKind::Undefined => Expr::UNDEFINED,
+            ExprKind::Null => Expr::Constant(Constant::Null),
+            ExprKind::Bool(truth) => Expr::Constant(Constant::Bool(*truth)),
+            ExprKind::Number(number) => Expr::Constant(Constant::Number(*number)),
+            ExprKind::String(text) => Expr::Constant(Constant::String(text.clone())),
+            ExprKind::Parameter(name) => match self.parameter(name, expr.span()) {
+                Some(value) => Expr::Constant(value.into()),
+                None => Expr::UNDEFINED,
+            },
+            ExprKind::Identifier(name) => self.identifier(name, expr.span()),
+            ExprKind::Array(items) => Expr::Array(self.expressions(items)),
+            ExprKind::Object(members) => self.object(members),
+            ExprKind::Member(base, name) => Expr::Member(self.boxed(base), Key::Name(name.clone())),
+            ExprKind::Index(base, index) => self.indexed(expr.span(), base, index),
+            ExprKind::Unary(op, operand) => Expr::Unary(*op, self.boxed(operand)),
+            ExprKind::Binary(op, left, right) => {
+                Expr::Binary(*op, self.boxed(left), self.boxed(right))
+            }
+            ExprKind::And(operands) => Expr::And(self.expressions(operands)),
+            ExprKind::Or(operands) => Expr::Or(self.expressions(operands)),
+            ExprKind::Coalesce(left, right) => Expr::Coalesce(self.boxed(left), self.boxed(right)),
+            ExprKind::Conditional(parts) => Expr::Conditional(self.parts(parts)),
+            ExprKind::Between { negated, operands } => {
+                Expr::Between { negated: *negated, operands: self.parts(operands) }
+            }
+            ExprKind::In { negated, needle, list } => Expr::In {
+                negated: *negated,
+                needle: self.boxed(needle),
+                list: self.expressions(list),
+            },
+            ExprKind::Like { negated, operands, escape } => {
+                Expr::Like { negated: *negated, operands: self.parts(operands), escape: *escape }
+            }
+            ExprKind::Call { name, arguments } => self.call(expr, name, arguments),
+            ExprKind::Udf { arguments, .. } => self.udf_call(arguments, expr.span()),
+            ExprKind::Subquery(kind, select) => self.subquery(*kind, select),
+            ExprKind::Let { name, parts } => self.definition(name, parts),
+        }
+    }
+
+    fn expressions(&mut self, exprs: &'q [syntax::Expr]) -> Vec<Expr> {
+        exprs.iter().map(|expr| self.expression(expr)).collect()
+    }
+
+    fn boxed(&mut self, expr: &'q syntax::Expr) -> Box<Expr> {
+        Box::new(self.expression(expr))
+    }
+
+    fn parts<const N: usize>(&mut self, parts: &'q [syntax::Expr; N]) -> Box<[Expr; N]> {
+        Box::new(parts.each_ref().map(|part| self.expression(part)))
+    }
+
+    fn identifier(&mut self, name: &str, span: Span) -> Expr {
+        if let Some(slot) = self.resolve(name) {
+            return Expr::Slot(slot);
+        }
+        let number = match name {
+            "NaN" => f64::NAN,
+            "Infinity" => f64::INFINITY,
+            _ => {
+                self.unresolved(name, span);
+                return Expr::UNDEFINED;
+            }
+        };
+        Expr::Constant(Constant::Number(Numeric::Double(number)))
+    }
+
+    /// Of two members with one name, the last counts, at the place of the first.
+    fn object(&mut self, members: &'q [(String, syntax::Expr)]) -> Expr {
+        let mut places = std::collections::BTreeMap::new();
+        let mut bound: Vec<(String, Expr)> = Vec::with_capacity(members.len());
+        for (name, value) in members {
+            let value = self.expression(value);
+            let place = *places.entry(name.as_str()).or_insert(bound.len());
+            match bound.get_mut(place) {
+                Some((_, earlier)) => *earlier = value,
+                None => bound.push((name.clone(), value)),
+            }
+        }
+        Expr::Object(bound)
+    }
+
+    /// An index must be known before the query runs.
+    fn indexed(&mut self, span: Span, base: &'q syntax::Expr, index: &'q syntax::Expr) -> Expr {
+        let base = self.boxed(base);
+        let Expr::Constant(constant) = self.expression(index) else {
+            let message =
+                "The specified query includes 'member indexer' which is currently not supported.";
+            self.error(Code::NOT_SUPPORTED, span, message);
+            return Expr::UNDEFINED;
+        };
+        let key = match constant {
+            Constant::String(name) => Some(Key::Name(name)),
+            Constant::Number(number) => {
+                number.as_i64().and_then(|index| usize::try_from(index).ok()).map(Key::Index)
+            }
+            Constant::Undefined | Constant::Null | Constant::Bool(_) | Constant::Json(_) => None,
+        };
+        key.map_or(Expr::UNDEFINED, |key| Expr::Member(base, key))
+    }
+
+    fn call(
+        &mut self,
+        call: &'q syntax::Expr,
+        name: &'q Name,
+        arguments: &'q [syntax::Expr],
+    ) -> Expr {
+        if let Some(kind) = AggregateKind::find(&name.text) {
+            return self.aggregate(kind, call, name, arguments);
+        }
+        let bound = self.expressions(arguments);
+        if name.text.eq_ignore_ascii_case("FullTextScore") {
+            let message =
+                format!("The {} function is only allowed in the ORDER BY RANK clause.", name.text);
+            self.error(Code::SCORE_OUTSIDE_RANK, call.span(), message);
+            return Expr::UNDEFINED;
+        }
+        match functions::find(&name.text) {
+            Lookup::Found(function) => {
+                if function.arity.allows(bound.len()) {
+                    return Expr::Call(function, bound);
+                }
+                self.wrong_arity(name, &function.arity.requirement(), call.span());
+            }
+            Lookup::Later => self.unsupported(format!("the function {}", name.text)),
+            Lookup::Unknown => {
+                let message =
+                    format!("'{}' is not a recognized built-in function name.", name.text);
+                self.error(Code::UNKNOWN_FUNCTION, name.span, message);
+            }
+        }
+        Expr::UNDEFINED
+    }
+
+    fn udf_call(&mut self, arguments: &'q [syntax::Expr], span: Span) -> Expr {
+        self.expressions(arguments);
+        self.unsupported("calling user-defined functions");
+        self.udf_calls += 1;
+        // One call too many is one error, however many there are.
+        if self.udf_calls == UDF_CALLS_MAX + 1 {
+            let message = format!(
+                "The SQL query exceeded the maximum number of user-defined function calls. \
+                 The allowed limit is {UDF_CALLS_MAX}."
+            );
+            self.error(Code::UDF_COUNT, span, message);
+        }
+        Expr::UNDEFINED
+    }
+
+    fn wrong_arity(&mut self, name: &Name, requirement: &str, span: Span) {
+        let message = format!("The {} function requires {requirement} argument(s).", name.text);
+        self.error(Code::ARGUMENT_COUNT, span, message);
+    }
+
+    fn aggregate(
+        &mut self,
+        kind: AggregateKind,
+        call: &'q syntax::Expr,
+        name: &Name,
+        arguments: &'q [syntax::Expr],
+    ) -> Expr {
+        let [argument] = arguments else {
+            self.wrong_arity(name, "1", call.span());
+            return Expr::UNDEFINED;
+        };
+        if has_aggregate_or_subquery(argument) {
+            let message = "Cannot perform an aggregate function on an expression containing an \
+                           aggregate or a subquery.";
+            self.error(Code::NESTED_AGGREGATE, call.span(), message);
+            return Expr::UNDEFINED;
+        }
+        let argument = self.expression(argument);
+        let slot = self.new_slot();
+        match &mut self.aggregates {
+            Some(aggregates) => aggregates.push(Aggregate { kind, argument, slot }),
+            None => self.unsupported("an aggregate outside the select list"),
+        }
+        Expr::Slot(slot)
+    }
+
+    fn subquery(&mut self, kind: SubqueryKind, select: &'q Select) -> Expr {
+        self.subqueries += 1;
+        let mut block = self.block(select);
+        self.subqueries -= 1;
+        if kind == SubqueryKind::All {
+            // All rows fit the filter if there is none that breaks it.
+            let filter = block.filter.take();
+            block.filter = Some(match filter {
+                Some(filter) => Expr::Unary(UnaryOp::Not, Box::new(filter)),
+                None => Expr::Constant(Constant::Bool(false)),
+            });
+        }
+        Expr::Subquery(kind, Box::new(block))
+    }
+
+    fn definition(&mut self, name: &'q Name, parts: &'q [syntax::Expr; 2]) -> Expr {
+        let [value, body] = parts;
+        let value = self.expression(value);
+        let slot = self.new_slot();
+        self.names.push((&name.text, slot));
+        let body = self.expression(body);
+        self.names.pop();
+        Expr::Let { slot, parts: Box::new([value, body]) }
+    }
+}

@@ -1,0 +1,131 @@
+//! Equality and order.
+//!
+//! There are two orders. The operators `<` and its kin are defined between
+//! values of one primitive type only; sorting, MIN and MAX put any two values
+//! in order, type first.
+
+use std::borrow::Cow;
+use std::cmp::Ordering;
+
+use model::json::write_string;
+
+use super::datum::{Datum, Type};
+use crate::number::Numeric;
+
+/// Deep equality by meaning: `1` equals `1.0`, and objects are equal in any
+/// order of members. Undefined equals nothing; the caller tells it apart.
+pub(crate) fn equal(a: &Datum<'_>, b: &Datum<'_>) -> bool {
+    let kind = a.type_of();
+    if kind != b.type_of() {
+        return false;
+    }
+    match kind {
+        Type::Undefined => false,
+        Type::Null => true,
+        Type::Bool => a.as_bool() == b.as_bool(),
+        Type::Number => a.as_f64() == b.as_f64(),
+        Type::String => a.as_str() == b.as_str(),
+        Type::Array => {
+            let (a, b) = (a.elements().unwrap_or_default(), b.elements().unwrap_or_default());
+            a.len() == b.len() && a.iter().zip(&b).all(|(a, b)| equal(a, b))
+        }
+        Type::Object => {
+            let (a, b) = (sorted_members(a), sorted_members(b));
+            a.len() == b.len() && a.iter().zip(&b).all(|(a, b)| a.0 == b.0 && equal(&a.1, &b.1))
+        }
+    }
+}
+
+/// The order of two values of one primitive type; `None` where `<` is
+/// undefined. NaN is in no order with anything, which is `Some(None)`.
+pub(crate) fn primitive_order(a: &Datum<'_>, b: &Datum<'_>) -> Option<Option<Ordering>> {
+    let kind = a.type_of();
+    if kind != b.type_of() {
+        return None;
+    }
+    match kind {
+        Type::Null => Some(Some(Ordering::Equal)),
+        Type::Bool => Some(Some(a.as_bool().cmp(&b.as_bool()))),
+        Type::Number => Some(a.as_f64()?.partial_cmp(&b.as_f64()?)),
+        Type::String => Some(Some(a.as_str().cmp(&b.as_str()))),
+        Type::Undefined | Type::Array | Type::Object => None,
+    }
+}
+
+/// The order of any two values: by type, then within it. NaN comes last among
+/// the numbers.
+pub(crate) fn total_order(a: &Datum<'_>, b: &Datum<'_>) -> Ordering {
+    let kind = a.type_of();
+    let by_type = kind.cmp(&b.type_of());
+    if by_type != Ordering::Equal {
+        return by_type;
+    }
+    match kind {
+        Type::Undefined | Type::Null | Type::Bool | Type::String => {
+            primitive_order(a, b).flatten().unwrap_or(Ordering::Equal)
+        }
+        Type::Number => {
+            number_order(a.as_f64().unwrap_or(f64::NAN), b.as_f64().unwrap_or(f64::NAN))
+        }
+        Type::Array => {
+            let (a, b) = (a.elements().unwrap_or_default(), b.elements().unwrap_or_default());
+            list_order(&a, &b, total_order)
+        }
+        Type::Object => list_order(&sorted_members(a), &sorted_members(b), |a, b| {
+            a.0.cmp(&b.0).then_with(|| total_order(&a.1, &b.1))
+        }),
+    }
+}
+
+fn number_order(a: f64, b: f64) -> Ordering {
+    a.partial_cmp(&b).unwrap_or_else(|| a.is_nan().cmp(&b.is_nan()))
+}
+
+fn list_order<T>(a: &[T], b: &[T], order: impl Fn(&T, &T) -> Ordering) -> Ordering {
+    let differing = a.iter().zip(b).map(|(a, b)| order(a, b)).find(|order| order.is_ne());
+    differing.unwrap_or_else(|| a.len().cmp(&b.len()))
+}
+
+fn sorted_members<'a>(object: &Datum<'a>) -> Vec<(Cow<'a, str>, Datum<'a>)> {
+    let mut members = object.members().unwrap_or_default();
+    members.sort_by(|a, b| a.0.cmp(&b.0));
+    members
+}
+
+/// A text that two values share exactly if they are equal, for DISTINCT and
+/// GROUP BY. Undefined, which is a group of its own, has the empty text.
+pub(crate) fn identity(datum: &Datum<'_>) -> String {
+    let mut out = String::new();
+    write_identity(datum, &mut out);
+    out
+}
+
+fn write_identity(datum: &Datum<'_>, out: &mut String) {
+    match datum.type_of() {
+        Type::Undefined => {}
+        Type::Null => out.push('n'),
+        Type::Bool => out.push(if datum.as_bool() == Some(true) { 't' } else { 'f' }),
+        Type::Number => {
+            let double = datum.as_f64().unwrap_or(f64::NAN);
+            out.push_str(&Numeric::Double(double).spelling());
+        }
+        Type::String => write_string(out, &datum.as_str().unwrap_or_default()),
+        Type::Array => {
+            out.push('[');
+            for element in datum.elements().unwrap_or_default() {
+                write_identity(&element, out);
+                out.push(',');
+            }
+            out.push(']');
+        }
+        Type::Object => {
+            out.push('{');
+            for (name, value) in sorted_members(datum) {
+                write_string(out, &name);
+                write_identity(&value, out);
+                out.push(',');
+            }
+            out.push('}');
+        }
+    }
+}

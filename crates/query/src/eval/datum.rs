@@ -1,0 +1,273 @@
+//! Values while a query runs.
+
+use std::borrow::Cow;
+use std::rc::Rc;
+
+use model::json::{Kind, Object, Raw, Value};
+
+use super::budget::Budget;
+use crate::error::QueryError;
+use crate::number::Numeric;
+
+/// A value of the language: JSON, or undefined.
+///
+/// What comes from a document stays a view into its text until an operator
+/// looks inside; what is computed shares its parts, so cloning is cheap.
+#[derive(Clone, Debug)]
+pub(crate) enum Datum<'a> {
+    Undefined,
+    Null,
+    Bool(bool),
+    /// Possibly NaN or infinite, which no document and no result can hold.
+    Number(Numeric),
+    String(Cow<'a, str>),
+    /// Any JSON value as text.
+    Json(Raw<'a>),
+    Array(Rc<List<'a>>),
+    Object(Rc<Record<'a>>),
+}
+
+/// A computed array; none of its elements is undefined.
+#[derive(Debug)]
+pub(crate) struct List<'a> {
+    items: Vec<Datum<'a>>,
+    weight: usize,
+}
+
+/// A computed object; none of its members is undefined.
+#[derive(Debug)]
+pub(crate) struct Record<'a> {
+    members: Vec<(Cow<'a, str>, Datum<'a>)>,
+    weight: usize,
+}
+
+/// The types in their order: what ORDER BY puts first is least.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Type {
+    Undefined,
+    Null,
+    Bool,
+    Number,
+    String,
+    Array,
+    Object,
+}
+
+/// What one value costs besides its text.
+const OVERHEAD: usize = 16;
+
+impl<'a> Datum<'a> {
+    pub(crate) fn string(text: impl Into<Cow<'a, str>>) -> Datum<'a> {
+        Datum::String(text.into())
+    }
+
+    pub(crate) fn number(number: impl Into<Numeric>) -> Datum<'a> {
+        Datum::Number(number.into())
+    }
+
+    /// A count or position; all of them are far below 2^63.
+    pub(crate) fn count(count: usize) -> Datum<'a> {
+        Datum::number(i64::try_from(count).unwrap_or(i64::MAX))
+    }
+
+    /// An array of the defined items.
+    pub(crate) fn array(items: impl IntoIterator<Item = Datum<'a>>) -> Datum<'a> {
+        let items: Vec<_> = items.into_iter().filter(Datum::is_defined).collect();
+        let weight = items.iter().fold(OVERHEAD, |sum, item| sum.saturating_add(item.weight()));
+        Datum::Array(Rc::new(List { items, weight }))
+    }
+
+    /// An object of the defined members, whose names must differ.
+    pub(crate) fn object(
+        members: impl IntoIterator<Item = (Cow<'a, str>, Datum<'a>)>,
+    ) -> Datum<'a> {
+        let members: Vec<_> = members.into_iter().filter(|(_, value)| value.is_defined()).collect();
+        let weight = members.iter().fold(OVERHEAD, |sum, (name, value)| {
+            sum.saturating_add(name.len()).saturating_add(value.weight())
+        });
+        Datum::Object(Rc::new(Record { members, weight }))
+    }
+
+    pub(crate) fn type_of(&self) -> Type {
+        match self {
+            Datum::Undefined => Type::Undefined,
+            Datum::Null => Type::Null,
+            Datum::Bool(_) => Type::Bool,
+            Datum::Number(_) => Type::Number,
+            Datum::String(_) => Type::String,
+            Datum::Array(_) => Type::Array,
+            Datum::Object(_) => Type::Object,
+            Datum::Json(raw) => match raw.kind() {
+                Kind::Null => Type::Null,
+                Kind::Bool => Type::Bool,
+                Kind::Number => Type::Number,
+                Kind::String => Type::String,
+                Kind::Array => Type::Array,
+                Kind::Object => Type::Object,
+            },
+        }
+    }
+
+    pub(crate) fn is_defined(&self) -> bool {
+        !matches!(self, Datum::Undefined)
+    }
+
+    pub(crate) fn as_bool(&self) -> Option<bool> {
+        match self {
+            Datum::Bool(truth) => Some(*truth),
+            Datum::Json(raw) => raw.as_bool(),
+            Datum::Undefined
+            | Datum::Null
+            | Datum::Number(_)
+            | Datum::String(_)
+            | Datum::Array(_)
+            | Datum::Object(_) => None,
+        }
+    }
+
+    /// The number with the digits of an integer, if it is a number.
+    pub(crate) fn as_numeric(&self) -> Option<Numeric> {
+        match self {
+            Datum::Number(number) => Some(*number),
+            Datum::Json(raw) if raw.kind() == Kind::Number => Numeric::from_spelling(raw.text()),
+            Datum::Json(_)
+            | Datum::Undefined
+            | Datum::Null
+            | Datum::Bool(_)
+            | Datum::String(_)
+            | Datum::Array(_)
+            | Datum::Object(_) => None,
+        }
+    }
+
+    pub(crate) fn as_f64(&self) -> Option<f64> {
+        self.as_numeric().map(Numeric::as_f64)
+    }
+
+    pub(crate) fn as_i64(&self) -> Option<i64> {
+        self.as_numeric().and_then(Numeric::as_i64)
+    }
+
+    pub(crate) fn as_str(&self) -> Option<Cow<'_, str>> {
+        match self {
+            Datum::String(text) => Some(Cow::Borrowed(text)),
+            Datum::Json(raw) => raw.as_str(),
+            Datum::Undefined
+            | Datum::Null
+            | Datum::Bool(_)
+            | Datum::Number(_)
+            | Datum::Array(_)
+            | Datum::Object(_) => None,
+        }
+    }
+
+    /// The property of an object; undefined for all else.
+    pub(crate) fn get(&self, name: &str) -> Datum<'a> {
+        match self {
+            Datum::Json(raw) => raw.get(name).map_or(Datum::Undefined, Datum::Json),
+            Datum::Object(record) => {
+                let found = record.members.iter().find(|(key, _)| key == name);
+                found.map_or(Datum::Undefined, |(_, value)| value.clone())
+            }
+            Datum::Undefined
+            | Datum::Null
+            | Datum::Bool(_)
+            | Datum::Number(_)
+            | Datum::String(_)
+            | Datum::Array(_) => Datum::Undefined,
+        }
+    }
+
+    /// The element of an array; undefined for all else.
+    pub(crate) fn at(&self, index: usize) -> Datum<'a> {
+        match self {
+            Datum::Json(raw) => raw.elements().nth(index).map_or(Datum::Undefined, Datum::Json),
+            Datum::Array(list) => list.items.get(index).cloned().unwrap_or(Datum::Undefined),
+            Datum::Undefined
+            | Datum::Null
+            | Datum::Bool(_)
+            | Datum::Number(_)
+            | Datum::String(_)
+            | Datum::Object(_) => Datum::Undefined,
+        }
+    }
+
+    /// The elements, if it is an array.
+    pub(crate) fn elements(&self) -> Option<Vec<Datum<'a>>> {
+        match self {
+            Datum::Json(raw) if raw.kind() == Kind::Array => {
+                Some(raw.elements().map(Datum::Json).collect())
+            }
+            Datum::Array(list) => Some(list.items.clone()),
+            Datum::Json(_)
+            | Datum::Undefined
+            | Datum::Null
+            | Datum::Bool(_)
+            | Datum::Number(_)
+            | Datum::String(_)
+            | Datum::Object(_) => None,
+        }
+    }
+
+    /// The members in written order, if it is an object.
+    pub(crate) fn members(&self) -> Option<Vec<(Cow<'a, str>, Datum<'a>)>> {
+        match self {
+            Datum::Json(raw) if raw.kind() == Kind::Object => {
+                Some(raw.members().map(|(name, value)| (name, Datum::Json(value))).collect())
+            }
+            Datum::Object(record) => Some(record.members.clone()),
+            Datum::Json(_)
+            | Datum::Undefined
+            | Datum::Null
+            | Datum::Bool(_)
+            | Datum::Number(_)
+            | Datum::String(_)
+            | Datum::Array(_) => None,
+        }
+    }
+
+    /// About how many bytes the value takes when it is written out. Shared
+    /// parts count each time they appear.
+    pub(crate) fn weight(&self) -> usize {
+        match self {
+            Datum::Undefined | Datum::Null | Datum::Bool(_) | Datum::Number(_) => OVERHEAD,
+            Datum::String(text) => OVERHEAD + text.len(),
+            Datum::Json(raw) => OVERHEAD + raw.text().len(),
+            Datum::Array(list) => list.weight,
+            Datum::Object(record) => record.weight,
+        }
+    }
+
+    /// Builds the tree; `None` for undefined.
+    pub(crate) fn to_value(&self, budget: &Budget) -> Result<Option<Value>, QueryError> {
+        budget.spend_bytes(self.weight())?;
+        self.built().map_err(|NotFinite| QueryError::NotFinite)
+    }
+
+    fn built(&self) -> Result<Option<Value>, NotFinite> {
+        Ok(Some(match self {
+            Datum::Undefined => return Ok(None),
+            Datum::Null => Value::Null,
+            Datum::Bool(truth) => Value::Bool(*truth),
+            Datum::Number(number) => Value::Number(number.to_number().ok_or(NotFinite)?),
+            Datum::String(text) => Value::String(text.clone().into_owned()),
+            Datum::Json(raw) => raw.to_value(),
+            Datum::Array(list) => {
+                let items = list.items.iter().filter_map(|item| item.built().transpose());
+                Value::Array(items.collect::<Result<_, _>>()?)
+            }
+            Datum::Object(record) => {
+                let mut object = Object::new();
+                for (name, value) in &record.members {
+                    if let Some(value) = value.built()? {
+                        object.insert(name.clone(), value);
+                    }
+                }
+                Value::Object(object)
+            }
+        }))
+    }
+}
+
+/// NaN or an infinity where JSON is to be written.
+struct NotFinite;

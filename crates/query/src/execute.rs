@@ -1,0 +1,229 @@
+//! Running a query over documents: sources → WHERE → groups → ORDER BY →
+//! DISTINCT → OFFSET, LIMIT and TOP.
+//!
+//! Rows are pushed from the sources towards the end, so a query that needs
+//! no order streams, and stops reading as soon as it has enough.
+
+mod aggregate;
+mod group;
+mod order;
+
+pub(crate) use aggregate::AggregateKind;
+
+use std::collections::BTreeSet;
+use std::ops::ControlFlow;
+
+use crate::bound::{Block, Expr, Origin, Source};
+use crate::error::QueryError;
+use crate::eval::{Datum, Env, Evaluated, bounded, evaluate, identity, truth};
+use crate::syntax::SubqueryKind;
+
+/// Whether whoever takes the rows wants more.
+pub(crate) type Flow = Result<ControlFlow<()>, QueryError>;
+
+/// Takes one row; the environment comes along because running goes on in it.
+pub(crate) type Sink<'s, 'a> = &'s mut dyn FnMut(&mut Env<'a>, Datum<'a>) -> Flow;
+
+const MORE: Flow = Ok(ControlFlow::Continue(()));
+const ENOUGH: Flow = Ok(ControlFlow::Break(()));
+
+/// Gives the rows of a query or subquery to `sink`.
+pub(crate) fn run<'a>(block: &'a Block, env: &mut Env<'a>, sink: Sink<'_, 'a>) -> Flow {
+    if block.limit == 0 {
+        return MORE;
+    }
+    let mut tail = Tail::new(block);
+    if let Some(grouping) = &block.grouping {
+        let rows = group::rows(block, grouping, env)?;
+        tail.pass_all(env, rows, sink)?;
+    } else if !block.order.is_empty() {
+        let rows = order::rows(block, env)?;
+        tail.pass_all(env, rows, sink)?;
+    } else {
+        let _ = visit(block, &block.sources, env, &mut |env| {
+            let row = evaluate(&block.output, env)?;
+            tail.pass(env, row, sink)
+        })?;
+    }
+    if tail.stopped { ENOUGH } else { MORE }
+}
+
+/// Calls `row` for every combination of the sources that passes the filter.
+fn visit<'a>(
+    block: &'a Block,
+    sources: &'a [Source],
+    env: &mut Env<'a>,
+    row: &mut dyn FnMut(&mut Env<'a>) -> Flow,
+) -> Flow {
+    let Some((source, rest)) = sources.split_first() else {
+        env.budget.visit_row()?;
+        return if passes(block.filter.as_ref(), env)? { row(env) } else { MORE };
+    };
+    let mut bind = |env: &mut Env<'a>, value: Datum<'a>| {
+        bind_rows(source, env, value, &mut |env| visit(block, rest, env, row))
+    };
+    match &source.origin {
+        Origin::Slot(slot) => {
+            let value = env.get(*slot).clone();
+            bind(env, value)
+        }
+        Origin::Block(inner) => run(inner, env, &mut bind),
+        Origin::Container => {
+            for document in env.documents.take().into_iter().flatten() {
+                if bind(env, Datum::Json(document))?.is_break() {
+                    return ENOUGH;
+                }
+            }
+            MORE
+        }
+    }
+}
+
+/// Binds what one value gives for a source: itself, or each of its elements.
+fn bind_rows<'a>(
+    source: &'a Source,
+    env: &mut Env<'a>,
+    value: Datum<'a>,
+    next: &mut dyn FnMut(&mut Env<'a>) -> Flow,
+) -> Flow {
+    let value = source.steps.iter().fold(value, |value, step| step.of(&value));
+    if !source.iterates {
+        if !value.is_defined() {
+            return MORE;
+        }
+        env.set(source.slot, value);
+        return next(env);
+    }
+    for element in value.elements().unwrap_or_default() {
+        env.budget.visit_row()?;
+        env.set(source.slot, element);
+        if next(env)?.is_break() {
+            return ENOUGH;
+        }
+    }
+    MORE
+}
+
+/// A row stays only if the filter is exactly true.
+pub(crate) fn passes<'a>(filter: Option<&'a Expr>, env: &mut Env<'a>) -> Result<bool, QueryError> {
+    match filter {
+        Some(filter) => Ok(truth(filter, env)? == Some(true)),
+        None => Ok(true),
+    }
+}
+
+/// The end of a query: drops rows without a value, rows seen before and rows
+/// before the offset, and stops at the limit.
+struct Tail {
+    seen: Option<BTreeSet<String>>,
+    skip: usize,
+    left: usize,
+    /// The taker of the rows wants no more, as opposed to the limit.
+    stopped: bool,
+}
+
+impl Tail {
+    fn new(block: &Block) -> Tail {
+        let seen = block.distinct.then(BTreeSet::new);
+        Tail { seen, skip: block.offset, left: block.limit, stopped: false }
+    }
+
+    fn pass<'a>(&mut self, env: &mut Env<'a>, row: Datum<'a>, sink: Sink<'_, 'a>) -> Flow {
+        if !row.is_defined() || !self.is_new(env, &row)? {
+            return MORE;
+        }
+        if self.skip > 0 {
+            self.skip -= 1;
+            return MORE;
+        }
+        self.left = self.left.saturating_sub(1);
+        if sink(env, row)?.is_break() {
+            self.stopped = true;
+            return ENOUGH;
+        }
+        if self.left == 0 { ENOUGH } else { MORE }
+    }
+
+    fn pass_all<'a>(
+        &mut self,
+        env: &mut Env<'a>,
+        rows: Vec<Datum<'a>>,
+        sink: Sink<'_, 'a>,
+    ) -> Result<(), QueryError> {
+        for row in rows {
+            if self.pass(env, row, sink)?.is_break() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn is_new(&mut self, env: &Env<'_>, row: &Datum<'_>) -> Result<bool, QueryError> {
+        let Some(seen) = &mut self.seen else { return Ok(true) };
+        let identity = identity(row);
+        let bytes = identity.len();
+        let new = seen.insert(identity);
+        if new {
+            env.budget.spend_bytes(bytes)?;
+        }
+        Ok(new)
+    }
+}
+
+/// The value of a subquery inside an expression.
+pub(crate) fn subquery<'a>(
+    kind: SubqueryKind,
+    block: &'a Block,
+    env: &mut Env<'a>,
+) -> Evaluated<'a> {
+    match kind {
+        SubqueryKind::Exists => exists(block, env).map(Datum::Bool),
+        // The binder negated the filter: no row breaks it.
+        SubqueryKind::All => exists(block, env).map(|found| Datum::Bool(!found)),
+        SubqueryKind::Array => collected(block, env),
+        SubqueryKind::Scalar => {
+            let mut rows = up_to(2, block, env)?;
+            if rows.len() > 1 {
+                return Err(QueryError::Cardinality);
+            }
+            Ok(rows.pop().unwrap_or(Datum::Undefined))
+        }
+        SubqueryKind::First => Ok(up_to(1, block, env)?.pop().unwrap_or(Datum::Undefined)),
+        SubqueryKind::Last => {
+            let mut last = Datum::Undefined;
+            let _ = run(block, env, &mut |_, row| {
+                last = row;
+                MORE
+            })?;
+            Ok(last)
+        }
+    }
+}
+
+fn exists<'a>(block: &'a Block, env: &mut Env<'a>) -> Result<bool, QueryError> {
+    Ok(!up_to(1, block, env)?.is_empty())
+}
+
+fn up_to<'a>(
+    count: usize,
+    block: &'a Block,
+    env: &mut Env<'a>,
+) -> Result<Vec<Datum<'a>>, QueryError> {
+    let mut rows = Vec::new();
+    let _ = run(block, env, &mut |_, row| {
+        rows.push(row);
+        if rows.len() < count { MORE } else { ENOUGH }
+    })?;
+    Ok(rows)
+}
+
+/// All rows as one array. The size is watched on the way, not at the end.
+fn collected<'a>(block: &'a Block, env: &mut Env<'a>) -> Evaluated<'a> {
+    let mut rows = Vec::new();
+    let _ = run(block, env, &mut |env, row| {
+        env.budget.spend_bytes(row.weight())?;
+        rows.push(row);
+        MORE
+    })?;
+    bounded(Datum::array(rows))
+}

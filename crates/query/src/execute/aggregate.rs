@@ -1,0 +1,136 @@
+//! Aggregates: what they make of undefined and mixed values is the service's
+//! table, recorded from its emulator.
+
+use std::collections::BTreeSet;
+
+use crate::error::QueryError;
+use crate::eval::{Budget, Datum, Type, identity, total_order};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AggregateKind {
+    Count,
+    CountIf,
+    Sum,
+    Average,
+    Min,
+    Max,
+    MakeList,
+    MakeSet,
+}
+
+impl AggregateKind {
+    pub(crate) fn find(name: &str) -> Option<AggregateKind> {
+        let kinds = [
+            ("COUNT", AggregateKind::Count),
+            ("COUNTIF", AggregateKind::CountIf),
+            ("SUM", AggregateKind::Sum),
+            ("AVG", AggregateKind::Average),
+            ("MIN", AggregateKind::Min),
+            ("MAX", AggregateKind::Max),
+            ("MAKELIST", AggregateKind::MakeList),
+            ("MAKESET", AggregateKind::MakeSet),
+        ];
+        kinds.into_iter().find(|(own, _)| own.eq_ignore_ascii_case(name)).map(|(_, kind)| kind)
+    }
+}
+
+/// The state of one aggregate over the values seen so far.
+#[derive(Debug)]
+pub(super) enum Accumulator<'a> {
+    Count(usize),
+    CountIf(usize),
+    /// `total` is `None` once something that is no number was seen.
+    Sum {
+        total: Option<f64>,
+        count: usize,
+        average: bool,
+    },
+    Extreme {
+        best: Extreme<'a>,
+        largest: bool,
+    },
+    List {
+        values: Vec<Datum<'a>>,
+        seen: Option<BTreeSet<String>>,
+    },
+}
+
+#[derive(Debug)]
+pub(super) enum Extreme<'a> {
+    Nothing,
+    Value(Datum<'a>),
+    /// An array or object was seen, which has no place among primitives.
+    Spoilt,
+}
+
+impl<'a> Accumulator<'a> {
+    pub(super) fn new(kind: AggregateKind) -> Accumulator<'a> {
+        let sum = |average| Accumulator::Sum { total: Some(0.0), count: 0, average };
+        let extreme = |largest| Accumulator::Extreme { best: Extreme::Nothing, largest };
+        let list = |seen| Accumulator::List { values: Vec::new(), seen };
+        match kind {
+            AggregateKind::Count => Accumulator::Count(0),
+            AggregateKind::CountIf => Accumulator::CountIf(0),
+            AggregateKind::Sum => sum(false),
+            AggregateKind::Average => sum(true),
+            AggregateKind::Min => extreme(false),
+            AggregateKind::Max => extreme(true),
+            AggregateKind::MakeList => list(None),
+            AggregateKind::MakeSet => list(Some(BTreeSet::new())),
+        }
+    }
+
+    pub(super) fn add(&mut self, value: Datum<'a>, budget: &Budget) -> Result<(), QueryError> {
+        if !value.is_defined() {
+            return Ok(());
+        }
+        match self {
+            Accumulator::Count(count) => *count += 1,
+            Accumulator::CountIf(count) => *count += usize::from(value.as_bool() == Some(true)),
+            Accumulator::Sum { total, count, .. } => {
+                *total = total.zip(value.as_f64()).map(|(total, number)| total + number);
+                *count += 1;
+            }
+            Accumulator::Extreme { best, largest } => best.consider(value, *largest),
+            Accumulator::List { values, seen } => {
+                if seen.as_mut().is_none_or(|seen| seen.insert(identity(&value))) {
+                    budget.spend_bytes(value.weight())?;
+                    values.push(value);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn finish(self) -> Datum<'a> {
+        match self {
+            Accumulator::Count(count) | Accumulator::CountIf(count) => Datum::count(count),
+            Accumulator::Sum { total: None, .. } => Datum::Undefined,
+            Accumulator::Sum { total: Some(total), average: false, .. } => Datum::number(total),
+            Accumulator::Sum { count: 0, .. } => Datum::Undefined,
+            Accumulator::Sum { total: Some(total), count, .. } => {
+                let count = Datum::count(count).as_f64().unwrap_or(f64::NAN);
+                Datum::number(total / count)
+            }
+            Accumulator::Extreme { best: Extreme::Value(value), .. } => value,
+            Accumulator::Extreme { .. } => Datum::Undefined,
+            Accumulator::List { values, .. } => Datum::array(values),
+        }
+    }
+}
+
+impl<'a> Extreme<'a> {
+    fn consider(&mut self, value: Datum<'a>, largest: bool) {
+        match self {
+            Extreme::Spoilt => {}
+            _ if matches!(value.type_of(), Type::Array | Type::Object) => *self = Extreme::Spoilt,
+            Extreme::Nothing => *self = Extreme::Value(value),
+            Extreme::Value(best) => {
+                let order = total_order(&value, best);
+                if if largest { order.is_gt() } else { order.is_lt() } {
+                    *best = value;
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! ORDER BY.
+
+use std::cmp::Ordering;
+
+use super::{MORE, visit};
+use crate::bound::{Block, OrderKey};
+use crate::error::QueryError;
+use crate::eval::{Datum, Env, evaluate, total_order};
+
+struct Row<'a> {
+    keys: Vec<Datum<'a>>,
+    output: Datum<'a>,
+}
+
+/// The outputs of all rows, in order. Rows with equal keys keep the order in
+/// which they came, and come in the opposite order where the first key descends,
+/// as reading an index backwards gives them.
+///
+/// A single key that is undefined drops its row: the index that would serve
+/// the query holds no entry for it.
+pub(super) fn rows<'a>(block: &'a Block, env: &mut Env<'a>) -> Result<Vec<Datum<'a>>, QueryError> {
+    let mut rows = Vec::new();
+    let _ = visit(block, &block.sources, env, &mut |env| {
+        let mut keys = Vec::with_capacity(block.order.len());
+        for key in &block.order {
+            keys.push(evaluate(&key.expr, env)?);
+        }
+        if matches!(keys.as_slice(), [Datum::Undefined]) {
+            return MORE;
+        }
+        let output = evaluate(&block.output, env)?;
+        let weight = keys.iter().fold(output.weight(), |sum, key| sum.saturating_add(key.weight()));
+        env.budget.spend_bytes(weight)?;
+        rows.push(Row { keys, output });
+        MORE
+    })?;
+    if block.order.first().is_some_and(|key| key.descending) {
+        rows.reverse();
+    }
+    rows.sort_by(|a, b| compare(&block.order, &a.keys, &b.keys));
+    Ok(rows.into_iter().map(|row| row.output).collect())
+}
+
+fn compare(order: &[OrderKey], a: &[Datum<'_>], b: &[Datum<'_>]) -> Ordering {
+    order
+        .iter()
+        .zip(a.iter().zip(b))
+        .map(|(key, (a, b))| {
+            let order = total_order(a, b);
+            if key.descending { order.reverse() } else { order }
+        })
+        .find(|order| order.is_ne())
+        .unwrap_or(Ordering::Equal)
+}

@@ -1,0 +1,190 @@
+//! Functions on arrays and sets.
+
+use std::collections::BTreeSet;
+
+use super::{Function, MANY, at, defined, only};
+use crate::eval::{Datum, Truth, Type, and, equal, identity, or, total_order};
+
+pub(super) const TABLE: &[Function] = &[
+    Function::new(&["ARRAY_CONCAT"], (2, MANY), concat),
+    Function::new(&["ARRAY_LENGTH"], (1, 1), length),
+    Function::new(&["ARRAY_SLICE"], (2, 3), slice),
+    Function::new(&["ARRAY_CONTAINS"], (2, 3), contains),
+    Function::new(&["ARRAY_CONTAINS_ANY"], (2, MANY), |a| contains_each(a, Some(false), or))
+        .taking_undefined(),
+    Function::new(&["ARRAY_CONTAINS_ALL"], (2, MANY), |a| contains_each(a, Some(true), and))
+        .taking_undefined(),
+    Function::new(&["ARRAY_AVG"], (1, 1), average),
+    Function::new(&["ARRAY_SUM"], (1, 1), sum),
+    Function::new(&["ARRAY_MEDIAN"], (1, 1), median),
+    Function::new(&["ARRAY_MIN"], (1, 1), |a| extreme(a, false)),
+    Function::new(&["ARRAY_MAX"], (1, 1), |a| extreme(a, true)),
+    Function::new(&["SETUNION", "SET_UNION"], (2, 2), set_union),
+    Function::new(&["SETINTERSECT", "SET_INTERSECT"], (2, 2), set_intersect),
+    Function::new(&["SETDIFFERENCE", "SET_DIFFERENCE"], (2, 2), set_difference),
+    Function::new(&["SETEQUAL", "SET_EQUAL"], (2, 2), set_equal),
+    Function::new(&["OBJECTTOARRAY", "OBJECT_TO_ARRAY"], (1, 3), object_to_array),
+];
+
+fn concat<'a>(arguments: &[Datum<'a>]) -> Datum<'a> {
+    let arrays: Option<Vec<_>> = arguments.iter().map(Datum::elements).collect();
+    defined(arrays.map(|arrays| Datum::array(arrays.into_iter().flatten())))
+}
+
+fn length<'a>(arguments: &[Datum<'a>]) -> Datum<'a> {
+    defined(only(arguments).elements().map(|elements| Datum::count(elements.len())))
+}
+
+/// A negative start counts from the end; all that is out of range is cut off.
+fn slice<'a>(arguments: &[Datum<'a>]) -> Datum<'a> {
+    defined((|| {
+        let elements = at(arguments, 0).elements()?;
+        let length = i64::try_from(elements.len()).ok()?;
+        let start = at(arguments, 1).as_i64()?;
+        let start = if start < 0 { start.saturating_add(length).max(0) } else { start };
+        let count = match arguments.get(2) {
+            Some(count) => count.as_i64()?.max(0),
+            None => length,
+        };
+        let (start, count) = (usize::try_from(start).ok()?, usize::try_from(count).ok()?);
+        Some(Datum::array(elements.into_iter().skip(start).take(count)))
+    })())
+}
+
+/// With a third argument that is true, an object fits an element that has its
+/// members and more.
+fn contains<'a>(arguments: &[Datum<'a>]) -> Datum<'a> {
+    defined((|| {
+        let (elements, wanted) = (at(arguments, 0).elements()?, at(arguments, 1));
+        let partial = at(arguments, 2).as_bool() == Some(true);
+        let fits =
+            |element: &Datum<'_>| equal(element, wanted) || (partial && is_part(wanted, element));
+        Some(Datum::Bool(elements.iter().any(fits)))
+    })())
+}
+
+fn is_part(wanted: &Datum<'_>, element: &Datum<'_>) -> bool {
+    let (Some(wanted), Type::Object) = (wanted.members(), element.type_of()) else { return false };
+    wanted.iter().all(|(name, value)| equal(value, &element.get(name)))
+}
+
+/// Joins the answers for all the values in three-valued logic.
+fn contains_each<'a>(
+    arguments: &[Datum<'a>],
+    start: Truth,
+    join: fn(Truth, Truth) -> Truth,
+) -> Datum<'a> {
+    let Some(elements) = only(arguments).elements() else { return Datum::Undefined };
+    if elements.is_empty() {
+        return Datum::Bool(false);
+    }
+    let holds = |wanted: &Datum<'_>| {
+        wanted.is_defined().then(|| elements.iter().any(|element| equal(element, wanted)))
+    };
+    arguments.iter().skip(1).map(holds).fold(start, join).into()
+}
+
+fn numbers(arguments: &[Datum<'_>]) -> Option<Vec<f64>> {
+    only(arguments).elements()?.iter().map(Datum::as_f64).collect()
+}
+
+fn average<'a>(arguments: &[Datum<'a>]) -> Datum<'a> {
+    defined((|| {
+        let numbers = numbers(arguments)?;
+        let count = Datum::count(numbers.len()).as_f64().filter(|count| *count > 0.0)?;
+        Some(Datum::number(numbers.iter().sum::<f64>() / count))
+    })())
+}
+
+fn sum<'a>(arguments: &[Datum<'a>]) -> Datum<'a> {
+    // A sum of nothing is 0, not the -0 that floating point starts from.
+    let sum = |numbers: Vec<f64>| numbers.iter().fold(0.0, |sum, number| sum + number);
+    defined(numbers(arguments).map(|numbers| Datum::number(sum(numbers))))
+}
+
+fn median<'a>(arguments: &[Datum<'a>]) -> Datum<'a> {
+    defined((|| {
+        let mut numbers = numbers(arguments)?;
+        numbers.sort_by(f64::total_cmp);
+        let middle = *numbers.get(numbers.len() / 2)?;
+        let even = numbers.len().is_multiple_of(2);
+        let before = if even { *numbers.get(numbers.len() / 2 - 1)? } else { middle };
+        Some(Datum::number(f64::midpoint(before, middle)))
+    })())
+}
+
+/// Among primitives, by type and then by value.
+fn extreme<'a>(arguments: &[Datum<'a>], largest: bool) -> Datum<'a> {
+    defined((|| {
+        let elements = only(arguments).elements()?;
+        let structured = |d: &Datum<'_>| matches!(d.type_of(), Type::Array | Type::Object);
+        if elements.iter().any(structured) {
+            return None;
+        }
+        let mut elements = elements.into_iter();
+        if largest { elements.max_by(total_order) } else { elements.by_ref().min_by(total_order) }
+    })())
+}
+
+fn two_sets<'a>(arguments: &[Datum<'a>]) -> Option<(Vec<Datum<'a>>, Vec<Datum<'a>>)> {
+    Some((at(arguments, 0).elements()?, at(arguments, 1).elements()?))
+}
+
+fn identities(elements: &[Datum<'_>]) -> BTreeSet<String> {
+    elements.iter().map(identity).collect()
+}
+
+/// The first of each value for which `keeps` holds.
+fn distinct<'a>(elements: Vec<Datum<'a>>, keeps: impl Fn(&str) -> bool) -> Datum<'a> {
+    let mut seen = BTreeSet::new();
+    Datum::array(elements.into_iter().filter(move |element| {
+        let identity = identity(element);
+        keeps(&identity) && seen.insert(identity)
+    }))
+}
+
+fn set_union<'a>(arguments: &[Datum<'a>]) -> Datum<'a> {
+    defined(two_sets(arguments).map(|(mut first, second)| {
+        first.extend(second);
+        distinct(first, |_| true)
+    }))
+}
+
+/// In the order of the second set, as the service gives it.
+fn set_intersect<'a>(arguments: &[Datum<'a>]) -> Datum<'a> {
+    defined(two_sets(arguments).map(|(first, second)| {
+        let first = identities(&first);
+        distinct(second, |identity| first.contains(identity))
+    }))
+}
+
+fn set_difference<'a>(arguments: &[Datum<'a>]) -> Datum<'a> {
+    defined(two_sets(arguments).map(|(first, second)| {
+        let second = identities(&second);
+        distinct(first, |identity| !second.contains(identity))
+    }))
+}
+
+fn set_equal<'a>(arguments: &[Datum<'a>]) -> Datum<'a> {
+    let same = |(first, second): (Vec<_>, Vec<_>)| identities(&first) == identities(&second);
+    defined(two_sets(arguments).map(|sets| Datum::Bool(same(sets))))
+}
+
+/// Members as objects with a name and a value, called `k` and `v` if the
+/// caller does not say otherwise.
+fn object_to_array<'a>(arguments: &[Datum<'a>]) -> Datum<'a> {
+    defined((|| {
+        let members = only(arguments).members()?;
+        let called = |place: usize, fallback: &str| match arguments.get(place) {
+            Some(name) => Some(name.as_str()?.into_owned()),
+            None => Some(fallback.to_owned()),
+        };
+        let (name_key, value_key) = (called(1, "k")?, called(2, "v")?);
+        Some(Datum::array(members.into_iter().map(|(name, value)| {
+            Datum::object([
+                (name_key.clone().into(), Datum::String(name)),
+                (value_key.clone().into(), value),
+            ])
+        })))
+    })())
+}

@@ -1,0 +1,61 @@
+//! Mathematics on doubles.
+
+use super::{Function, defined, only};
+use crate::eval::Datum;
+
+pub(super) const TABLE: &[Function] = &[
+    Function::new(&["ABS"], (1, 1), |a| map(a, f64::abs)),
+    Function::new(&["ACOS"], (1, 1), |a| map(a, f64::acos)),
+    Function::new(&["ASIN"], (1, 1), |a| map(a, f64::asin)),
+    Function::new(&["ATAN"], (1, 1), |a| map(a, f64::atan)),
+    Function::new(&["ATN2"], (2, 2), |a| map2(a, f64::atan2)),
+    Function::new(&["CEILING"], (1, 1), |a| map(a, f64::ceil)),
+    Function::new(&["COS"], (1, 1), |a| map(a, f64::cos)),
+    Function::new(&["COT"], (1, 1), |a| map(a, |n| 1.0 / n.tan())),
+    Function::new(&["DEGREES"], (1, 1), |a| map(a, f64::to_degrees)),
+    Function::new(&["EXP"], (1, 1), |a| map(a, f64::exp)),
+    Function::new(&["FLOOR"], (1, 1), |a| map(a, f64::floor)),
+    Function::new(&["LOG"], (1, 2), log),
+    Function::new(&["LOG10"], (1, 1), |a| map(a, f64::log10)),
+    Function::new(&["NUMBERBIN"], (1, 2), number_bin),
+    Function::new(&["PI"], (0, 0), |_| Datum::number(std::f64::consts::PI)),
+    Function::new(&["POWER"], (2, 2), |a| map2(a, f64::powf)),
+    Function::new(&["RADIANS"], (1, 1), |a| map(a, f64::to_radians)),
+    Function::new(&["ROUND"], (1, 1), |a| map(a, f64::round)),
+    Function::new(&["SIGN"], (1, 1), |a| map(a, sign)),
+    Function::new(&["SIN"], (1, 1), |a| map(a, f64::sin)),
+    Function::new(&["SQRT"], (1, 1), |a| map(a, f64::sqrt)),
+    Function::new(&["SQUARE"], (1, 1), |a| map(a, |n| n * n)),
+    Function::new(&["TAN"], (1, 1), |a| map(a, f64::tan)),
+    Function::new(&["TRUNC"], (1, 1), |a| map(a, f64::trunc)),
+];
+
+fn map<'a>(arguments: &[Datum<'a>], f: impl Fn(f64) -> f64) -> Datum<'a> {
+    defined(only(arguments).as_f64().map(|number| Datum::number(f(number))))
+}
+
+fn map2<'a>(arguments: &[Datum<'a>], f: impl Fn(f64, f64) -> f64) -> Datum<'a> {
+    let [a, b] = arguments else { return Datum::Undefined };
+    defined(a.as_f64().zip(b.as_f64()).map(|(a, b)| Datum::number(f(a, b))))
+}
+
+/// By way of the binary logarithm, which is exact where the base and the
+/// number are powers of two.
+fn log<'a>(arguments: &[Datum<'a>]) -> Datum<'a> {
+    match arguments {
+        [_, _] => map2(arguments, |number, base| number.log2() / base.log2()),
+        _ => map(arguments, f64::ln),
+    }
+}
+
+fn sign(number: f64) -> f64 {
+    if number == 0.0 { 0.0 } else { number.signum() }
+}
+
+/// The largest multiple of the bin's size that is not above the number; the
+/// size may be negative, which turns the direction round.
+fn number_bin<'a>(arguments: &[Datum<'a>]) -> Datum<'a> {
+    let number = only(arguments).as_f64();
+    let size = arguments.get(1).map_or(Some(1.0), Datum::as_f64).filter(|size| *size != 0.0);
+    defined(number.zip(size).map(|(number, size)| Datum::number((number / size).floor() * size)))
+}

@@ -1,0 +1,97 @@
+//! From values to strings and back.
+
+use model::json::{self, Kind, Value};
+
+use super::super::{defined, only};
+use crate::eval::{Datum, Type};
+use crate::number::Numeric;
+
+/// Strings stay as they are; arrays and objects become compact JSON.
+pub(super) fn to_string<'a>(arguments: &[Datum<'a>]) -> Datum<'a> {
+    let datum = only(arguments);
+    if datum.type_of() == Type::String {
+        return datum.clone();
+    }
+    let mut out = String::new();
+    write(datum, &mut out);
+    Datum::string(out)
+}
+
+fn write(datum: &Datum<'_>, out: &mut String) {
+    match datum.type_of() {
+        Type::Undefined => {}
+        Type::Null => out.push_str("null"),
+        Type::Bool => out.push_str(if datum.as_bool() == Some(true) { "true" } else { "false" }),
+        Type::Number => {
+            out.push_str(&datum.as_numeric().map_or_else(String::new, Numeric::spelling))
+        }
+        Type::String => json::write_string(out, &datum.as_str().unwrap_or_default()),
+        Type::Array => {
+            out.push('[');
+            for (at, element) in datum.elements().unwrap_or_default().iter().enumerate() {
+                if at > 0 {
+                    out.push(',');
+                }
+                write(element, out);
+            }
+            out.push(']');
+        }
+        Type::Object => {
+            out.push('{');
+            for (at, (name, value)) in datum.members().unwrap_or_default().iter().enumerate() {
+                if at > 0 {
+                    out.push(',');
+                }
+                json::write_string(out, name);
+                out.push(':');
+                write(value, out);
+            }
+            out.push('}');
+        }
+    }
+}
+
+pub(super) fn to_array<'a>(arguments: &[Datum<'a>]) -> Datum<'a> {
+    parsed(arguments, Kind::Array)
+}
+
+pub(super) fn to_boolean<'a>(arguments: &[Datum<'a>]) -> Datum<'a> {
+    parsed(arguments, Kind::Bool)
+}
+
+pub(super) fn to_null<'a>(arguments: &[Datum<'a>]) -> Datum<'a> {
+    parsed(arguments, Kind::Null)
+}
+
+pub(super) fn to_number<'a>(arguments: &[Datum<'a>]) -> Datum<'a> {
+    parsed(arguments, Kind::Number)
+}
+
+pub(super) fn to_object<'a>(arguments: &[Datum<'a>]) -> Datum<'a> {
+    parsed(arguments, Kind::Object)
+}
+
+/// The JSON value in a string, if it is of that kind.
+fn parsed<'a>(arguments: &[Datum<'a>], kind: Kind) -> Datum<'a> {
+    defined((|| {
+        let text = only(arguments).as_str()?;
+        let raw = json::parse_raw(text.as_bytes()).ok()?;
+        (raw.kind() == kind).then(|| owned(raw.to_value()))
+    })())
+}
+
+/// A value that no document and no query holds.
+fn owned<'a>(value: Value) -> Datum<'a> {
+    match value {
+        Value::Null => Datum::Null,
+        Value::Bool(truth) => Datum::Bool(truth),
+        Value::Number(number) => {
+            defined(Numeric::from_spelling(number.as_str()).map(Datum::Number))
+        }
+        Value::String(text) => Datum::string(text),
+        Value::Array(items) => Datum::array(items.into_iter().map(owned)),
+        Value::Object(object) => {
+            Datum::object(object.into_iter().map(|(name, value)| (name.into(), owned(value))))
+        }
+    }
+}

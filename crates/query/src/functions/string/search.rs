@@ -1,0 +1,86 @@
+//! Looking for strings in strings.
+
+use super::super::{at, defined, only};
+use crate::eval::{Datum, Truth, and, or};
+
+/// A test of one string against another. A third argument that is true makes
+/// it ignore case.
+pub(super) fn test<'a>(arguments: &[Datum<'a>], holds: fn(&str, &str) -> bool) -> Datum<'a> {
+    defined((|| {
+        let (text, other) = (at(arguments, 0).as_str()?, at(arguments, 1).as_str()?);
+        let ignores_case = match arguments.get(2) {
+            Some(flag) => flag.as_bool()?,
+            None => false,
+        };
+        Some(Datum::Bool(if ignores_case {
+            holds(&text.to_lowercase(), &other.to_lowercase())
+        } else {
+            holds(&text, &other)
+        }))
+    })())
+}
+
+/// Whether the text holds all the terms, in three-valued logic.
+pub(super) fn all<'a>(arguments: &[Datum<'a>], ignores_case: bool) -> Datum<'a> {
+    terms(arguments, ignores_case).fold(Some(true), and).into()
+}
+
+/// Whether the text holds one of the terms, in three-valued logic.
+pub(super) fn any<'a>(arguments: &[Datum<'a>], ignores_case: bool) -> Datum<'a> {
+    terms(arguments, ignores_case).fold(Some(false), or).into()
+}
+
+fn terms(arguments: &[Datum<'_>], ignores_case: bool) -> impl Iterator<Item = Truth> {
+    let fold = move |datum: &Datum<'_>| {
+        let text = datum.as_str()?;
+        Some(if ignores_case { text.to_lowercase() } else { text.into_owned() })
+    };
+    let text = fold(only(arguments));
+    arguments.iter().skip(1).map(move |term| Some(text.as_ref()?.contains(&fold(term)?)))
+}
+
+/// The position of the first match at or after the start; -1 if there is none.
+pub(super) fn index_of<'a>(arguments: &[Datum<'a>]) -> Datum<'a> {
+    defined((|| {
+        let (text, part) = (at(arguments, 0).as_str()?, at(arguments, 1).as_str()?);
+        let start = match arguments.get(2) {
+            Some(start) => usize::try_from(start.as_i64()?).ok()?,
+            None => 0,
+        };
+        let offset = text.char_indices().nth(start).map_or(text.len(), |(offset, _)| offset);
+        let found = text.get(offset..)?.find(&*part).map(|found| offset + found);
+        Some(position(&text, found))
+    })())
+}
+
+/// The position of the last match that lies at or before the start as a whole.
+pub(super) fn last_index_of<'a>(arguments: &[Datum<'a>]) -> Datum<'a> {
+    defined((|| {
+        let (text, part) = (at(arguments, 0).as_str()?, at(arguments, 1).as_str()?);
+        let end = match arguments.get(2) {
+            Some(start) => usize::try_from(start.as_i64()?).ok()?.checked_add(1)?,
+            None => usize::MAX,
+        };
+        let offset = text.char_indices().nth(end).map_or(text.len(), |(offset, _)| offset);
+        Some(position(&text, text.get(..offset)?.rfind(&*part)))
+    })())
+}
+
+/// A byte offset as a position in characters; -1 for none.
+fn position<'a>(text: &str, offset: Option<usize>) -> Datum<'a> {
+    match offset.and_then(|offset| text.get(..offset)) {
+        Some(before) => Datum::count(before.chars().count()),
+        None => Datum::number(-1_i64),
+    }
+}
+
+/// The part of a text before or after another; empty if it is not there.
+pub(super) fn cut<'a>(
+    arguments: &[Datum<'a>],
+    part: for<'t> fn(&'t str, &str) -> Option<&'t str>,
+) -> Datum<'a> {
+    defined((|| {
+        let (text, separator) = (at(arguments, 0).as_str()?, at(arguments, 1).as_str()?);
+        Some(Datum::string(part(&text, &separator).unwrap_or_default().to_owned()))
+    })())
+}
