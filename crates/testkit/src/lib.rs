@@ -6,4 +6,5 @@
 //!
 //! Must not know: production; no crate may need it outside its tests.
 
+pub mod faulty;
 pub mod fuzz;

@@ -1,0 +1,355 @@
+//! A store that fails on purpose.
+//!
+//! Wraps any store and decides, per submission and per read, whether to pass it
+//! on or to fail it in one of the ways that the storage door allows. What comes
+//! out still keeps the door's rules: a stream with a submission that did not
+//! become durable is broken, and a refused submission is surely not written. So
+//! a caller that misbehaves on it would misbehave on a real store.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use runtime::{Random, SeededRandom};
+use storage::{
+    Batch, Chunk, Counters, Direction, KeyRange, Outcome, Resolver, ScanLimit, StorageError, Store,
+    Stream, Ticket, VerifyReport, View,
+};
+
+/// What happens to one submission.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// Nothing: it goes to the wrapped store.
+    Pass,
+    /// Not written, and the ticket says so.
+    Refuse,
+    /// Another owner took over: not written, and the ticket says so.
+    Fence,
+    /// Written or not, and the ticket does not say which.
+    Unknown { written: bool },
+    /// Written or not, and the ticket stays silent until
+    /// [`FaultyStore::forget_lost`] or the end of the store.
+    Lose { written: bool },
+}
+
+/// How often each fault happens, in 1,000 submissions or reads.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FaultRates {
+    pub refuse: u16,
+    pub fence: u16,
+    pub unknown_written: u16,
+    pub unknown_not_written: u16,
+    pub lose: u16,
+    pub read: u16,
+}
+
+/// The wrapper. Submissions are numbered over all streams in the order in which
+/// they come in; a script answers them first, then the rates do.
+pub struct FaultyStore {
+    inner: Arc<dyn Store>,
+    plan: Arc<Plan>,
+}
+
+struct Plan {
+    random: SeededRandom,
+    rates: FaultRates,
+    state: Mutex<PlanState>,
+}
+
+#[derive(Default)]
+struct PlanState {
+    script: VecDeque<Fault>,
+    reads_to_fail: usize,
+    lost: Vec<Resolver>,
+    log: Vec<Fault>,
+}
+
+impl FaultyStore {
+    /// Passes everything on until told otherwise by [`FaultyStore::script`].
+    #[must_use]
+    pub fn new(inner: Arc<dyn Store>) -> Arc<FaultyStore> {
+        FaultyStore::seeded(inner, 0, FaultRates::default())
+    }
+
+    /// Fails at random, the same way for the same seed and order of calls.
+    #[must_use]
+    pub fn seeded(inner: Arc<dyn Store>, seed: u64, rates: FaultRates) -> Arc<FaultyStore> {
+        let state = Mutex::new(PlanState::default());
+        let plan = Arc::new(Plan { random: SeededRandom::new(seed), rates, state });
+        Arc::new(FaultyStore { inner, plan })
+    }
+
+    /// Decides the next submissions, one fault each.
+    pub fn script(&self, faults: impl IntoIterator<Item = Fault>) {
+        self.plan.state().script.extend(faults);
+    }
+
+    /// Fails the next `count` reads on any view.
+    pub fn fail_reads(&self, count: usize) {
+        self.plan.state().reads_to_fail = count;
+    }
+
+    /// Gives up on lost submissions: their tickets resolve as unknown.
+    pub fn forget_lost(&self) {
+        let lost = std::mem::take(&mut self.plan.state().lost);
+        drop(lost);
+    }
+
+    /// What was decided so far, in order.
+    #[must_use]
+    pub fn log(&self) -> Vec<Fault> {
+        self.plan.state().log.clone()
+    }
+}
+
+impl Plan {
+    fn state(&self) -> MutexGuard<'_, PlanState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn next_fault(&self) -> Fault {
+        let mut state = self.state();
+        let fault = state.script.pop_front().unwrap_or_else(|| self.draw());
+        state.log.push(fault);
+        fault
+    }
+
+    fn draw(&self) -> Fault {
+        let rates = &self.rates;
+        let draw = self.random.next_u64();
+        let faults = [
+            (rates.refuse, Fault::Refuse),
+            (rates.fence, Fault::Fence),
+            (rates.unknown_written, Fault::Unknown { written: true }),
+            (rates.unknown_not_written, Fault::Unknown { written: false }),
+            (rates.lose, Fault::Lose { written: draw.is_multiple_of(2) }),
+        ];
+        let mut left = (draw >> 1) % 1_000;
+        for (rate, fault) in faults {
+            match left.checked_sub(u64::from(rate)) {
+                Some(rest) => left = rest,
+                None => return fault,
+            }
+        }
+        Fault::Pass
+    }
+
+    fn check_read(&self) -> Result<(), StorageError> {
+        let mut state = self.state();
+        let scripted = state.reads_to_fail > 0;
+        state.reads_to_fail = state.reads_to_fail.saturating_sub(1);
+        let drawn =
+            self.rates.read > 0 && self.random.next_u64() % 1_000 < u64::from(self.rates.read);
+        if scripted || drawn {
+            let source = io::Error::other("failed on purpose");
+            return Err(StorageError::Io { action: "read".to_owned(), source });
+        }
+        Ok(())
+    }
+}
+
+impl Store for FaultyStore {
+    fn stream(&self) -> Box<dyn Stream> {
+        let (inner, plan) = (self.inner.stream(), Arc::clone(&self.plan));
+        Box::new(FaultyStream { inner, plan, broken: false })
+    }
+
+    fn view(&self) -> Result<Box<dyn View>, StorageError> {
+        let (inner, plan) = (self.inner.view()?, Arc::clone(&self.plan));
+        Ok(Box::new(FaultyView { inner, plan }))
+    }
+
+    fn counters(&self) -> Counters {
+        self.inner.counters()
+    }
+
+    fn health(&self) -> Result<(), StorageError> {
+        self.inner.health()
+    }
+
+    fn verify(&self) -> Result<VerifyReport, StorageError> {
+        self.inner.verify()
+    }
+
+    fn close(&self) -> Result<(), StorageError> {
+        self.forget_lost();
+        self.inner.close()
+    }
+}
+
+impl fmt::Debug for FaultyStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FaultyStore").field("inner", &self.inner).finish_non_exhaustive()
+    }
+}
+
+struct FaultyStream {
+    inner: Box<dyn Stream>,
+    plan: Arc<Plan>,
+    broken: bool,
+}
+
+impl FaultyStream {
+    /// Passes the batch on, or not; in both cases the caller never hears of it.
+    fn pass_in_silence(&mut self, batch: Batch, written: bool) -> Option<Ticket> {
+        written.then(|| self.inner.submit(batch))
+    }
+}
+
+impl Stream for FaultyStream {
+    fn submit(&mut self, batch: Batch) -> Ticket {
+        if self.broken {
+            return Ticket::resolved(Outcome::Refused);
+        }
+        let fault = self.plan.next_fault();
+        self.broken = fault != Fault::Pass;
+        match fault {
+            Fault::Pass => self.inner.submit(batch),
+            Fault::Refuse => Ticket::resolved(Outcome::Refused),
+            Fault::Fence => Ticket::resolved(Outcome::Fenced),
+            Fault::Unknown { written } => match self.pass_in_silence(batch, written) {
+                // Answers once it is written, so that a test can look for it.
+                Some(inner) => {
+                    let (resolver, ticket) = Ticket::pending();
+                    inner.on_done(move |_| resolver.resolve(Outcome::Unknown));
+                    ticket
+                }
+                None => Ticket::resolved(Outcome::Unknown),
+            },
+            Fault::Lose { written } => {
+                drop(self.pass_in_silence(batch, written));
+                let (resolver, ticket) = Ticket::pending();
+                self.plan.state().lost.push(resolver);
+                ticket
+            }
+        }
+    }
+}
+
+impl fmt::Debug for FaultyStream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FaultyStream").field("broken", &self.broken).finish_non_exhaustive()
+    }
+}
+
+struct FaultyView {
+    inner: Box<dyn View>,
+    plan: Arc<Plan>,
+}
+
+impl View for FaultyView {
+    fn get(&self, key: &[u8]) -> Result<Option<Bytes>, StorageError> {
+        self.plan.check_read()?;
+        self.inner.get(key)
+    }
+
+    fn multi_get(&self, keys: &[Bytes]) -> Result<Vec<Option<Bytes>>, StorageError> {
+        self.plan.check_read()?;
+        self.inner.multi_get(keys)
+    }
+
+    fn scan(
+        &self,
+        range: &KeyRange,
+        direction: Direction,
+        limit: ScanLimit,
+    ) -> Result<Chunk, StorageError> {
+        self.plan.check_read()?;
+        self.inner.scan(range, direction, limit)
+    }
+}
+
+impl fmt::Debug for FaultyView {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FaultyView").field("inner", &self.inner).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use storage::memory;
+
+    use super::*;
+
+    fn submit(stream: &mut dyn Stream, key: &'static str) -> Ticket {
+        let mut batch = Batch::new();
+        batch.put(key, "1");
+        stream.submit(batch)
+    }
+
+    fn is_written(store: &dyn Store, key: &str) -> bool {
+        store.view().unwrap().get(key.as_bytes()).unwrap().is_some()
+    }
+
+    /// One fault: the outcome if there is one, and whether the write is there.
+    fn meet(fault: Fault) -> (Option<Outcome>, bool) {
+        let store = FaultyStore::new(memory::create());
+        store.script([Fault::Pass, fault]);
+        let mut stream = store.stream();
+        assert_eq!(submit(stream.as_mut(), "before").wait(), Outcome::Durable);
+        let ticket = submit(stream.as_mut(), "hit");
+        assert_eq!(submit(stream.as_mut(), "behind").wait(), Outcome::Refused);
+        assert!(!is_written(store.as_ref(), "behind"), "a broken stream writes nothing");
+        assert_eq!(submit(store.stream().as_mut(), "elsewhere").wait(), Outcome::Durable);
+        let outcome = ticket.outcome();
+        store.forget_lost();
+        assert!(ticket.outcome().is_some());
+        (outcome, is_written(store.as_ref(), "hit"))
+    }
+
+    #[test]
+    fn faults_do_what_they_say() {
+        assert_eq!(meet(Fault::Refuse), (Some(Outcome::Refused), false));
+        assert_eq!(meet(Fault::Fence), (Some(Outcome::Fenced), false));
+        for written in [false, true] {
+            assert_eq!(meet(Fault::Unknown { written }), (Some(Outcome::Unknown), written));
+            assert_eq!(meet(Fault::Lose { written }), (None, written));
+        }
+    }
+
+    #[test]
+    fn a_lost_ticket_ends_as_unknown_with_its_store() {
+        let store = FaultyStore::new(memory::create());
+        store.script([Fault::Lose { written: true }]);
+        let ticket = submit(store.stream().as_mut(), "a");
+        assert_eq!(ticket.outcome(), None);
+        drop(store);
+        assert_eq!(ticket.wait(), Outcome::Unknown);
+    }
+
+    #[test]
+    fn reads_fail_as_often_as_told() {
+        let store = FaultyStore::new(memory::create());
+        let view = store.view().unwrap();
+        store.fail_reads(2);
+        assert!(view.get(b"a").is_err());
+        let scanned = view.scan(&KeyRange::all(), Direction::Forward, ScanLimit::default());
+        assert!(scanned.is_err());
+        assert_eq!(view.get(b"a").unwrap(), None);
+    }
+
+    #[test]
+    fn the_same_seed_fails_the_same_way() {
+        let rates = FaultRates {
+            refuse: 100,
+            fence: 50,
+            unknown_written: 100,
+            unknown_not_written: 100,
+            lose: 50,
+            read: 0,
+        };
+        let run = |seed| {
+            let store = FaultyStore::seeded(memory::create(), seed, rates);
+            for _ in 0..500 {
+                drop(submit(store.stream().as_mut(), "a"));
+            }
+            store.log()
+        };
+        assert_eq!(run(1), run(1));
+        assert_ne!(run(1), run(2));
+        let passed = run(1).iter().filter(|fault| **fault == Fault::Pass).count();
+        assert!((200..400).contains(&passed), "600 in 1,000 were to pass: {passed} in 500");
+    }
+}
