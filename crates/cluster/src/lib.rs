@@ -1,1 +1,26 @@
+//! Many partitions as one: the map of hash ranges, routing, sequencing.
+//!
+//! A container is a ring of hashes cut into ranges. [`Cluster`] finds the range
+//! that owns a key, hands the command to the executor of that range's partition
+//! and answers when the disk has it. The map and the catalogue are items of one
+//! *system partition* behind the same door as everything else, so they are as
+//! durable and as checked as users' data.
+//!
+//! Must not know: wire formats.
 
+mod check;
+mod cluster;
+mod container;
+mod error;
+mod executor;
+mod map;
+mod retired;
+mod slot;
+mod system;
+
+pub use check::ClusterReport;
+pub use cluster::{Cluster, Served};
+pub use container::{Container, ContainerSpec};
+pub use error::ClusterError;
+pub use map::{ContainerMap, MapError, RangeId, RangeRecord};
+pub use system::SystemWrite;

@@ -1,0 +1,269 @@
+//! The cluster: all containers behind one door.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use model::epk::{Epk, EpkRange};
+use model::limits::Limits;
+use model::name::ItemId;
+use model::position::{Lsn, Timestamp};
+use partition::{
+    Command, ContainerNumber, Effect, EtagMatch, Item, ItemPage, Outcome, Position, Problem, Remedy,
+};
+use runtime::Runtime;
+use storage::Store;
+
+use crate::container::{Container, ContainerSpec};
+use crate::error::ClusterError;
+use crate::executor::Executors;
+use crate::map::{ContainerMap, RangeId};
+use crate::system::{self, SystemWrite};
+
+/// Times a command is tried again after the map or a grant changed under it.
+const ATTEMPTS_MAX: usize = 4;
+
+/// All partitions of this process.
+#[derive(Debug)]
+pub struct Cluster {
+    store: Arc<dyn Store>,
+    runtime: Runtime,
+    limits: Arc<Limits>,
+    system_limits: Arc<Limits>,
+    system: Arc<Container>,
+    containers: RwLock<BTreeMap<ContainerNumber, Arc<Container>>>,
+    /// One change of a map at a time: two grants worked out from the same map would be the same grant.
+    map_changes: tokio::sync::Mutex<()>,
+    executors: Executors,
+}
+
+/// An outcome, and the partition it came from.
+#[derive(Debug)]
+pub struct Served<T> {
+    pub range: RangeId,
+    /// The position of the partition that the answer reflects at least.
+    pub lsn: Lsn,
+    pub value: T,
+}
+
+impl Cluster {
+    /// Starts on a store. Containers are attached one by one afterwards.
+    pub fn open(
+        store: Arc<dyn Store>,
+        runtime: Runtime,
+        limits: Arc<Limits>,
+    ) -> Result<Cluster, ClusterError> {
+        let executors = Executors::start(&runtime).map_err(|_| ClusterError::Stopping)?;
+        let system_limits = Arc::new(system::limits());
+        let system = Container::new(
+            Arc::clone(&store),
+            Arc::clone(&system_limits),
+            system::spec(),
+            system::map(),
+        );
+        Ok(Cluster {
+            store,
+            runtime,
+            limits,
+            system_limits,
+            system: Arc::new(system),
+            containers: RwLock::default(),
+            map_changes: tokio::sync::Mutex::default(),
+            executors,
+        })
+    }
+
+    #[must_use]
+    pub fn store(&self) -> &Arc<dyn Store> {
+        &self.store
+    }
+
+    pub(crate) fn system(&self) -> &Arc<Container> {
+        &self.system
+    }
+
+    pub(crate) fn containers(&self) -> Vec<Arc<Container>> {
+        self.containers.read().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
+    }
+
+    /// Serves an existing container: reads its map.
+    pub fn attach(&self, spec: ContainerSpec) -> Result<Arc<Container>, ClusterError> {
+        let number = spec.number;
+        let item = self.read_system(&map_id(number))?.ok_or(ClusterError::NoContainer(number.0))?;
+        let map = ContainerMap::parse(number.0, item.json())?;
+        Ok(self.serve(spec, map))
+    }
+
+    /// Creates a container: its map and `catalogue` are written in one transaction.
+    pub async fn create_container(
+        &self,
+        spec: ContainerSpec,
+        ranges: u32,
+        mut catalogue: Vec<SystemWrite>,
+    ) -> Result<Arc<Container>, ClusterError> {
+        let map = ContainerMap::fresh(spec.definition.partition_key(), ranges);
+        catalogue.push(SystemWrite::Create { id: map_id(spec.number), body: map.to_object() });
+        self.write_system(catalogue).await?;
+        Ok(self.serve(spec, map))
+    }
+
+    /// Changes a container's definition together with its catalogue entry.
+    pub async fn replace_container(
+        &self,
+        spec: ContainerSpec,
+        catalogue: Vec<SystemWrite>,
+    ) -> Result<Outcome, ClusterError> {
+        let container = self.container(spec.number)?;
+        let _one_at_a_time = self.map_changes.lock().await;
+        let outcome = self.write_system(catalogue).await?;
+        let map = container.map();
+        container.reconfigure(spec, map.as_ref().clone());
+        Ok(outcome)
+    }
+
+    /// Drops containers: they leave the map and the catalogue in one
+    /// transaction, and their keys are removed later.
+    pub async fn drop_containers(
+        &self,
+        numbers: &[ContainerNumber],
+        mut catalogue: Vec<SystemWrite>,
+    ) -> Result<(), ClusterError> {
+        for &number in numbers {
+            catalogue.push(SystemWrite::Delete { id: map_id(number), if_match: None });
+            catalogue.push(crate::retired::mark(number));
+        }
+        self.write_system(catalogue).await?;
+        let mut containers = self.containers.write().unwrap_or_else(PoisonError::into_inner);
+        for number in numbers {
+            containers.remove(number);
+        }
+        Ok(())
+    }
+
+    pub fn container(&self, number: ContainerNumber) -> Result<Arc<Container>, ClusterError> {
+        let containers = self.containers.read().unwrap_or_else(PoisonError::into_inner);
+        containers.get(&number).cloned().ok_or(ClusterError::NoContainer(number.0))
+    }
+
+    /// Applies a command in the partition that owns its key, and answers when it is durable.
+    pub async fn apply(
+        &self,
+        container: &Container,
+        command: Command,
+    ) -> Result<Served<Outcome>, ClusterError> {
+        let mut attempts = 0;
+        loop {
+            let (record, slot) = container.route(&command.location.epk)?;
+            let lane = usize::try_from(record.id.0).unwrap_or_default();
+            let result = self.executors.apply(lane, slot, command.clone()).await;
+            attempts += 1;
+            match result {
+                Ok(outcome) => {
+                    return Ok(Served { range: record.id, lsn: outcome.lsn, value: outcome });
+                }
+                Err(ClusterError::Command(error)) if attempts < ATTEMPTS_MAX => match error
+                    .problem
+                    .remedy()
+                {
+                    Remedy::Reroute => {}
+                    Remedy::Grant => self.grant_numbers(container, record.id).await?,
+                    Remedy::Correct | Remedy::Reread | Remedy::Operator => return Err(error.into()),
+                },
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Reads one item from the partition that owns its key.
+    pub fn read(
+        &self,
+        container: &Container,
+        (epk, id): (&Epk, &ItemId),
+        if_none_match: Option<&EtagMatch>,
+    ) -> Result<Served<Result<Effect, Problem>>, ClusterError> {
+        let (record, slot) = container.route(epk)?;
+        let lsn = slot.durable_lsn()?;
+        let view = self.store.view()?;
+        let value = slot.reader().read(view.as_ref(), self.now(), (epk, id), if_none_match);
+        Ok(Served { range: record.id, lsn, value })
+    }
+
+    /// Reads items of one range in the order of their keys.
+    pub fn list(
+        &self,
+        container: &Container,
+        range: RangeId,
+        epks: &EpkRange,
+        after: Option<&Position>,
+        items_max: usize,
+    ) -> Result<Served<ItemPage>, ClusterError> {
+        let slot = container.slot(range)?;
+        let lsn = slot.durable_lsn()?;
+        let view = self.store.view()?;
+        let value = slot.reader().list(view.as_ref(), self.now(), epks, after, items_max)?;
+        Ok(Served { range, lsn, value })
+    }
+
+    /// Writes system items, all or none.
+    pub async fn write_system(&self, writes: Vec<SystemWrite>) -> Result<Outcome, ClusterError> {
+        let command = system::command(writes, &self.system_limits)?;
+        Ok(self.apply(&self.system, command).await?.value)
+    }
+
+    /// Reads one system item.
+    pub fn read_system(&self, id: &str) -> Result<Option<Item>, ClusterError> {
+        let (_, slot) = self.system.route(&system::epk())?;
+        let view = self.store.view()?;
+        Ok(slot.reader().find(view.as_ref(), self.now(), &system::epk(), id)?)
+    }
+
+    /// Reads the system items whose ids begin with `prefix`, from behind `after`, in order.
+    pub fn list_system(
+        &self,
+        prefix: &str,
+        after: Option<&str>,
+        items_max: usize,
+    ) -> Result<Vec<Item>, ClusterError> {
+        let (_, slot) = self.system.route(&system::epk())?;
+        let view = self.store.view()?;
+        Ok(slot.reader().list_prefix(view.as_ref(), &system::epk(), prefix, after, items_max)?)
+    }
+
+    pub(crate) fn now(&self) -> Timestamp {
+        Timestamp::from_millis(self.runtime.clock.now().as_unix_ms())
+    }
+
+    fn serve(&self, spec: ContainerSpec, map: ContainerMap) -> Arc<Container> {
+        let number = spec.number;
+        let container =
+            Arc::new(Container::new(Arc::clone(&self.store), Arc::clone(&self.limits), spec, map));
+        let mut containers = self.containers.write().unwrap_or_else(PoisonError::into_inner);
+        containers.insert(number, Arc::clone(&container));
+        container
+    }
+
+    /// Gives a range another block of item numbers, unless somebody just did.
+    async fn grant_numbers(
+        &self,
+        container: &Container,
+        range: RangeId,
+    ) -> Result<(), ClusterError> {
+        let granted = |map: &ContainerMap| map.range(range).map(|record| record.numbers.len());
+        let before = granted(&container.map());
+        let _one_at_a_time = self.map_changes.lock().await;
+        let map = container.map();
+        if granted(&map) != before {
+            return Ok(());
+        }
+        let spec = container.spec();
+        let map = map.with_more_numbers(range);
+        let write =
+            SystemWrite::Replace { id: map_id(spec.number), body: map.to_object(), if_match: None };
+        Box::pin(self.write_system(vec![write])).await?;
+        container.reconfigure(spec.as_ref().clone(), map);
+        Ok(())
+    }
+}
+
+fn map_id(number: ContainerNumber) -> String {
+    format!("map:{}", number.0)
+}

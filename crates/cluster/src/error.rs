@@ -1,0 +1,43 @@
+//! Why the cluster could not do something, by what the caller does about it.
+
+use partition::{CommandError, DocumentError, Problem};
+use storage::StorageError;
+
+use crate::map::MapError;
+
+/// Exhaustive on purpose: whoever translates it must look at every new reason.
+#[derive(Debug, thiserror::Error)]
+pub enum ClusterError {
+    /// The command was refused and nothing was written. See its problem.
+    #[error(transparent)]
+    Command(#[from] CommandError),
+    /// Reading failed. See the problem.
+    #[error(transparent)]
+    Read(#[from] Problem),
+    /// Too much is waiting already. Nothing was written; try again later.
+    #[error("too many requests are waiting for this partition")]
+    Busy,
+    /// The write may or may not have happened. Read before trying again.
+    #[error("the outcome of the write is not known")]
+    Unknown,
+    /// The container is not there (any more).
+    #[error("there is no container {0}")]
+    NoContainer(u32),
+    /// A named physical partition is not there (any more): the caller's map is old.
+    #[error("there is no range {0}")]
+    NoRange(u32),
+    /// The database is shutting down.
+    #[error("the database is stopping")]
+    Stopping,
+    /// An invariant did not hold while the command was worked out. The partition
+    /// was reopened from the disk; nothing was written.
+    #[error("internal error while applying a command")]
+    Internal,
+    /// A catalogue or map entry cannot be stored, for instance because it is too large.
+    #[error("a catalogue entry cannot be stored")]
+    System(#[source] DocumentError),
+    #[error(transparent)]
+    Map(#[from] MapError),
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+}

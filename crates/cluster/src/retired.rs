@@ -1,0 +1,59 @@
+//! Removing the keys of dropped containers, after the fact and in small steps.
+//!
+//! A drop is done when the catalogue says so; the keys are garbage from then on
+//! and their prefix is never used again. A *retired* item remembers the prefix
+//! until the last key is gone, across restarts.
+
+use model::json::Object;
+use partition::{ContainerNumber, container_prefix};
+use storage::{Batch, Direction, KeyRange, Outcome, ScanLimit};
+
+use crate::cluster::Cluster;
+use crate::error::ClusterError;
+use crate::system::SystemWrite;
+
+const PREFIX: &str = "retired:";
+
+/// Retired containers looked at in one round.
+const ROUND_MAX: usize = 100;
+
+/// The write that retires a container's keys.
+pub(crate) fn mark(number: ContainerNumber) -> SystemWrite {
+    SystemWrite::Create { id: format!("{PREFIX}{}", number.0), body: Object::new() }
+}
+
+impl Cluster {
+    /// The numbers of containers whose keys are still to be removed.
+    pub fn retired(&self) -> Result<Vec<ContainerNumber>, ClusterError> {
+        let items = self.list_system(PREFIX, None, ROUND_MAX)?;
+        let number = |id: &str| id.strip_prefix(PREFIX)?.parse().ok().map(ContainerNumber);
+        Ok(items.iter().filter_map(|item| number(&item.json().get("id")?.as_str()?)).collect())
+    }
+
+    /// Removes the keys of one retired container. Returns how many there were.
+    pub async fn sweep(&self, number: ContainerNumber) -> Result<u64, ClusterError> {
+        let prefix = container_prefix(number);
+        let mut removed = 0;
+        let mut stream = self.store().stream();
+        loop {
+            let view = self.store().view()?;
+            let chunk =
+                view.scan(&KeyRange::prefix(&prefix), Direction::Forward, ScanLimit::default())?;
+            drop(view);
+            if chunk.rows.is_empty() {
+                break;
+            }
+            let mut batch = Batch::new();
+            removed += chunk.rows.len() as u64;
+            for (key, _) in chunk.rows {
+                batch.delete(key);
+            }
+            if stream.submit(batch).await != Outcome::Durable {
+                return Err(ClusterError::Unknown);
+            }
+        }
+        let done = SystemWrite::Delete { id: format!("{PREFIX}{}", number.0), if_match: None };
+        self.write_system(vec![done]).await?;
+        Ok(removed)
+    }
+}
