@@ -1,1 +1,33 @@
+//! The one door behind every protocol.
+//!
+//! A protocol turns its bytes into a [`Request`], calls [`Service::execute`] and
+//! turns the [`Response`] or [`ServiceError`] back into bytes. Everything between
+//! happens once, here: who may do it, what the names mean, whether there is room
+//! for it, doing it, and accounting for it.
+//!
+//! Must not know: HTTP, BSON, frames.
 
+mod admit;
+mod authorise;
+mod catalogue;
+mod error;
+mod items;
+mod kind;
+mod offer;
+mod request;
+mod resolve;
+mod resources;
+mod response;
+mod service;
+
+pub use authorise::Principal;
+pub use error::{Remedy, ServiceError};
+pub use kind::{Kind, Link};
+pub use offer::Throughput;
+pub use request::{
+    Action, BulkOperation, CatalogueAction, Conditions, ContainerAction, ItemOperation, ItemTarget,
+    Request,
+};
+pub use resources::Swept;
+pub use response::{ItemResult, Reply, Response, Rest};
+pub use service::Service;

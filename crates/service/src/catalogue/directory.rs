@@ -1,0 +1,79 @@
+//! Databases and containers by name, in memory.
+//!
+//! Every request on an item begins with a container's name; looking it up must
+//! not touch the disk. The account's limit on databases and containers keeps
+//! this small. All other resources are read from the system container.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use cluster::Container;
+use model::rid::{ContainerRid, DatabaseRid};
+
+#[derive(Debug, Default)]
+pub(crate) struct Directory {
+    databases: BTreeMap<String, DatabaseEntry>,
+}
+
+#[derive(Debug)]
+pub(crate) struct DatabaseEntry {
+    pub(crate) rid: DatabaseRid,
+    pub(crate) containers: BTreeMap<String, ContainerEntry>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct ContainerEntry {
+    pub(crate) rid: ContainerRid,
+    pub(crate) container: Arc<Container>,
+}
+
+impl Directory {
+    pub(crate) fn insert_database(&mut self, name: &str, rid: DatabaseRid) {
+        self.databases.insert(name.to_owned(), DatabaseEntry { rid, containers: BTreeMap::new() });
+    }
+
+    pub(crate) fn remove_database(&mut self, name: &str) {
+        self.databases.remove(name);
+    }
+
+    pub(crate) fn insert_container(&mut self, name: &str, entry: ContainerEntry) {
+        let database =
+            self.databases.values_mut().find(|database| database.rid == entry.rid.database());
+        if let Some(database) = database {
+            database.containers.insert(name.to_owned(), entry);
+        }
+    }
+
+    pub(crate) fn remove_container(&mut self, rid: ContainerRid) {
+        for database in self.databases.values_mut() {
+            database.containers.retain(|_, entry| entry.rid != rid);
+        }
+    }
+
+    /// By name, or else by resource id: a name may look like an id.
+    pub(crate) fn database(&self, name_or_rid: &str) -> Option<(&str, &DatabaseEntry)> {
+        let by_name = self.databases.get_key_value(name_or_rid);
+        let found = by_name.or_else(|| {
+            let rid = DatabaseRid::parse(name_or_rid).ok()?;
+            self.databases.iter().find(|(_, entry)| entry.rid == rid)
+        });
+        found.map(|(name, entry)| (name.as_str(), entry))
+    }
+
+    /// Databases and containers together.
+    pub(crate) fn len(&self) -> usize {
+        self.databases.values().map(|database| 1 + database.containers.len()).sum()
+    }
+}
+
+impl DatabaseEntry {
+    /// By name, or else by resource id.
+    pub(crate) fn container(&self, name_or_rid: &str) -> Option<(&str, &ContainerEntry)> {
+        let by_name = self.containers.get_key_value(name_or_rid);
+        let found = by_name.or_else(|| {
+            let rid = ContainerRid::parse(name_or_rid).ok()?;
+            self.containers.iter().find(|(_, entry)| entry.rid == rid)
+        });
+        found.map(|(name, entry)| (name.as_str(), entry))
+    }
+}

@@ -1,0 +1,196 @@
+//! Why a request was not done, named by what the client does about it.
+//!
+//! Texts are those that the service's clients know. Status codes are the
+//! business of each protocol.
+
+use cluster::ClusterError;
+use model::json::JsonError;
+use model::name::NameError;
+use model::partition_key::KeyError;
+use model::policy::{PolicyError, ReplaceError};
+use partition::{DocumentError, PatchError, Problem};
+use query::QueryError;
+
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ServiceError {
+    /// No or wrong credentials.
+    #[error("The request carries no valid credentials.")]
+    Unauthorised,
+    /// The credentials do not allow this.
+    #[error("The credentials of the request allow reading only.")]
+    Forbidden,
+    /// The request makes no sense as it is.
+    #[error("{message}")]
+    Invalid { message: String },
+    /// The partition key is not that of the container or of the document.
+    #[error(
+        "Partition key provided either doesn't correspond to definition in the collection or doesn't match partition \
+         key field values specified in the document."
+    )]
+    KeyMismatch,
+    /// What is named does not exist.
+    #[error("Resource Not Found. Learn more: https://aka.ms/cosmosdb-tsg-not-found")]
+    NotFound,
+    /// What contains the named resource does not exist.
+    #[error("Owner resource does not exist")]
+    OwnerNotFound,
+    /// The name or a unique value is taken.
+    #[error("{message}")]
+    Conflict { message: &'static str },
+    /// The resource is not as the client believes.
+    #[error(
+        "One of the specified pre-condition is not met. Learn more: https://aka.ms/CosmosDB/sql/errors/precondition-failed"
+    )]
+    Precondition,
+    #[error("{message}")]
+    TooLarge { message: String },
+    /// The client has seen more than this server has. Try again.
+    #[error("The read session is not available for the input session token.")]
+    SessionNotAvailable,
+    /// The named physical partition does not exist (any more). Ask for the map again.
+    #[error("PartitionKeyRange with id '{range}' in collection '{container}' doesn't exist.")]
+    RangeGone { range: u32, container: String },
+    /// A quota of the account or container is used up.
+    #[error("{message}")]
+    Quota { message: String },
+    /// Another operation of the same batch failed; this one was not done.
+    #[error("operation {at} of the batch failed")]
+    Batch {
+        at: usize,
+        #[source]
+        error: Box<ServiceError>,
+    },
+    /// Too much is waiting. Nothing was done; try again later.
+    #[error("The request rate is too large for this partition. Please retry later.")]
+    Busy,
+    /// It may or may not have been done. Read before trying again.
+    #[error("The outcome of the request is not known. Please read before trying again.")]
+    Unknown,
+    /// The fault is ours. The log has the details.
+    #[error("An internal error occurred.")]
+    Internal {
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+}
+
+/// What a client does about an error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Remedy {
+    /// Send another request.
+    Correct,
+    /// Read, then decide.
+    Reread,
+    /// Refresh what was cached about partitions, then send the same again.
+    Refresh,
+    /// Send the same again, later.
+    Retry,
+    /// Ask the operator.
+    Operator,
+}
+
+impl ServiceError {
+    #[must_use]
+    pub fn remedy(&self) -> Remedy {
+        match self {
+            ServiceError::Unauthorised
+            | ServiceError::Forbidden
+            | ServiceError::Invalid { .. }
+            | ServiceError::KeyMismatch
+            | ServiceError::TooLarge { .. }
+            | ServiceError::Quota { .. } => Remedy::Correct,
+            ServiceError::NotFound
+            | ServiceError::OwnerNotFound
+            | ServiceError::Conflict { .. }
+            | ServiceError::Precondition
+            | ServiceError::Unknown => Remedy::Reread,
+            ServiceError::RangeGone { .. } => Remedy::Refresh,
+            ServiceError::SessionNotAvailable | ServiceError::Busy => Remedy::Retry,
+            ServiceError::Batch { error, .. } => error.remedy(),
+            ServiceError::Internal { .. } => Remedy::Operator,
+        }
+    }
+
+    pub(crate) fn invalid(message: impl Into<String>) -> ServiceError {
+        ServiceError::Invalid { message: message.into() }
+    }
+
+    pub(crate) fn internal(
+        source: impl Into<Box<dyn std::error::Error + Send + Sync>>,
+    ) -> ServiceError {
+        ServiceError::Internal { source: source.into() }
+    }
+}
+
+impl From<ClusterError> for ServiceError {
+    fn from(error: ClusterError) -> ServiceError {
+        match error {
+            ClusterError::Command(error) => error.problem.into(),
+            ClusterError::Read(problem) => problem.into(),
+            ClusterError::Busy | ClusterError::Stopping => ServiceError::Busy,
+            ClusterError::Unknown => ServiceError::Unknown,
+            ClusterError::NoContainer(_) => ServiceError::OwnerNotFound,
+            ClusterError::NoRange(range) => {
+                ServiceError::RangeGone { range, container: String::new() }
+            }
+            ClusterError::Internal
+            | ClusterError::System(_)
+            | ClusterError::Map(_)
+            | ClusterError::Storage(_) => ServiceError::internal(error),
+        }
+    }
+}
+
+impl From<Problem> for ServiceError {
+    fn from(problem: Problem) -> ServiceError {
+        match problem {
+            Problem::Exists => ServiceError::Conflict {
+                message: "Resource with specified id or name already exists. Learn more: https://aka.ms/cosmosdb-tsg-conflict",
+            },
+            Problem::UniqueKey => {
+                ServiceError::Conflict { message: "Unique index constraint violation." }
+            }
+            Problem::NotFound => ServiceError::NotFound,
+            Problem::Precondition => ServiceError::Precondition,
+            Problem::TooLarge { .. } => ServiceError::TooLarge { message: problem.to_string() },
+            Problem::IdMismatch | Problem::Patch(_) | Problem::Empty | Problem::TooMany { .. } => {
+                ServiceError::invalid(problem.to_string())
+            }
+            Problem::Gone | Problem::OutOfNumbers => ServiceError::Busy,
+            Problem::Record(_) | Problem::Storage(_) | _ => ServiceError::internal(problem),
+        }
+    }
+}
+
+impl From<DocumentError> for ServiceError {
+    fn from(error: DocumentError) -> ServiceError {
+        let message = error.to_string();
+        if matches!(error, DocumentError::TooLarge { .. }) {
+            return ServiceError::TooLarge { message };
+        }
+        ServiceError::Invalid { message }
+    }
+}
+
+impl From<KeyError> for ServiceError {
+    fn from(error: KeyError) -> ServiceError {
+        if matches!(error, KeyError::Mismatch { .. }) {
+            return ServiceError::KeyMismatch;
+        }
+        ServiceError::invalid(error.to_string())
+    }
+}
+
+/// Errors whose text is all there is to say.
+macro_rules! invalid_from {
+    ($($error:ty),*) => {$(
+        impl From<$error> for ServiceError {
+            fn from(error: $error) -> ServiceError {
+                ServiceError::invalid(error.to_string())
+            }
+        }
+    )*};
+}
+
+invalid_from!(PolicyError, ReplaceError, NameError, JsonError, PatchError, QueryError);

@@ -1,0 +1,164 @@
+//! The kinds of resources and the links that name them.
+
+use std::fmt;
+
+/// A kind of resource in the catalogue. Items are not: they live in containers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    Database,
+    Container,
+    User,
+    Permission,
+    StoredProcedure,
+    Trigger,
+    UserDefinedFunction,
+    Offer,
+}
+
+impl Kind {
+    const ALL: [Kind; 8] = [
+        Kind::Database,
+        Kind::Container,
+        Kind::User,
+        Kind::Permission,
+        Kind::StoredProcedure,
+        Kind::Trigger,
+        Kind::UserDefinedFunction,
+        Kind::Offer,
+    ];
+
+    /// The word in links, and before the colon in the ids of catalogue items.
+    #[must_use]
+    pub fn segment(self) -> &'static str {
+        match self {
+            Kind::Database => "dbs",
+            Kind::Container => "colls",
+            Kind::User => "users",
+            Kind::Permission => "permissions",
+            Kind::StoredProcedure => "sprocs",
+            Kind::Trigger => "triggers",
+            Kind::UserDefinedFunction => "udfs",
+            Kind::Offer => "offers",
+        }
+    }
+
+    /// What a resource of this kind belongs to; none for the account itself.
+    #[must_use]
+    pub fn parent(self) -> Option<Kind> {
+        match self {
+            Kind::Database | Kind::Offer => None,
+            Kind::Container | Kind::User => Some(Kind::Database),
+            Kind::Permission => Some(Kind::User),
+            Kind::StoredProcedure | Kind::Trigger | Kind::UserDefinedFunction => {
+                Some(Kind::Container)
+            }
+        }
+    }
+
+    /// The properties that lead to what a resource contains.
+    pub(crate) fn feeds(self) -> &'static [(&'static str, &'static str)] {
+        match self {
+            Kind::Database => &[("_colls", "colls/"), ("_users", "users/")],
+            Kind::Container => &[
+                ("_docs", "docs/"),
+                ("_sprocs", "sprocs/"),
+                ("_triggers", "triggers/"),
+                ("_udfs", "udfs/"),
+                ("_conflicts", "conflicts/"),
+            ],
+            Kind::User => &[("_permissions", "permissions/")],
+            Kind::Permission
+            | Kind::StoredProcedure
+            | Kind::Trigger
+            | Kind::UserDefinedFunction
+            | Kind::Offer => &[],
+        }
+    }
+
+    fn from_segment(segment: &str) -> Option<Kind> {
+        Kind::ALL.into_iter().find(|kind| kind.segment() == segment)
+    }
+}
+
+/// A path of kinds and names, such as `dbs/D/colls/C`; empty for the account.
+///
+/// Names may also be resource ids: what they are is decided when the link is
+/// resolved.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Link(Vec<(Kind, String)>);
+
+/// Deepest link there is: a permission of a user of a database.
+const SEGMENTS_MAX: usize = 3;
+
+impl Link {
+    /// Reads a link. `None` when kinds do not follow each other as they can.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Link> {
+        let text = text.trim_matches('/');
+        let mut segments = text.split('/').filter(|_| !text.is_empty());
+        let mut link = Link::default();
+        while let Some(segment) = segments.next() {
+            link = link.child(Kind::from_segment(segment)?, segments.next()?)?;
+        }
+        Some(link)
+    }
+
+    /// The link of something inside this one.
+    #[must_use]
+    pub fn child(mut self, kind: Kind, name: &str) -> Option<Link> {
+        let fits = kind.parent() == self.kind() && self.0.len() < SEGMENTS_MAX && !name.is_empty();
+        fits.then(|| {
+            self.0.push((kind, name.to_owned()));
+            self
+        })
+    }
+
+    /// The kind of what is named; none for the account.
+    #[must_use]
+    pub fn kind(&self) -> Option<Kind> {
+        self.0.last().map(|(kind, _)| *kind)
+    }
+
+    pub(crate) fn segments(&self) -> &[(Kind, String)] {
+        &self.0
+    }
+}
+
+impl fmt::Display for Link {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, (kind, name)) in self.0.iter().enumerate() {
+            write!(f, "{}{}/{name}", if at > 0 { "/" } else { "" }, kind.segment())?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn links_follow_the_tree_of_resources() {
+        for text in [
+            "",
+            "dbs/d",
+            "dbs/d/colls/c",
+            "dbs/d/colls/c/sprocs/s",
+            "dbs/d/users/u/permissions/p",
+            "offers/abcD",
+        ] {
+            assert_eq!(Link::parse(text).unwrap().to_string(), text);
+        }
+        for text in [
+            "colls/c",
+            "dbs",
+            "dbs/d/sprocs/s",
+            "dbs/d/colls/c/colls/c",
+            "dbs//colls/c",
+            "dbs/d/docs/x",
+        ] {
+            assert_eq!(Link::parse(text), None, "{text}");
+        }
+        assert_eq!(Link::parse("/dbs/d/"), Link::parse("dbs/d"));
+    }
+}

@@ -1,0 +1,157 @@
+//! What can be asked for, in no protocol's words.
+
+use bytes::Bytes;
+use cluster::RangeId;
+use model::epk::EpkRange;
+use model::json::Value;
+use model::name::ItemId;
+use model::partition_key::PartitionKey;
+use model::session::SessionToken;
+use partition::{EtagMatch, Position};
+
+use crate::authorise::Principal;
+use crate::kind::{Kind, Link};
+use crate::offer::Throughput;
+
+/// One request: who asks for what.
+#[derive(Clone, Debug)]
+pub struct Request {
+    pub principal: Principal,
+    pub action: Action,
+}
+
+/// The preconditions and promises that go with a request on one resource.
+#[derive(Clone, Debug, Default)]
+pub struct Conditions {
+    pub if_match: Option<EtagMatch>,
+    pub if_none_match: Option<EtagMatch>,
+    /// What the client has seen already: an answer may not be older.
+    pub session: Option<SessionToken>,
+}
+
+/// An item by key and id.
+#[derive(Clone, Debug)]
+pub struct ItemTarget {
+    pub key: Option<PartitionKey>,
+    pub id: ItemId,
+}
+
+/// One operation of a bulk request, with the key it belongs to.
+#[derive(Clone, Debug)]
+pub struct BulkOperation {
+    pub key: PartitionKey,
+    pub operation: ItemOperation,
+}
+
+/// An operation as a client words it: bodies are not checked yet.
+#[derive(Clone, Debug)]
+pub enum ItemOperation {
+    Create { body: Bytes },
+    Upsert { body: Bytes, if_match: Option<EtagMatch> },
+    Read { id: ItemId, if_none_match: Option<EtagMatch> },
+    Replace { id: ItemId, body: Bytes, if_match: Option<EtagMatch> },
+    Delete { id: ItemId, if_match: Option<EtagMatch> },
+    Patch { id: ItemId, body: Bytes, if_match: Option<EtagMatch> },
+}
+
+/// Everything that can be asked for.
+#[derive(Clone, Debug)]
+pub enum Action {
+    /// Something about resources other than items.
+    Catalogue(CatalogueAction),
+    /// Something about the items or partitions of one container.
+    Container { container: Link, action: ContainerAction },
+}
+
+#[derive(Clone, Debug)]
+pub enum CatalogueAction {
+    /// Creates a resource inside `parent`.
+    Create {
+        parent: Link,
+        kind: Kind,
+        body: Value,
+        throughput: Option<Throughput>,
+    },
+    /// Creates it or replaces the one of that name.
+    Upsert {
+        parent: Link,
+        kind: Kind,
+        body: Value,
+    },
+    Read {
+        link: Link,
+        conditions: Conditions,
+    },
+    Replace {
+        link: Link,
+        body: Value,
+        conditions: Conditions,
+    },
+    Delete {
+        link: Link,
+        conditions: Conditions,
+    },
+    /// Lists what `parent` contains of one kind, from behind `after`.
+    List {
+        parent: Link,
+        kind: Kind,
+        after: Option<String>,
+        items_max: usize,
+    },
+    /// Like `List`, for those that a query selects.
+    Query {
+        parent: Link,
+        kind: Kind,
+        text: String,
+        parameters: Value,
+    },
+}
+
+#[derive(Clone, Debug)]
+pub enum ContainerAction {
+    /// The physical partitions.
+    ReadRanges,
+    CreateItem {
+        key: Option<PartitionKey>,
+        body: Bytes,
+    },
+    UpsertItem {
+        key: Option<PartitionKey>,
+        body: Bytes,
+        conditions: Conditions,
+    },
+    ReadItem {
+        target: ItemTarget,
+        conditions: Conditions,
+    },
+    ReplaceItem {
+        target: ItemTarget,
+        body: Bytes,
+        conditions: Conditions,
+    },
+    DeleteItem {
+        target: ItemTarget,
+        conditions: Conditions,
+    },
+    PatchItem {
+        target: ItemTarget,
+        body: Bytes,
+        conditions: Conditions,
+    },
+    /// All or nothing, in one logical partition.
+    Batch {
+        key: PartitionKey,
+        operations: Vec<ItemOperation>,
+    },
+    /// Each for itself, in any order. `range` is where the client believes them to be.
+    Bulk {
+        range: Option<RangeId>,
+        operations: Vec<BulkOperation>,
+    },
+    /// Items in the order of their hashed keys.
+    ListItems {
+        within: EpkRange,
+        after: Option<Position>,
+        items_max: usize,
+    },
+}

@@ -1,0 +1,352 @@
+//! The verbs on resources of the catalogue.
+
+mod container;
+mod definition;
+mod offers;
+mod resolve;
+mod sweep;
+
+use cluster::{ClusterError, SystemWrite};
+use model::json::{Object, Raw, Value};
+use model::rid::{ContainerRid, DatabaseRid, UserRid};
+use partition::{EffectKind, EtagMatch};
+use query::{Parameters, Query};
+
+use crate::admit::PAGE_ITEMS_MAX;
+use crate::catalogue::{Counters, Record, Stored, item_id, item_prefix};
+use crate::error::ServiceError;
+use crate::kind::{Kind, Link};
+use crate::offer::Throughput;
+use crate::request::Conditions;
+use crate::response::{Reply, Rest};
+use crate::service::{Service, id_of};
+use resolve::Parent;
+pub use sweep::Swept;
+
+/// Resources that one catalogue query looks at.
+const QUERY_RECORDS_MAX: usize = 10_000;
+
+impl Service {
+    pub(crate) async fn create(
+        &self,
+        parent: &Link,
+        kind: Kind,
+        body: &Value,
+        throughput: Option<Throughput>,
+    ) -> Result<Reply, ServiceError> {
+        let mut counters = self.changes.lock().await;
+        let parent = self.parent(parent, kind)?;
+        let created = match kind {
+            Kind::Database => self.create_database(&mut counters, body, throughput).await,
+            Kind::Container => {
+                self.create_container(&mut counters, &parent, body, throughput).await
+            }
+            Kind::Offer => {
+                Err(ServiceError::invalid("Offers come into being with what they are for."))
+            }
+            Kind::User
+            | Kind::Permission
+            | Kind::StoredProcedure
+            | Kind::Trigger
+            | Kind::UserDefinedFunction => {
+                self.create_child(&mut counters, &parent, kind, body).await
+            }
+        };
+        let record = created?;
+        self.reply(&record, EffectKind::Created)
+    }
+
+    pub(crate) async fn upsert(
+        &self,
+        parent: &Link,
+        kind: Kind,
+        body: &Value,
+    ) -> Result<Reply, ServiceError> {
+        let name = definition::name(body)?;
+        let link = parent.clone().child(kind, name.as_str());
+        let link =
+            link.ok_or_else(|| ServiceError::invalid("A resource of this kind cannot be here."))?;
+        match self.replace(&link, body, &Conditions::default()).await {
+            Err(ServiceError::NotFound) => self.create(parent, kind, body, None).await,
+            other => other,
+        }
+    }
+
+    pub(crate) fn read(&self, link: &Link, conditions: &Conditions) -> Result<Reply, ServiceError> {
+        let stored = self.stored(link)?;
+        let etag = Some(stored.etag.clone());
+        let unchanged = conditions
+            .if_none_match
+            .as_ref()
+            .is_some_and(|condition| condition.matches(&stored.etag));
+        if unchanged {
+            return Ok(Reply::One { kind: EffectKind::NotModified, etag, body: None });
+        }
+        Ok(Reply::One { kind: EffectKind::Read, etag, body: Some(stored.render()) })
+    }
+
+    pub(crate) async fn replace(
+        &self,
+        link: &Link,
+        body: &Value,
+        conditions: &Conditions,
+    ) -> Result<Reply, ServiceError> {
+        let _one_at_a_time = self.changes.lock().await;
+        let old = self.stored(link)?.record;
+        let if_match = conditions.if_match.clone();
+        let record = match old.kind {
+            Kind::Database => return Err(ServiceError::invalid("Databases cannot be replaced.")),
+            Kind::Container => self.replace_container(old, body, if_match).await?,
+            Kind::Offer => self.replace_offer(old, body, if_match).await?,
+            Kind::User
+            | Kind::Permission
+            | Kind::StoredProcedure
+            | Kind::Trigger
+            | Kind::UserDefinedFunction => self.replace_child(old, body, if_match).await?,
+        };
+        self.reply(&record, EffectKind::Replaced)
+    }
+
+    pub(crate) async fn delete(
+        &self,
+        link: &Link,
+        conditions: &Conditions,
+    ) -> Result<Reply, ServiceError> {
+        let _one_at_a_time = self.changes.lock().await;
+        let record = self.stored(link)?.record;
+        let if_match = conditions.if_match.clone();
+        match record.kind {
+            Kind::Database => self.delete_database(&record, if_match).await?,
+            Kind::Container => self.delete_container(&record, if_match).await?,
+            Kind::Offer => {
+                return Err(ServiceError::invalid("Offers go away with what they are for."));
+            }
+            Kind::User
+            | Kind::Permission
+            | Kind::StoredProcedure
+            | Kind::Trigger
+            | Kind::UserDefinedFunction => {
+                let mut writes = vec![SystemWrite::Delete { id: record.item_id(), if_match }];
+                if record.kind == Kind::User {
+                    writes.push(sweep::mark(&record.rid));
+                }
+                self.cluster.write_system(writes).await?;
+            }
+        }
+        Ok(Reply::One { kind: EffectKind::Deleted, etag: None, body: None })
+    }
+
+    pub(crate) fn list(
+        &self,
+        parent: &Link,
+        kind: Kind,
+        after: Option<&str>,
+        items_max: usize,
+    ) -> Result<Reply, ServiceError> {
+        let parent = self.parent(parent, kind)?;
+        let prefix = item_prefix(kind, parent.rid());
+        let after = after.map(|name| item_id(kind, parent.rid(), name));
+        let items_max = items_max.clamp(1, PAGE_ITEMS_MAX);
+        // One more than asked for tells whether there is a rest.
+        let mut items = self.cluster.list_system(&prefix, after.as_deref(), items_max + 1)?;
+        let more = items.len() > items_max;
+        items.truncate(items_max);
+        let last = items.last().map(id_of);
+        let name = last.filter(|_| more).and_then(|id| Some(id.strip_prefix(&prefix)?.to_owned()));
+        let render = |item| Stored::read(kind, parent.rid(), item).map(|stored| stored.render());
+        let bodies = items.iter().map(render).collect::<Result<_, _>>()?;
+        Ok(Reply::Feed {
+            owner_rid: parent.rid().to_owned(),
+            bodies,
+            rest: name.map(Rest::AfterName),
+        })
+    }
+
+    /// Answers the queries that clients send to find resources, with the one query engine.
+    pub(crate) fn query(
+        &self,
+        parent: &Link,
+        kind: Kind,
+        text: &str,
+        parameters: &Value,
+    ) -> Result<Reply, ServiceError> {
+        let parent = self.parent(parent, kind)?;
+        let parameters = if parameters.is_null() {
+            Parameters::none()
+        } else {
+            Parameters::from_list(parameters)?
+        };
+        let bound = Query::parse(text)?.bind(&parameters)?;
+        let mut texts = Vec::new();
+        self.each_record(kind, parent.rid(), |stored| {
+            if texts.len() == QUERY_RECORDS_MAX {
+                return Err(ServiceError::Quota {
+                    message: format!("The query covers more than {QUERY_RECORDS_MAX} resources."),
+                });
+            }
+            texts.push(stored.render());
+            Ok(())
+        })?;
+        let rows =
+            texts.iter().map(|text| Raw::trusted(std::str::from_utf8(text).unwrap_or_default()));
+        let bodies =
+            bound.execute(rows)?.into_iter().map(|value| value.to_string().into()).collect();
+        Ok(Reply::Feed { owner_rid: parent.rid().to_owned(), bodies, rest: None })
+    }
+
+    async fn create_database(
+        &self,
+        counters: &mut Counters,
+        body: &Value,
+        throughput: Option<Throughput>,
+    ) -> Result<Record, ServiceError> {
+        let name = definition::name(body)?;
+        self.check_account_quota()?;
+        let rid = counters.database()?;
+        let mut record = Record {
+            kind: Kind::Database,
+            parent_rid: String::new(),
+            rid: rid.to_string(),
+            self_link: format!("dbs/{rid}/"),
+            definition: Object::from_iter([("id", name.as_str())]),
+            private: Object::new(),
+        };
+        let mut writes = Vec::new();
+        if let Some(throughput) = throughput {
+            writes.push(self.new_offer(counters, &mut record, throughput)?);
+        }
+        writes.push(SystemWrite::Create { id: record.item_id(), body: record.body() });
+        writes.push(counters.write());
+        self.cluster.write_system(writes).await.map_err(taken)?;
+        self.directory_mut().insert_database(name.as_str(), rid);
+        Ok(record)
+    }
+
+    async fn delete_database(
+        &self,
+        record: &Record,
+        if_match: Option<EtagMatch>,
+    ) -> Result<(), ServiceError> {
+        let mut writes =
+            vec![SystemWrite::Delete { id: record.item_id(), if_match }, sweep::mark(&record.rid)];
+        offers::push_delete(&mut writes, record);
+        let mut numbers = Vec::new();
+        self.each_record(Kind::Container, &record.rid, |stored| {
+            numbers.push(container::push_delete(&mut writes, &stored.record, None)?);
+            Ok(())
+        })?;
+        self.cluster.drop_containers(&numbers, writes).await?;
+        self.directory_mut().remove_database(record.name());
+        Ok(())
+    }
+
+    /// Creates a user, permission or script: a checked definition and nothing else.
+    async fn create_child(
+        &self,
+        counters: &mut Counters,
+        parent: &Parent,
+        kind: Kind,
+        body: &Value,
+    ) -> Result<Record, ServiceError> {
+        let definition = definition::parse(kind, body)?;
+        self.check_child_quota(kind, parent)?;
+        let rid = child_rid(counters, kind, parent)?;
+        let record = Record {
+            kind,
+            parent_rid: parent.rid().to_owned(),
+            self_link: format!("{}{}/{rid}/", parent.self_link(), kind.segment()),
+            rid,
+            definition,
+            private: Object::new(),
+        };
+        let write = SystemWrite::Create { id: record.item_id(), body: record.body() };
+        self.cluster.write_system(vec![write, counters.write()]).await.map_err(taken)?;
+        Ok(record)
+    }
+
+    /// Replaces it, under another name if the body has one.
+    async fn replace_child(
+        &self,
+        old: Record,
+        body: &Value,
+        if_match: Option<EtagMatch>,
+    ) -> Result<Record, ServiceError> {
+        let record = Record { definition: definition::parse(old.kind, body)?, ..old.clone() };
+        let (id, body) = (record.item_id(), record.body());
+        let writes = if record.name() == old.name() {
+            vec![SystemWrite::Replace { id, body, if_match }]
+        } else {
+            vec![
+                SystemWrite::Delete { id: old.item_id(), if_match },
+                SystemWrite::Create { id, body },
+            ]
+        };
+        self.cluster.write_system(writes).await.map_err(taken)?;
+        Ok(record)
+    }
+
+    fn check_account_quota(&self) -> Result<(), ServiceError> {
+        let max = self.limits.databases_and_containers_max;
+        if self.directory().len() < max {
+            return Ok(());
+        }
+        Err(ServiceError::Quota {
+            message: format!(
+                "The account has {max} databases and containers, which is the maximum."
+            ),
+        })
+    }
+
+    fn check_child_quota(&self, kind: Kind, parent: &Parent) -> Result<(), ServiceError> {
+        let max = match kind {
+            Kind::StoredProcedure => self.limits.stored_procedures_max,
+            Kind::Trigger => self.limits.triggers_max,
+            Kind::UserDefinedFunction => self.limits.user_defined_functions_max,
+            Kind::Database | Kind::Container | Kind::User | Kind::Permission | Kind::Offer => {
+                return Ok(());
+            }
+        };
+        if self.cluster.list_system(&item_prefix(kind, parent.rid()), None, max)?.len() < max {
+            return Ok(());
+        }
+        Err(ServiceError::Quota {
+            message: format!("The container has {max} {}, which is the maximum.", kind.segment()),
+        })
+    }
+
+    /// The answer after a write: what is stored now.
+    fn reply(&self, record: &Record, kind: EffectKind) -> Result<Reply, ServiceError> {
+        let item = self.cluster.read_system(&record.item_id())?.ok_or(ServiceError::NotFound)?;
+        let stored = Stored::read(record.kind, &record.parent_rid, &item)?;
+        Ok(Reply::One { kind, etag: Some(stored.etag.clone()), body: Some(stored.render()) })
+    }
+}
+
+fn child_rid(counters: &mut Counters, kind: Kind, parent: &Parent) -> Result<String, ServiceError> {
+    use model::rid::ChildKind;
+    let rid = parent.rid();
+    let script = |counters: &mut Counters, child| {
+        let container = ContainerRid::parse(rid).map_err(ServiceError::internal)?;
+        counters.script(container, child).map(|rid| rid.to_string())
+    };
+    match kind {
+        Kind::User => {
+            Ok(counters.user(DatabaseRid::parse(rid).map_err(ServiceError::internal)?)?.to_string())
+        }
+        Kind::Permission => Ok(counters
+            .permission(UserRid::parse(rid).map_err(ServiceError::internal)?)
+            .to_string()),
+        Kind::StoredProcedure => script(counters, ChildKind::StoredProcedure),
+        Kind::Trigger => script(counters, ChildKind::Trigger),
+        Kind::UserDefinedFunction => script(counters, ChildKind::UserDefinedFunction),
+        Kind::Database | Kind::Container | Kind::Offer => {
+            Err(ServiceError::internal("not a child"))
+        }
+    }
+}
+
+/// A catalogue entry that exists is a name that is taken; one that is too long
+/// for the catalogue is a name that is too long.
+fn taken(error: ClusterError) -> ServiceError {
+    if let ClusterError::System(error) = error { error.into() } else { error.into() }
+}

@@ -1,0 +1,158 @@
+//! Containers: the resources that partitions serve.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use cluster::{ContainerSpec, SystemWrite};
+use model::json::{Object, Value};
+use model::policy::{ContainerDefinition, IndexingPolicy};
+use model::rid::{ContainerRid, DatabaseRid};
+use partition::{ContainerNumber, EtagMatch};
+use query::Query;
+
+use super::resolve::Parent;
+use super::{definition, offers, sweep, taken};
+use crate::catalogue::{ContainerEntry, Counters, Record};
+use crate::error::ServiceError;
+use crate::kind::Kind;
+use crate::offer::Throughput;
+use crate::service::{Service, container_spec};
+
+impl Service {
+    pub(super) async fn create_container(
+        &self,
+        counters: &mut Counters,
+        parent: &Parent,
+        body: &Value,
+        throughput: Option<Throughput>,
+    ) -> Result<Record, ServiceError> {
+        let name = definition::name(body)?;
+        let definition = parse_definition(body)?;
+        self.check_account_quota()?;
+        let database = DatabaseRid::parse(parent.rid()).map_err(ServiceError::internal)?;
+        let spec = ContainerSpec {
+            number: counters.number()?,
+            rid: counters.container(database)?,
+            policies: BTreeMap::from([(0, definition.indexing().clone())]),
+            definition: Arc::new(definition),
+            index_seed: self.runtime.random.next_u64(),
+        };
+        let mut record = new_record(parent, &spec);
+        let mut writes = Vec::new();
+        let ranges = match self.throughput_of_new(parent, throughput)? {
+            Some(throughput) => {
+                writes.push(self.new_offer(counters, &mut record, throughput)?);
+                throughput.ranges(&self.limits)
+            }
+            None => 1,
+        };
+        writes.push(SystemWrite::Create { id: record.item_id(), body: record.body() });
+        writes.push(counters.write());
+        let rid = spec.rid;
+        let container = self.cluster.create_container(spec, ranges, writes).await.map_err(taken)?;
+        self.directory_mut().insert_container(name.as_str(), ContainerEntry { rid, container });
+        Ok(record)
+    }
+
+    pub(super) async fn replace_container(
+        &self,
+        old: Record,
+        body: &Value,
+        if_match: Option<EtagMatch>,
+    ) -> Result<Record, ServiceError> {
+        let definition = parse_definition(body)?;
+        let mut spec = container_spec(&old)?;
+        spec.definition.check_replace(&definition)?;
+        if let Some((version, current)) = spec.policies.last_key_value()
+            && current != definition.indexing()
+        {
+            // Items written before keep their entries under the version they name.
+            spec.policies.insert(version + 1, definition.indexing().clone());
+        }
+        spec.definition = Arc::new(definition);
+        let record = Record {
+            definition: visible_definition(&spec.definition),
+            private: private(&spec, old.private.get("offer")),
+            ..old
+        };
+        let write = SystemWrite::Replace { id: record.item_id(), body: record.body(), if_match };
+        self.cluster.replace_container(spec, vec![write]).await?;
+        Ok(record)
+    }
+
+    pub(super) async fn delete_container(
+        &self,
+        record: &Record,
+        if_match: Option<EtagMatch>,
+    ) -> Result<(), ServiceError> {
+        let mut writes = Vec::new();
+        let number = push_delete(&mut writes, record, if_match)?;
+        self.cluster.drop_containers(&[number], writes).await?;
+        let rid = ContainerRid::parse(&record.rid).map_err(ServiceError::internal)?;
+        self.directory_mut().remove_container(rid);
+        Ok(())
+    }
+
+    /// What is asked for; else the database's, if it has throughput to share; else the default.
+    fn throughput_of_new(
+        &self,
+        parent: &Parent,
+        asked: Option<Throughput>,
+    ) -> Result<Option<Throughput>, ServiceError> {
+        if asked.is_some() {
+            return Ok(asked);
+        }
+        let shared = self.has_offer(parent)?;
+        Ok((!shared).then(|| Throughput::default_of(&self.limits)))
+    }
+}
+
+/// Adds the writes that take a container out of the catalogue.
+pub(super) fn push_delete(
+    writes: &mut Vec<SystemWrite>,
+    record: &Record,
+    if_match: Option<EtagMatch>,
+) -> Result<ContainerNumber, ServiceError> {
+    writes.push(SystemWrite::Delete { id: record.item_id(), if_match });
+    writes.push(sweep::mark(&record.rid));
+    offers::push_delete(writes, record);
+    Ok(container_spec(record)?.number)
+}
+
+/// Checks policies, and the queries of computed properties, which only we can read.
+fn parse_definition(body: &Value) -> Result<ContainerDefinition, ServiceError> {
+    let definition = ContainerDefinition::parse(body)?;
+    for property in definition.computed_properties().properties() {
+        Query::parse(&property.query)?;
+    }
+    Ok(definition)
+}
+
+fn new_record(parent: &Parent, spec: &ContainerSpec) -> Record {
+    Record {
+        kind: Kind::Container,
+        parent_rid: parent.rid().to_owned(),
+        rid: spec.rid.to_string(),
+        self_link: format!("{}colls/{}/", parent.self_link(), spec.rid),
+        definition: visible_definition(&spec.definition),
+        private: private(spec, None),
+    }
+}
+
+fn visible_definition(definition: &ContainerDefinition) -> Object {
+    definition.to_value().as_object().cloned().unwrap_or_default()
+}
+
+fn private(spec: &ContainerSpec, offer: Option<&Value>) -> Object {
+    let policy = |(version, policy): (&u32, &IndexingPolicy)| {
+        Object::from_iter([("version", Value::from(*version)), ("policy", policy.to_value())])
+    };
+    let mut private = Object::new();
+    private.insert("number", spec.number.0);
+    private.insert("indexSeed", format!("{:016x}", spec.index_seed));
+    private.insert("policies", spec.policies.iter().map(policy).collect::<Value>());
+    if let Some(offer) = offer {
+        private.insert("offer", offer.clone());
+    }
+    private
+}

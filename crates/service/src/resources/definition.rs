@@ -1,0 +1,87 @@
+//! What users, permissions and scripts may say about themselves.
+
+use model::json::{Object, Value};
+use model::name::ResourceName;
+use model::partition_key::PartitionKey;
+
+use crate::error::ServiceError;
+use crate::kind::{Kind, Link};
+
+const TRIGGER_TYPES: [&str; 2] = ["Pre", "Post"];
+const TRIGGER_OPERATIONS: [&str; 5] = ["All", "Create", "Update", "Delete", "Replace"];
+const PERMISSION_MODES: [&str; 2] = ["Read", "All"];
+
+/// The name that a body gives to its resource.
+pub(super) fn name(body: &Value) -> Result<ResourceName, ServiceError> {
+    let id = body.get("id").ok_or_else(|| {
+        ServiceError::invalid(
+            "The input content is invalid because the required properties - 'id; ' - are missing",
+        )
+    })?;
+    let id = id.as_str().ok_or_else(|| wrong("id", "a string", id))?;
+    Ok(ResourceName::parse(id)?)
+}
+
+/// Checks a body and keeps what belongs to its kind.
+pub(super) fn parse(kind: Kind, body: &Value) -> Result<Object, ServiceError> {
+    let mut definition = Object::from_iter([("id", name(body)?.as_str())]);
+    match kind {
+        Kind::StoredProcedure | Kind::UserDefinedFunction => {
+            definition.insert("body", text(body, "body")?)
+        }
+        Kind::Trigger => {
+            definition.insert("body", text(body, "body")?);
+            definition.insert("triggerType", one_of(body, "triggerType", &TRIGGER_TYPES)?);
+            definition
+                .insert("triggerOperation", one_of(body, "triggerOperation", &TRIGGER_OPERATIONS)?);
+        }
+        Kind::Permission => permission(&mut definition, body)?,
+        Kind::Database | Kind::Container | Kind::User | Kind::Offer => {}
+    }
+    Ok(definition)
+}
+
+fn permission(definition: &mut Object, body: &Value) -> Result<(), ServiceError> {
+    definition.insert("permissionMode", one_of(body, "permissionMode", &PERMISSION_MODES)?);
+    let resource = text(body, "resource")?;
+    // A permission may also name an item, which is not in the catalogue.
+    let (owner, _item) = resource.split_once("/docs/").unwrap_or((resource, ""));
+    if Link::parse(owner).and_then(|link| link.kind()).is_none() {
+        return Err(ServiceError::invalid(format!("'{resource}' is not the link of a resource")));
+    }
+    definition.insert("resource", resource);
+    if let Some(key) = body.get("resourcePartitionKey").filter(|key| !key.is_null()) {
+        PartitionKey::parse_header(&key.to_string())?;
+        definition.insert("resourcePartitionKey", key.clone());
+    }
+    Ok(())
+}
+
+fn text<'a>(body: &'a Value, name: &str) -> Result<&'a str, ServiceError> {
+    match body.get(name) {
+        Some(Value::String(text)) => Ok(text),
+        Some(other) => Err(wrong(name, "a string", other)),
+        None => Err(ServiceError::invalid(format!(
+            "The input content is invalid because the required properties - '{name}; ' - are missing"
+        ))),
+    }
+}
+
+/// One of a few words in any case, as clients disagree on it; kept in the service's spelling.
+fn one_of(body: &Value, name: &str, words: &[&'static str]) -> Result<&'static str, ServiceError> {
+    let given = text(body, name)?;
+    let word = words.iter().find(|word| word.eq_ignore_ascii_case(given));
+    word.copied().ok_or_else(|| {
+        ServiceError::invalid(format!(
+            "'{given}' is not a valid {name}: use one of {}",
+            words.join(", ")
+        ))
+    })
+}
+
+fn wrong(name: &str, expected: &str, found: &Value) -> ServiceError {
+    ServiceError::invalid(format!(
+        "The property '{name}' must be {expected}, not {}",
+        found.type_name()
+    ))
+}

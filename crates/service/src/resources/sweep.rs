@@ -1,0 +1,87 @@
+//! Removing what a drop left behind.
+//!
+//! A drop takes one transaction whatever it drops: children become unreachable
+//! with their parent, as resource ids are never reused. What remains is removed
+//! here, in small steps, after a restart as well.
+
+use cluster::SystemWrite;
+use model::json::Object;
+
+use crate::error::ServiceError;
+use crate::kind::Kind;
+use crate::service::{Service, id_of};
+
+const PREFIX: &str = "orphans:";
+
+/// Marks and records handled in one step.
+const STEP: usize = 100;
+
+/// What a sweep removed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Swept {
+    pub resources: u64,
+    pub containers: u64,
+    pub keys: u64,
+}
+
+/// The write that marks the children of a dropped resource.
+pub(super) fn mark(rid: &str) -> SystemWrite {
+    SystemWrite::Put { id: format!("{PREFIX}{rid}"), body: Object::new() }
+}
+
+impl Service {
+    /// Removes everything that drops have left so far.
+    pub async fn sweep(&self) -> Result<Swept, ServiceError> {
+        let mut swept = Swept::default();
+        loop {
+            let marks = self.cluster.list_system(PREFIX, None, STEP)?;
+            if marks.is_empty() {
+                break;
+            }
+            for mark in marks.iter().map(id_of) {
+                let rid = mark.strip_prefix(PREFIX).unwrap_or_default();
+                swept.resources += self.sweep_children(rid).await?;
+                self.cluster
+                    .write_system(vec![SystemWrite::Delete { id: mark.clone(), if_match: None }])
+                    .await?;
+            }
+        }
+        for number in self.cluster.retired()? {
+            swept.keys += self.cluster.sweep(number).await?;
+            swept.containers += 1;
+        }
+        Ok(swept)
+    }
+
+    async fn sweep_children(&self, rid: &str) -> Result<u64, ServiceError> {
+        let kinds = [
+            Kind::User,
+            Kind::Permission,
+            Kind::StoredProcedure,
+            Kind::Trigger,
+            Kind::UserDefinedFunction,
+        ];
+        let mut removed = 0;
+        for kind in kinds {
+            loop {
+                let prefix = crate::catalogue::item_prefix(kind, rid);
+                let items = self.cluster.list_system(&prefix, None, STEP)?;
+                if items.is_empty() {
+                    break;
+                }
+                let mut writes = Vec::new();
+                for item in &items {
+                    if kind == Kind::User {
+                        writes.push(mark(
+                            &crate::catalogue::Stored::read(kind, rid, item)?.record.rid,
+                        ));
+                    }
+                    writes.push(SystemWrite::Delete { id: id_of(item), if_match: None });
+                }
+                removed += items.len() as u64;
+                self.cluster.write_system(writes).await?;
+            }
+        }
+        Ok(removed)
+    }
+}

@@ -1,0 +1,68 @@
+//! What is answered, in no protocol's words.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use cluster::{ContainerMap, RangeId};
+use model::etag::Etag;
+use model::session::RangeToken;
+use partition::{EffectKind, Position, Work};
+
+use crate::error::ServiceError;
+
+/// The answer to a request that was done.
+#[derive(Debug)]
+pub struct Response {
+    pub reply: Reply,
+    /// The physical partition that served it, if one did.
+    pub range: Option<RangeId>,
+    /// What the client has now seen of that partition.
+    pub session: Option<RangeToken>,
+    pub work: Work,
+}
+
+/// What came of it.
+#[derive(Debug)]
+pub enum Reply {
+    /// One resource or item, or the news that it is gone or unchanged.
+    One {
+        kind: EffectKind,
+        etag: Option<Etag>,
+        body: Option<Bytes>,
+    },
+    /// Some of many, and where to go on. Each body is JSON text.
+    Feed {
+        owner_rid: String,
+        bodies: Vec<Bytes>,
+        rest: Option<Rest>,
+    },
+    /// The operations of a batch that was done.
+    Batch {
+        results: Vec<ItemResult>,
+    },
+    /// The operations of a bulk request, each with its own answer.
+    Bulk {
+        results: Vec<Result<ItemResult, ServiceError>>,
+    },
+    Ranges {
+        container_rid: String,
+        map: Arc<ContainerMap>,
+    },
+}
+
+/// Where a feed goes on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Rest {
+    /// Behind the resource of that name.
+    AfterName(String),
+    /// Behind that item.
+    AfterItem(Position),
+}
+
+/// One operation on one item.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ItemResult {
+    pub kind: EffectKind,
+    pub etag: Option<Etag>,
+    pub body: Option<Bytes>,
+}
