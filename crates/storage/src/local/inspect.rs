@@ -180,3 +180,100 @@ fn check_shape(folder: &Path) -> Result<(), StorageError> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use runtime::Runtime;
+
+    use super::super::journal::testing::batch;
+    use super::super::{LocalConfig, create, open};
+    use super::*;
+
+    /// An empty store with journals of these commits, each a run `first..=last`.
+    fn store_with(journals: &[(u64, &[u64])]) -> tempfile::TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        let store = create(folder.path(), LocalConfig::default(), &Runtime::real()).unwrap();
+        store.close().unwrap();
+        std::fs::remove_file(folder.path().join("0.jnl")).unwrap();
+        for (id, commits) in journals {
+            let bytes: Vec<u8> =
+                commits.iter().flat_map(|commit| batch(*commit, commit * 10)).collect();
+            std::fs::write(folder.path().join(format!("{id}.jnl")), bytes).unwrap();
+        }
+        folder
+    }
+
+    fn append(folder: &Path, journal: u64, bytes: &[u8]) {
+        let path = folder.join(format!("{journal}.jnl"));
+        let before = std::fs::read(&path).unwrap();
+        std::fs::write(&path, [before.as_slice(), bytes].concat()).unwrap();
+    }
+
+    fn inspect(folder: &Path) -> Result<u64, String> {
+        Inspection::of(folder).map(|found| found.commit).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn sealed_journals_chain_up_and_replay() {
+        let folder = store_with(&[(3, &[1, 2]), (4, &[3]), (5, &[4, 5])]);
+        assert_eq!(inspect(folder.path()), Ok(5));
+        let store = open(folder.path(), LocalConfig::default(), &Runtime::real()).unwrap();
+        let value = store.view().unwrap().get(b"key").unwrap();
+        assert_eq!(value.as_deref(), Some(b"5".as_slice()));
+        store.close().unwrap();
+        assert_eq!(inspect(folder.path()), Ok(5));
+        assert_eq!(journal::list(folder.path()).unwrap().len(), 1, "the others are not needed");
+    }
+
+    #[test]
+    fn missing_journals_are_noticed() {
+        let middle = store_with(&[(3, &[1, 2]), (5, &[4, 5])]);
+        let error = inspect(middle.path()).unwrap_err();
+        assert!(error.contains("the journal before 5 is missing"), "{error}");
+        let oldest = store_with(&[(4, &[3]), (5, &[4, 5])]);
+        let error = inspect(oldest.path()).unwrap_err();
+        assert!(error.contains("commit 3 in journal 4 is out of order"), "{error}");
+        let newest = store_with(&[(3, &[1, 2]), (4, &[3])]);
+        let found = Inspection::of(newest.path()).unwrap();
+        let witness = Testimony { commit: 5, durability: Durability::Full };
+        let error = found.check_witness(Some(witness), false).unwrap_err().to_string();
+        assert!(error.contains("commit 5 was acknowledged but only commit 3"), "{error}");
+        found.check_witness(Some(witness), true).unwrap();
+        assert!(found.check_witness(None, false).is_err());
+        found.check_witness(Some(Testimony { commit: 3, ..witness }), false).unwrap();
+    }
+
+    #[test]
+    fn an_unfinished_batch_is_cut_off_at_the_very_end_only() {
+        let last = store_with(&[(3, &[1, 2]), (4, &[3])]);
+        append(last.path(), 4, &batch(4, 40)[..30]);
+        let found = Inspection::of(last.path()).unwrap();
+        assert_eq!(found.commit, 3);
+        found.tidy().unwrap();
+        let whole = batch(3, 30);
+        assert_eq!(std::fs::read(last.path().join("4.jnl")).unwrap(), whole);
+
+        let before = store_with(&[(3, &[1, 2]), (4, &[3])]);
+        append(before.path(), 3, &batch(3, 30)[..30]);
+        let error = inspect(before.path()).unwrap_err();
+        assert!(error.contains("the journal before 4 is unfinished"), "{error}");
+    }
+
+    #[test]
+    fn numbers_out_of_order_are_noticed() {
+        let rewrite = |sequences: [u64; 3]| {
+            let folder = store_with(&[(0, &[])]);
+            let batches = [1, 2, 3].into_iter().zip(sequences);
+            let bytes: Vec<u8> =
+                batches.flat_map(|(commit, sequence)| batch(commit, sequence)).collect();
+            append(folder.path(), 0, &bytes);
+            inspect(folder.path())
+        };
+        assert_eq!(rewrite([1, 5, 9]), Ok(3));
+        assert!(rewrite([5, 1, 9]).is_err());
+        assert!(rewrite([1, 1, 9]).is_err());
+        assert!(rewrite([1, 5, SEQUENCE_MAX]).is_err());
+        let repeated = store_with(&[(0, &[1, 2, 2])]);
+        assert!(inspect(repeated.path()).is_err());
+    }
+}

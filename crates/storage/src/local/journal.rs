@@ -161,9 +161,25 @@ fn read_without_zeros(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
+/// Journals as the engine writes them, for tests.
 #[cfg(test)]
-mod tests {
+pub(super) mod testing {
     use super::*;
+
+    /// A batch that writes its commit number under the key `key`.
+    pub(in crate::local) fn batch(commit: u64, sequence: u64) -> Vec<u8> {
+        let value = commit.to_string();
+        let record = record::encode(commit);
+        let items = [item(b"key", value.as_bytes()), item(record::KEY, &record)].concat();
+        let mut bytes = vec![START];
+        bytes.extend_from_slice(&2_u32.to_le_bytes());
+        bytes.extend_from_slice(&sequence.to_le_bytes());
+        bytes.extend_from_slice(&items);
+        bytes.push(END);
+        bytes.extend_from_slice(&xxhash_rust::xxh3::xxh3_64(&items).to_le_bytes());
+        bytes.extend_from_slice(TRAILER);
+        bytes
+    }
 
     fn item(key: &[u8], value: &[u8]) -> Vec<u8> {
         let mut bytes = vec![ITEM, 0, 0];
@@ -176,17 +192,14 @@ mod tests {
         bytes.extend_from_slice(value);
         bytes
     }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
 
     fn batch(commit: u64) -> Vec<u8> {
-        let items = [item(b"key", b"value"), item(record::KEY, &record::encode(commit))].concat();
-        let mut bytes = vec![START];
-        bytes.extend_from_slice(&2_u32.to_le_bytes());
-        bytes.extend_from_slice(&(commit * 10).to_le_bytes());
-        bytes.extend_from_slice(&items);
-        bytes.push(END);
-        bytes.extend_from_slice(&xxhash_rust::xxh3::xxh3_64(&items).to_le_bytes());
-        bytes.extend_from_slice(TRAILER);
-        bytes
+        testing::batch(commit, commit * 10)
     }
 
     fn commits(scan: &Scan) -> Vec<u64> {

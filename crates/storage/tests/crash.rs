@@ -1,0 +1,143 @@
+//! Kills a process that writes through the door and looks at what it left.
+//!
+//! The process tells on its output which batches were acknowledged. After the kill
+//! every one of them must be there and whole, and nothing may be there in half.
+//! `ORRERY_KILLS` sets how often, `ORRERY_SEED` after how long.
+#![allow(clippy::unwrap_used, reason = "helpers of tests fail the test")]
+#![allow(clippy::print_stdout, reason = "the writer reports on its output")]
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use runtime::{Random, Runtime, SeededRandom};
+use storage::local::{self, LocalConfig};
+use storage::{Batch, Direction, KeyRange, Outcome, ScanLimit, Store};
+
+const KILLS_DEFAULT: u64 = 12;
+const SEED_DEFAULT: u64 = 20_260_402;
+const WRITERS: u64 = 32;
+const KEYS_PER_BATCH: u64 = 9;
+
+/// Set in the process that writes until it is killed.
+const WRITER: &str = "ORRERY_CRASH_WRITER";
+
+#[test]
+fn nothing_acknowledged_is_lost_when_the_process_is_killed() {
+    if let Ok(folder) = std::env::var(WRITER) {
+        write_until_killed(Path::new(&folder));
+    }
+    let number = |name, default| {
+        std::env::var(name).map_or(default, |text: String| text.parse().expect("a number"))
+    };
+    let (kills, seed) =
+        (number("ORRERY_KILLS", KILLS_DEFAULT), number("ORRERY_SEED", SEED_DEFAULT));
+    println!("{kills} kills; repeat with ORRERY_KILLS={kills} ORRERY_SEED={seed}");
+    let random = SeededRandom::new(seed);
+    let folder = tempfile::tempdir().unwrap();
+    let config = LocalConfig { memtable_bytes: 256 << 10, ..LocalConfig::default() };
+    local::create(folder.path(), config, &Runtime::real()).unwrap().close().unwrap();
+    let mut acknowledged = BTreeMap::new();
+    for kill in 0..kills {
+        // By what was acknowledged, not by the clock: the same on every machine.
+        let enough = 1 + random.next_u64() % 400;
+        let mut child = start_writer(folder.path());
+        let reports = BufReader::new(child.stdout.take().unwrap());
+        let mut seen = 0;
+        for line in reports.lines() {
+            let Some((writer, round)) = parse(&line.unwrap()) else { continue };
+            acknowledged.insert(writer, round);
+            seen += 1;
+            if seen == enough {
+                child.kill().unwrap();
+            }
+        }
+        child.wait().unwrap();
+        assert!(seen >= enough, "the writer ended by itself");
+        check(folder.path(), &mut acknowledged, kill);
+    }
+    println!("{} acknowledged", acknowledged.values().sum::<u64>());
+}
+
+fn start_writer(folder: &Path) -> Child {
+    Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "nothing_acknowledged_is_lost_when_the_process_is_killed"])
+        .arg("--nocapture")
+        .env(WRITER, folder)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap()
+}
+
+fn parse(line: &str) -> Option<(u64, u64)> {
+    let (writer, round) = line.strip_prefix("acknowledged ")?.split_once(' ')?;
+    Some((writer.parse().ok()?, round.parse().ok()?))
+}
+
+/// Every writer rewrites its own keys with the number of the round.
+fn write_until_killed(folder: &Path) -> ! {
+    let store = open(folder);
+    let writers: Vec<_> = (0..WRITERS)
+        .map(|writer| {
+            let store = Arc::clone(&store);
+            let body = move || {
+                let mut stream = store.stream();
+                let first = last_round(store.as_ref(), writer) + 1;
+                for round in first.. {
+                    let mut batch = Batch::new();
+                    for key in 0..KEYS_PER_BATCH {
+                        batch.put(format!("{writer:02}/{key}"), format!("{round:0>40}"));
+                    }
+                    assert_eq!(stream.submit(batch).wait(), Outcome::Durable);
+                    let mut output = std::io::stdout().lock();
+                    writeln!(output, "acknowledged {writer} {round}").unwrap();
+                    output.flush().unwrap();
+                }
+            };
+            Runtime::real().tasks.spawn("writer", Box::new(body)).unwrap()
+        })
+        .collect();
+    writers.into_iter().for_each(|writer| writer.join().unwrap());
+    unreachable!("writers go on until the process is killed");
+}
+
+/// What was found counts as acknowledged from now on: a reader has seen it.
+fn check(folder: &Path, acknowledged: &mut BTreeMap<u64, u64>, kill: u64) {
+    let store = open(folder);
+    for writer in 0..WRITERS {
+        let found = last_round(store.as_ref(), writer);
+        let told = acknowledged.insert(writer, found).unwrap_or(0);
+        assert!(found >= told, "kill {kill}: writer {writer} was told {told}, {found} is there");
+        assert!(found <= told + 1, "kill {kill}: writer {writer} has {found}, told {told}");
+    }
+    store.verify().unwrap();
+    // Half of the time the next writer finds a store that was only dropped open.
+    if kill.is_multiple_of(2) {
+        store.close().unwrap();
+    }
+}
+
+/// The round that a writer's keys are at: all of them at the same one.
+fn last_round(store: &dyn Store, writer: u64) -> u64 {
+    let range = KeyRange::prefix(format!("{writer:02}/").as_bytes());
+    let view = store.view().unwrap();
+    let chunk = view.scan(&range, Direction::Forward, ScanLimit::default()).unwrap();
+    let round = |value: &Bytes| std::str::from_utf8(value).unwrap().parse::<u64>().unwrap();
+    let rounds: Vec<u64> = chunk.rows.iter().map(|(_, value)| round(value)).collect();
+    match rounds.as_slice() {
+        [] => 0,
+        [first, rest @ ..] => {
+            assert_eq!(rounds.len() as u64, KEYS_PER_BATCH, "half a batch of writer {writer}");
+            assert!(rest.iter().all(|other| other == first), "half a batch of writer {writer}");
+            *first
+        }
+    }
+}
+
+fn open(folder: &Path) -> Arc<dyn Store> {
+    local::open(folder, LocalConfig::default(), &Runtime::real()).unwrap()
+}
