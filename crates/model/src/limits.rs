@@ -15,7 +15,6 @@ pub const ITEM_ID_BYTES_MAX: usize = 1_023;
 /// Characters of the name of any other resource.
 pub const NAME_CHARS_MAX: usize = 255;
 
-const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
 
@@ -83,23 +82,7 @@ pub struct Limits {
     pub triggers_max: usize,
     /// User-defined functions of a container.
     pub user_defined_functions_max: usize,
-    /// Unique keys of a container.
-    pub unique_keys_max: usize,
-    /// Paths of one unique key.
-    pub unique_key_paths_max: usize,
-    /// Included paths of an indexing policy, and excluded ones as many.
-    pub indexing_paths_max: usize,
-    /// Composite indexes of an indexing policy.
-    pub composite_indexes_max: usize,
-    /// Properties of one composite index.
-    pub composite_properties_max: usize,
 
-    /// Bytes of a query's text.
-    pub query_bytes_max: u64,
-    /// JOINs of a query.
-    pub query_joins_max: usize,
-    /// Calls of user-defined functions in a query.
-    pub query_user_defined_functions_max: usize,
     /// Life of a resource token.
     pub resource_token_secs: std::ops::RangeInclusive<u64>,
     /// How far the clock of a signed request may be off.
@@ -135,14 +118,6 @@ impl Default for Limits {
             stored_procedures_max: 100,
             triggers_max: 100,
             user_defined_functions_max: 50,
-            unique_keys_max: 10,
-            unique_key_paths_max: 16,
-            indexing_paths_max: 1_500,
-            composite_indexes_max: 100,
-            composite_properties_max: 8,
-            query_bytes_max: 512 * KIB,
-            query_joins_max: 10,
-            query_user_defined_functions_max: 10,
             resource_token_secs: 600..=86_400,
             signature_skew_secs_max: 900,
         }
@@ -151,7 +126,7 @@ impl Default for Limits {
 
 /// What throughput a container is created with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Throughput {
+pub enum Provisioned {
     /// A fixed rate.
     Manual(u32),
     /// A rate that follows the load up to this maximum.
@@ -165,13 +140,13 @@ pub enum Throughput {
 impl Limits {
     /// How many physical partitions a container gets when it is created.
     #[must_use]
-    pub fn ranges_at_creation(&self, throughput: Throughput) -> u32 {
-        let (rate, share) = match throughput {
-            Throughput::Manual(rate) => (rate, self.partition_throughput_at_creation),
-            Throughput::Autoscale(rate) | Throughput::Shared(rate) => {
+    pub fn ranges_at_creation(&self, provisioned: Provisioned) -> u32 {
+        let (rate, share) = match provisioned {
+            Provisioned::Manual(rate) => (rate, self.partition_throughput_at_creation),
+            Provisioned::Autoscale(rate) | Provisioned::Shared(rate) => {
                 (rate, self.partition_throughput_max)
             }
-            Throughput::Serverless => (0, self.serverless_partition_throughput_max),
+            Provisioned::Serverless => (0, self.serverless_partition_throughput_max),
         };
         rate.div_ceil(share.max(1)).max(1)
     }
@@ -192,14 +167,14 @@ mod tests {
     fn ranges_follow_the_throughput() {
         let limits = Limits::default();
         for (throughput, ranges) in [
-            (Throughput::Manual(400), 1),
-            (Throughput::Manual(6_000), 1),
-            (Throughput::Manual(10_000), 2),
-            (Throughput::Manual(20_000), 4),
-            (Throughput::Autoscale(10_000), 1),
-            (Throughput::Autoscale(11_000), 2),
-            (Throughput::Shared(20_000), 2),
-            (Throughput::Serverless, 1),
+            (Provisioned::Manual(400), 1),
+            (Provisioned::Manual(6_000), 1),
+            (Provisioned::Manual(10_000), 2),
+            (Provisioned::Manual(20_000), 4),
+            (Provisioned::Autoscale(10_000), 1),
+            (Provisioned::Autoscale(11_000), 2),
+            (Provisioned::Shared(20_000), 2),
+            (Provisioned::Serverless, 1),
         ] {
             assert_eq!(limits.ranges_at_creation(throughput), ranges, "{throughput:?}");
         }
@@ -214,9 +189,9 @@ mod tests {
             partition_throughput_at_creation: 50,
             ..Limits::default()
         };
-        assert_eq!(tiny.ranges_at_creation(Throughput::Manual(400)), 8);
+        assert_eq!(tiny.ranges_at_creation(Provisioned::Manual(400)), 8);
         assert_eq!(tiny.ranges_for_scaling(400), 4);
         let none = Limits { partition_throughput_at_creation: 0, ..tiny };
-        assert_eq!(none.ranges_at_creation(Throughput::Manual(3)), 3);
+        assert_eq!(none.ranges_at_creation(Provisioned::Manual(3)), 3);
     }
 }

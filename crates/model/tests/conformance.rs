@@ -7,7 +7,7 @@
 
 use model::epk::Epk;
 use model::json::{self, Value};
-use model::limits::{Limits, Throughput};
+use model::limits::{Limits, Provisioned};
 use model::partition_key::{
     HashVersion, KeyComponent, KeyKind, KeyPath, PartitionKey, PartitionKeyDefinition,
 };
@@ -241,13 +241,13 @@ fn scaling_cases() {
         let rate = leading_number(action);
         let ours = match (action.split_once(' '), rate) {
             (Some(("create", rest)), Some(rate)) if rest.starts_with("manual") => {
-                limits.ranges_at_creation(Throughput::Manual(rate))
+                limits.ranges_at_creation(Provisioned::Manual(rate))
             }
             (Some(("create", rest)), Some(rate)) if rest.starts_with("autoscale") => {
-                limits.ranges_at_creation(Throughput::Autoscale(rate))
+                limits.ranges_at_creation(Provisioned::Autoscale(rate))
             }
             (Some(("create", rest)), Some(rate)) if rest.starts_with(char::is_numeric) => {
-                limits_2018.ranges_at_creation(Throughput::Manual(rate))
+                limits_2018.ranges_at_creation(Provisioned::Manual(rate))
             }
             (Some(("scale", _)), Some(rate)) => limits.ranges_for_scaling(rate),
             // Redistribution, merges and refusals are not a matter of this formula.

@@ -1,8 +1,7 @@
 //! Offers: the throughput that was asked for.
 
 use model::json::{Object, Value};
-use model::limits::Limits;
-use model::limits::Throughput as Planned;
+use model::limits::{Limits, Provisioned};
 
 use crate::error::ServiceError;
 
@@ -40,8 +39,8 @@ impl Throughput {
     /// The physical partitions that a new container gets for it.
     pub(crate) fn ranges(self, limits: &Limits) -> u32 {
         limits.ranges_at_creation(match self {
-            Throughput::Manual(rate) => Planned::Manual(rate),
-            Throughput::Autoscale(rate) => Planned::Autoscale(rate),
+            Throughput::Manual(rate) => Provisioned::Manual(rate),
+            Throughput::Autoscale(rate) => Provisioned::Autoscale(rate),
         })
     }
 
