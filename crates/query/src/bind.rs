@@ -9,6 +9,8 @@ mod block;
 mod check;
 mod expression;
 
+use std::collections::BTreeMap;
+
 use model::json::Value;
 
 use crate::bound::{Block, Constant, Expr, Slot};
@@ -52,6 +54,8 @@ pub(crate) fn bind_expression(
 struct Binder<'q> {
     text: &'q str,
     parameters: &'q Parameters,
+    /// The parameters used so far.
+    constants: BTreeMap<&'q str, Constant>,
     /// Names in scope, innermost last.
     names: Vec<(&'q str, Slot)>,
     slots: usize,
@@ -71,6 +75,7 @@ impl<'q> Binder<'q> {
         Binder {
             text,
             parameters,
+            constants: BTreeMap::new(),
             names: Vec::new(),
             slots: 0,
             container: true,
@@ -114,12 +119,18 @@ impl<'q> Binder<'q> {
         self.names.iter().rev().find(|(own, _)| *own == name).map(|(_, slot)| *slot)
     }
 
-    fn parameter(&mut self, name: &str, span: Span) -> Option<&'q Value> {
-        let value = self.parameters.get(name);
-        if value.is_none() {
-            self.unresolved(name, span);
+    /// The value of a parameter, made once for all its uses.
+    fn parameter(&mut self, name: &'q str, span: Span) -> Option<Constant> {
+        if let Some(constant) = self.constants.get(name) {
+            return Some(constant.clone());
         }
-        value
+        let Some(value) = self.parameters.get(name) else {
+            self.unresolved(name, span);
+            return None;
+        };
+        let constant = Constant::from(value);
+        self.constants.insert(name, constant.clone());
+        Some(constant)
     }
 }
 
@@ -130,8 +141,8 @@ impl From<&Value> for Constant {
             Value::Bool(truth) => Constant::Bool(*truth),
             Value::Number(number) => Numeric::from_spelling(number.as_str())
                 .map_or(Constant::Number(number.as_f64().into()), Constant::Number),
-            Value::String(text) => Constant::String(text.clone()),
-            Value::Array(_) | Value::Object(_) => Constant::Json(value.to_string()),
+            Value::String(text) => Constant::String(text.as_str().into()),
+            Value::Array(_) | Value::Object(_) => Constant::Json(value.to_string().into()),
         }
     }
 }

@@ -6,6 +6,7 @@
 //! outer query works on each row, so slots are never shared.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use crate::execute::AggregateKind;
 use crate::functions::Function;
@@ -55,15 +56,16 @@ impl Expr {
     pub(crate) const UNDEFINED: Expr = Expr::Constant(Constant::Undefined);
 }
 
+/// Shares its text: one parameter may be used thousands of times.
 #[derive(Clone, Debug)]
 pub(crate) enum Constant {
     Undefined,
     Null,
     Bool(bool),
     Number(Numeric),
-    String(String),
+    String(Arc<str>),
     /// An array or object, as compact text.
-    Json(String),
+    Json(Arc<str>),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -170,3 +170,22 @@ impl From<SyntaxError> for QueryError {
 fn list(errors: &[SyntaxError]) -> String {
     errors.iter().map(SyntaxError::to_string).collect::<Vec<_>>().join("; ")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_count_lines_characters_and_utf16_units() {
+        let text = "SELECT\n  \"é😀\" 5";
+        let start = text.find('5').expect("it is there");
+        let error = SyntaxError::new(Code::SYNTAX, Span::new(start, start + 1), "");
+        assert_eq!(error.place(text), Place { line: 2, column: 8, start: 15, end: 16 });
+    }
+
+    #[test]
+    fn places_beyond_the_text_do_not_panic() {
+        let error = SyntaxError::new(Code::SYNTAX, Span::new(2, 90), "");
+        assert_eq!(error.place("é"), Place { line: 1, column: 2, start: 1, end: 1 });
+    }
+}

@@ -70,10 +70,10 @@ pub(crate) fn evaluate<'a>(expr: &'a Expr, env: &mut Env<'a>) -> Evaluated<'a> {
         Expr::Between { negated, operands } => between(*negated, operands, env),
         Expr::In { negated, needle, list } => membership(*negated, needle, list, env),
         Expr::Like { negated, operands, escape } => like(*negated, operands, *escape, env),
-        Expr::Coalesce(left, right) => match evaluate(left, env)? {
-            Datum::Undefined => evaluate(right, env),
-            defined => Ok(defined),
-        },
+        Expr::Coalesce(left, right) => {
+            let left = evaluate(left, env)?;
+            if left.is_defined() { Ok(left) } else { evaluate(right, env) }
+        }
         Expr::Conditional(parts) => {
             let [condition, yes, no] = &**parts;
             let holds = truth(condition, env)? == Some(true);

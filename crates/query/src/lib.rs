@@ -27,3 +27,4 @@ pub use number::Numeric;
 pub use parameters::Parameters;
 pub use parser::{AND_MAX, IN_ITEMS_MAX, JOINS_MAX, NESTING_MAX, OR_MAX, QUERY_BYTES_MAX};
 pub use query::{Bound, Condition, Query, evaluate};
+pub use syntax::EXPRESSION_HEIGHT_MAX;

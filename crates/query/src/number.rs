@@ -1,5 +1,7 @@
 //! Numbers as the language computes with them.
 
+use std::ops::Neg;
+
 use model::json::Number;
 
 /// A double, or an integer that is kept with all its digits.
@@ -80,6 +82,20 @@ impl Numeric {
             (None, double) if double.is_nan() => "NaN".to_owned(),
             (None, double) if double > 0.0 => "Infinity".to_owned(),
             (None, _) => "-Infinity".to_owned(),
+        }
+    }
+}
+
+impl Neg for Numeric {
+    type Output = Numeric;
+
+    /// Integers keep their digits where the negative fits.
+    fn neg(self) -> Numeric {
+        match self {
+            Numeric::Integer(integer) => {
+                integer.checked_neg().map_or(Numeric::Double(-self.as_f64()), Numeric::Integer)
+            }
+            Numeric::Double(double) => Numeric::Double(-double),
         }
     }
 }

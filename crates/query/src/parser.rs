@@ -32,6 +32,10 @@ pub const IN_ITEMS_MAX: usize = 16_000;
 /// JOINs in one FROM clause, as in the service.
 pub const JOINS_MAX: usize = 10;
 
+/// Characters of the text that a message repeats. A string that does not end
+/// would otherwise put all that follows into the answer.
+const NEAR_CHARS_MAX: usize = 100;
+
 type Parse<T> = Result<T, QueryError>;
 
 /// Parses a whole query.
@@ -170,16 +174,8 @@ impl<'t> Parser<'t> {
     }
 
     fn unexpected_token(&self, token: Token) -> QueryError {
-        let near = match token.kind {
-            Kind::End => "<EOF>",
-            Kind::Identifier
-            | Kind::Keyword(_)
-            | Kind::Number
-            | Kind::String
-            | Kind::Parameter
-            | Kind::Symbol(_)
-            | Kind::Invalid => self.text_of(token),
-        };
+        let text = if token.kind == Kind::End { "<EOF>" } else { self.text_of(token) };
+        let near: String = text.chars().take(NEAR_CHARS_MAX).collect();
         let message = format!("Syntax error, incorrect syntax near '{near}'.");
         SyntaxError::new(Code::SYNTAX, token.span, message).into()
     }

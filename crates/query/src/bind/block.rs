@@ -2,8 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use model::json::Value;
-
 use super::Binder;
 use crate::bound::{Block, Constant, Expr, Grouping, Key, OrderKey, Origin, Slot, Source};
 use crate::error::{Code, Span};
@@ -184,8 +182,8 @@ impl<'q> Binder<'q> {
         let rows = match count {
             Count::Rows(rows) => Some(*rows),
             Count::Parameter(name) => {
-                let Some(value) = self.parameter(&name.text, name.span) else { return 0 };
-                let rows = whole_number(value);
+                let Some(constant) = self.parameter(&name.text, name.span) else { return 0 };
+                let rows = whole_number(&constant);
                 if rows.is_none() {
                     self.error(code, name.span, message);
                 }
@@ -201,11 +199,9 @@ impl<'q> Binder<'q> {
     }
 }
 
-fn whole_number(value: &Value) -> Option<u32> {
-    match Constant::from(value) {
-        Constant::Number(number) => u32::try_from(number.as_i64()?).ok(),
-        _ => None,
-    }
+fn whole_number(constant: &Constant) -> Option<u32> {
+    let Constant::Number(number) = constant else { return None };
+    u32::try_from(number.as_i64()?).ok()
 }
 
 fn key(step: &Step) -> Option<Key> {
@@ -220,8 +216,8 @@ fn output_name(item: &syntax::Item) -> Option<&str> {
     if let Some(alias) = &item.alias {
         return Some(alias);
     }
-    match item.expr.kind() {
-        ExprKind::Member(_, name) | ExprKind::Identifier(name) => Some(name),
-        _ => None,
-    }
+    let (ExprKind::Member(_, name) | ExprKind::Identifier(name)) = item.expr.kind() else {
+        return None;
+    };
+    Some(name)
 }

@@ -84,29 +84,35 @@ impl<'q> Binder<'q> {
         if select.group_by.contains(expr) {
             return;
         }
-        match expr.kind() {
-            ExprKind::Call { name, .. } if AggregateKind::find(&name.text).is_some() => {}
-            ExprKind::Identifier(name) => {
-                if self.own_names(scope).any(|(own, _)| own == name) {
-                    let span = path.unwrap_or(expr.span());
-                    let message = format!(
-                        "Property reference '{}' is invalid in the select list because it is not \
-                         contained in either an aggregate function or the GROUP BY clause.",
-                        span.slice(self.text)
-                    );
-                    self.error(Code::NOT_GROUPED, span, message);
-                }
+        let kind = expr.kind();
+        if let ExprKind::Member(base, _) | ExprKind::Index(base, _) = kind {
+            self.check_grouped(select, base, scope, Some(path.unwrap_or(expr.span())));
+        } else if let ExprKind::Identifier(name) = kind {
+            if self.own_names(scope).any(|(own, _)| own == name) {
+                self.not_grouped(path.unwrap_or(expr.span()));
             }
-            ExprKind::Member(base, _) | ExprKind::Index(base, _) => {
-                self.check_grouped(select, base, scope, Some(path.unwrap_or(expr.span())));
-            }
-            kind => kind.for_each_child(&mut |child| {
+        } else if !is_aggregate(expr) {
+            kind.for_each_child(&mut |child| {
                 if let Child::Expr(child) = child {
                     self.check_grouped(select, child, scope, None);
                 }
-            }),
+            });
         }
     }
+
+    fn not_grouped(&mut self, reference: Span) {
+        let message = format!(
+            "Property reference '{}' is invalid in the select list because it is not \
+             contained in either an aggregate function or the GROUP BY clause.",
+            reference.slice(self.text)
+        );
+        self.error(Code::NOT_GROUPED, reference, message);
+    }
+}
+
+fn is_aggregate(expr: &Expr) -> bool {
+    let ExprKind::Call { name, .. } = expr.kind() else { return false };
+    AggregateKind::find(&name.text).is_some()
 }
 
 fn is_ranked(select: &Select) -> bool {
@@ -123,12 +129,7 @@ pub(super) fn is_score(expr: &Expr) -> bool {
 
 /// Whether an aggregate or a subquery stands somewhere in the expression.
 pub(super) fn has_aggregate_or_subquery(expr: &Expr) -> bool {
-    if let ExprKind::Call { name, .. } = expr.kind()
-        && AggregateKind::find(&name.text).is_some()
-    {
-        return true;
-    }
-    let mut found = false;
+    let mut found = is_aggregate(expr);
     expr.kind().for_each_child(&mut |child| {
         found = found
             || match child {

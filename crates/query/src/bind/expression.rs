@@ -9,6 +9,13 @@ use crate::functions::{self, Lookup};
 use crate::number::Numeric;
 use crate::syntax::{self, ExprKind, Name, Select, SubqueryKind, UnaryOp};
 
+/// Numbers are written without a sign, so the digits of the least integer do
+/// not fit until the sign is looked at.
+fn negative(number: Numeric) -> Expr {
+    let least = Numeric::Double(-number.as_f64()).as_i64().filter(|least| *least == i64::MIN);
+    Expr::Constant(Constant::Number(least.map_or(-number, Numeric::Integer)))
+}
+
 impl<'q> Binder<'q> {
     pub(super) fn expression(&mut self, expr: &'q syntax::Expr) -> Expr {
         match expr.kind() {
@@ -16,9 +23,9 @@ impl<'q> Binder<'q> {
             ExprKind::Null => Expr::Constant(Constant::Null),
             ExprKind::Bool(truth) => Expr::Constant(Constant::Bool(*truth)),
             ExprKind::Number(number) => Expr::Constant(Constant::Number(*number)),
-            ExprKind::String(text) => Expr::Constant(Constant::String(text.clone())),
+            ExprKind::String(text) => Expr::Constant(Constant::String(text.as_str().into())),
             ExprKind::Parameter(name) => match self.parameter(name, expr.span()) {
-                Some(value) => Expr::Constant(value.into()),
+                Some(constant) => Expr::Constant(constant),
                 None => Expr::UNDEFINED,
             },
             ExprKind::Identifier(name) => self.identifier(name, expr.span()),
@@ -26,7 +33,10 @@ impl<'q> Binder<'q> {
             ExprKind::Object(members) => self.object(members),
             ExprKind::Member(base, name) => Expr::Member(self.boxed(base), Key::Name(name.clone())),
             ExprKind::Index(base, index) => self.indexed(expr.span(), base, index),
-            ExprKind::Unary(op, operand) => Expr::Unary(*op, self.boxed(operand)),
+            ExprKind::Unary(op, operand) => match (op, operand.kind()) {
+                (UnaryOp::Minus, ExprKind::Number(number)) => negative(*number),
+                _ => Expr::Unary(*op, self.boxed(operand)),
+            },
             ExprKind::Binary(op, left, right) => {
                 Expr::Binary(*op, self.boxed(left), self.boxed(right))
             }
@@ -104,7 +114,7 @@ impl<'q> Binder<'q> {
             return Expr::UNDEFINED;
         };
         let key = match constant {
-            Constant::String(name) => Some(Key::Name(name)),
+            Constant::String(name) => Some(Key::Name(name.as_ref().to_owned())),
             Constant::Number(number) => {
                 number.as_i64().and_then(|index| usize::try_from(index).ok()).map(Key::Index)
             }

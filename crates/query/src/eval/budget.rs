@@ -7,7 +7,7 @@ use crate::error::QueryError;
 
 /// Rows and array elements that one run may visit. Far above what a page can
 /// read, far below what a cross join can ask for.
-pub const ROWS_VISITED_MAX: usize = 10_000_000;
+pub const ROWS_VISITED_MAX: usize = 5_000_000;
 
 /// Bytes of rows, sort keys and groups that one run may keep.
 pub const KEPT_BYTES_MAX: usize = 256 * 1024 * 1024;
@@ -16,7 +16,7 @@ pub const KEPT_BYTES_MAX: usize = 256 * 1024 * 1024;
 pub const VALUE_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// Comparisons of characters that matching LIKE patterns may take in one run.
-pub const LIKE_STEPS_MAX: usize = 200_000_000;
+pub const LIKE_STEPS_MAX: usize = 50_000_000;
 
 #[derive(Debug)]
 pub(crate) struct Budget {

@@ -37,14 +37,7 @@ pub(crate) fn unary<'a>(op: UnaryOp, operand: &Datum<'a>) -> Datum<'a> {
         |f: fn(f64) -> f64| operand.as_f64().map_or(Datum::Undefined, |n| Datum::number(f(n)));
     match op {
         UnaryOp::Not => not(operand.as_bool()).into(),
-        UnaryOp::Minus => match operand.as_numeric() {
-            // Integers keep their digits where the sign fits.
-            Some(number) => match number.as_i64().and_then(i64::checked_neg) {
-                Some(integer) => Datum::number(integer),
-                None => Datum::number(-number.as_f64()),
-            },
-            None => Datum::Undefined,
-        },
+        UnaryOp::Minus => operand.as_numeric().map_or(Datum::Undefined, |n| Datum::Number(-n)),
         UnaryOp::Plus => number(|n| n),
         UnaryOp::BitNot => number(|n| f64::from(!to_int32(n))),
     }

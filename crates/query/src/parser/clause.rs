@@ -183,10 +183,8 @@ impl Parser<'_> {
     fn rank_item(&mut self) -> Parse<OrderItem> {
         let start = self.peek();
         let item = self.order_item()?;
-        match item.expr.kind() {
-            ExprKind::Call { .. } => Ok(item),
-            _ => Err(self.unexpected_token(start)),
-        }
+        let is_call = matches!(item.expr.kind(), ExprKind::Call { .. });
+        if is_call { Ok(item) } else { Err(self.unexpected_token(start)) }
     }
 
     fn order_item(&mut self) -> Parse<OrderItem> {

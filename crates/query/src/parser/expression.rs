@@ -234,15 +234,14 @@ impl Parser<'_> {
 
     fn escape_character(&mut self) -> Parse<char> {
         let token = self.take();
-        let text = match token.kind {
-            Kind::String => decode_string(self.text_of(token)),
-            _ => return Err(self.unexpected_token(token)),
-        };
-        let mut chars = text.chars();
-        match (chars.next(), chars.next()) {
-            (Some(escape), None) => Ok(escape),
-            _ => Err(self.unexpected_token(token)),
+        if token.kind == Kind::String {
+            let text = decode_string(self.text_of(token));
+            let mut chars = text.chars();
+            if let (Some(escape), None) = (chars.next(), chars.next()) {
+                return Ok(escape);
+            }
         }
+        Err(self.unexpected_token(token))
     }
 
     /// Prefix operators and what they stand before.
@@ -278,10 +277,10 @@ impl Parser<'_> {
     fn indexed(&mut self, base: Expr) -> Parse<ExprKind> {
         let index = self.expression()?;
         self.expect_symbol(Symbol::CloseBracket)?;
-        Ok(match index.kind() {
-            ExprKind::String(name) => ExprKind::Member(Box::new(base), name.clone()),
-            _ => ExprKind::Index(Box::new(base), Box::new(index)),
-        })
+        if let ExprKind::String(name) = index.kind() {
+            return Ok(ExprKind::Member(Box::new(base), name.clone()));
+        }
+        Ok(ExprKind::Index(Box::new(base), Box::new(index)))
     }
 
     fn primary(&mut self) -> Parse<Expr> {
@@ -309,20 +308,23 @@ impl Parser<'_> {
     }
 
     fn keyword_primary(&mut self, keyword: Keyword, token: Token) -> Parse<Expr> {
+        if let Some(constant) = constant(keyword) {
+            return node(constant, token.span);
+        }
         let called = self.is_symbol(0, Symbol::OpenParen);
-        let kind = match keyword {
-            Keyword::True => ExprKind::Bool(true),
-            Keyword::False => ExprKind::Bool(false),
-            Keyword::Null => ExprKind::Null,
-            Keyword::Undefined => ExprKind::Undefined,
-            Keyword::Exists => return self.subquery_operator(SubqueryKind::Exists, token),
-            Keyword::Array => return self.subquery_operator(SubqueryKind::Array, token),
-            Keyword::Udf => return self.udf_call(token),
-            Keyword::Left | Keyword::Right if called => return self.call(token),
-            _ if keyword.is_name() => return self.named(token),
-            _ => return Err(self.unexpected_token(token)),
-        };
-        node(kind, token.span)
+        if keyword == Keyword::Exists {
+            self.subquery_operator(SubqueryKind::Exists, token)
+        } else if keyword == Keyword::Array {
+            self.subquery_operator(SubqueryKind::Array, token)
+        } else if keyword == Keyword::Udf {
+            self.udf_call(token)
+        } else if called && matches!(keyword, Keyword::Left | Keyword::Right) {
+            self.call(token)
+        } else if keyword.is_name() {
+            self.named(token)
+        } else {
+            Err(self.unexpected_token(token))
+        }
     }
 
     /// An identifier, a call, or one of the operators that are words only
@@ -426,38 +428,52 @@ fn tighter(level: Level) -> Level {
     }
 }
 
-fn prefix(kind: Kind) -> Option<UnaryOp> {
-    match kind {
-        Kind::Keyword(Keyword::Not) => Some(UnaryOp::Not),
-        Kind::Symbol(Symbol::Minus) => Some(UnaryOp::Minus),
-        Kind::Symbol(Symbol::Plus) => Some(UnaryOp::Plus),
-        Kind::Symbol(Symbol::Tilde) => Some(UnaryOp::BitNot),
-        _ => None,
-    }
+fn constant(keyword: Keyword) -> Option<ExprKind> {
+    let constants = [
+        (Keyword::True, ExprKind::Bool(true)),
+        (Keyword::False, ExprKind::Bool(false)),
+        (Keyword::Null, ExprKind::Null),
+        (Keyword::Undefined, ExprKind::Undefined),
+    ];
+    constants.into_iter().find(|(own, _)| *own == keyword).map(|(_, constant)| constant)
 }
 
+const PREFIXES: &[(Kind, UnaryOp)] = &[
+    (Kind::Keyword(Keyword::Not), UnaryOp::Not),
+    (Kind::Symbol(Symbol::Minus), UnaryOp::Minus),
+    (Kind::Symbol(Symbol::Plus), UnaryOp::Plus),
+    (Kind::Symbol(Symbol::Tilde), UnaryOp::BitNot),
+];
+
+fn prefix(kind: Kind) -> Option<UnaryOp> {
+    PREFIXES.iter().find(|(own, _)| *own == kind).map(|(_, op)| *op)
+}
+
+/// Operators with two operands that group leftwards.
+const BINARIES: &[(Symbol, BinaryOp, Level)] = &[
+    (Symbol::Equal, BinaryOp::Equal, Level::Comparison),
+    (Symbol::NotEqual, BinaryOp::NotEqual, Level::Comparison),
+    (Symbol::LessGreater, BinaryOp::NotEqual, Level::Comparison),
+    (Symbol::Less, BinaryOp::Less, Level::Comparison),
+    (Symbol::LessEqual, BinaryOp::LessEqual, Level::Comparison),
+    (Symbol::Greater, BinaryOp::Greater, Level::Comparison),
+    (Symbol::GreaterEqual, BinaryOp::GreaterEqual, Level::Comparison),
+    (Symbol::ShiftLeft, BinaryOp::ShiftLeft, Level::Comparison),
+    (Symbol::ShiftRight, BinaryOp::ShiftRight, Level::Comparison),
+    (Symbol::ShiftRightUnsigned, BinaryOp::ShiftRightUnsigned, Level::Comparison),
+    (Symbol::Concat, BinaryOp::Concat, Level::Concat),
+    (Symbol::Pipe, BinaryOp::BitOr, Level::Additive),
+    (Symbol::Caret, BinaryOp::BitXor, Level::Additive),
+    (Symbol::Ampersand, BinaryOp::BitAnd, Level::Additive),
+    (Symbol::Plus, BinaryOp::Add, Level::Additive),
+    (Symbol::Minus, BinaryOp::Subtract, Level::Additive),
+    (Symbol::Star, BinaryOp::Multiply, Level::Multiplicative),
+    (Symbol::Slash, BinaryOp::Divide, Level::Multiplicative),
+    (Symbol::Percent, BinaryOp::Modulo, Level::Multiplicative),
+];
+
 fn binary(symbol: Symbol) -> Option<(BinaryOp, Level)> {
-    Some(match symbol {
-        Symbol::Equal => (BinaryOp::Equal, Level::Comparison),
-        Symbol::NotEqual | Symbol::LessGreater => (BinaryOp::NotEqual, Level::Comparison),
-        Symbol::Less => (BinaryOp::Less, Level::Comparison),
-        Symbol::LessEqual => (BinaryOp::LessEqual, Level::Comparison),
-        Symbol::Greater => (BinaryOp::Greater, Level::Comparison),
-        Symbol::GreaterEqual => (BinaryOp::GreaterEqual, Level::Comparison),
-        Symbol::ShiftLeft => (BinaryOp::ShiftLeft, Level::Comparison),
-        Symbol::ShiftRight => (BinaryOp::ShiftRight, Level::Comparison),
-        Symbol::ShiftRightUnsigned => (BinaryOp::ShiftRightUnsigned, Level::Comparison),
-        Symbol::Concat => (BinaryOp::Concat, Level::Concat),
-        Symbol::Pipe => (BinaryOp::BitOr, Level::Additive),
-        Symbol::Caret => (BinaryOp::BitXor, Level::Additive),
-        Symbol::Ampersand => (BinaryOp::BitAnd, Level::Additive),
-        Symbol::Plus => (BinaryOp::Add, Level::Additive),
-        Symbol::Minus => (BinaryOp::Subtract, Level::Additive),
-        Symbol::Star => (BinaryOp::Multiply, Level::Multiplicative),
-        Symbol::Slash => (BinaryOp::Divide, Level::Multiplicative),
-        Symbol::Percent => (BinaryOp::Modulo, Level::Multiplicative),
-        _ => return None,
-    })
+    BINARIES.iter().find(|(own, ..)| *own == symbol).map(|(_, op, level)| (*op, *level))
 }
 
 fn subquery_word(word: &str) -> Option<SubqueryKind> {
