@@ -73,6 +73,8 @@ struct Queue {
     bytes: usize,
     state: State,
     carried: bool,
+    /// Someone has set out to end the engine.
+    ended: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -101,8 +103,13 @@ struct Totals {
 
 impl<E: Engine> Committer<E> {
     pub(crate) fn new(engine: E, carrier: Carrier) -> Arc<Committer<E>> {
-        let queue =
-            Queue { waiting: VecDeque::new(), bytes: 0, state: State::Open, carried: false };
+        let queue = Queue {
+            waiting: VecDeque::new(),
+            bytes: 0,
+            state: State::Open,
+            carried: false,
+            ended: false,
+        };
         Arc::new(Committer {
             queue: Mutex::new(queue),
             work: Condvar::new(),
@@ -301,12 +308,12 @@ impl Queue {
         group
     }
 
+    /// Takes nothing more. Whether this is the first time.
     fn close(&mut self) -> bool {
-        let open = self.state == State::Open;
-        if open {
+        if self.state == State::Open {
             self.state = State::Closed;
         }
-        open
+        !std::mem::replace(&mut self.ended, true)
     }
 
     /// Takes out all that waits: it will never be written.

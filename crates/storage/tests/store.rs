@@ -221,6 +221,35 @@ fn a_view_shows_whole_batches_and_never_changes() {
     reader.join().unwrap();
 }
 
+/// The engine flushes on threads of its own. When that fails the store must say so,
+/// take no more writes, and still come to an end.
+#[test]
+fn a_flush_that_fails_fails_the_store() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = LocalConfig { memtable_bytes: 16 << 10, ..LocalConfig::default() };
+    let store = local::create(folder.path(), config, &Runtime::real()).unwrap();
+    write(store.as_ref(), "before", "1");
+    let view = store.view().unwrap();
+    std::fs::remove_dir_all(folder.path().join("keyspaces/1/tables")).unwrap();
+    let mut stream = store.stream();
+    let outcome = loop {
+        let outcome = stream.submit(put("big", "x".repeat(4_000))).wait();
+        if outcome != Outcome::Durable {
+            break outcome;
+        }
+    };
+    assert_eq!(outcome, Outcome::Unknown);
+    assert_eq!(store.stream().submit(put("after", "1")).wait(), Outcome::Refused);
+    let error = store.health().unwrap_err();
+    assert!(error.to_string().contains("restart"), "{error}");
+    assert!(view.get(b"before").unwrap().is_some(), "what is durable stays readable");
+    assert!(matches!(store.close(), Err(StorageError::Failed { .. })));
+    drop(view);
+    let store = open(folder.path()).unwrap();
+    assert_eq!(read(store.as_ref(), "before").as_deref(), Some("1"));
+    assert!(read(store.as_ref(), "big").is_some());
+}
+
 fn distinct_values(view: &dyn View) -> BTreeSet<Vec<u8>> {
     let chunk = view.scan(&KeyRange::all(), Direction::Forward, ScanLimit::default()).unwrap();
     chunk.rows.into_iter().map(|(_, value)| value.to_vec()).collect()
