@@ -3,10 +3,12 @@
 //! Items are the truth; all other groups repeat something about them. Each item
 //! is decoded (which checks its checksum), every entry it must have is looked
 //! up, and then the entries of each group are counted: if all that must be there
-//! are there and the counts agree, there is nothing else. Memory stays bounded
-//! whatever the size of the bucket, but for the sizes of logical partitions,
-//! which are compared one after the other as items come in their order.
+//! are there and the counts agree, there is nothing else. Only if they do not
+//! agree is each entry asked for its item, to name those that have none. Memory
+//! stays bounded whatever the size of the bucket: logical partitions are compared
+//! with their statistics one after the other, as items come in their order.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use bytes::Bytes;
@@ -14,7 +16,7 @@ use model::epk::Epk;
 use storage::{Direction, KeyRange, ScanLimit, View};
 
 use crate::command::Problem;
-use crate::key::{self, Group, Keys};
+use crate::key::{self, Group, Keys, describe_key};
 use crate::record::{Head, Item, KeyStatistics};
 use crate::setup::{Bucket, Setup};
 use crate::transaction::{expiry_key, unique_keys};
@@ -73,26 +75,24 @@ pub fn check_bucket(setup: &Setup, bucket: &Bucket, view: &dyn View) -> Result<R
         bucket,
         keys,
         view,
-        expected: Counts::default(),
+        demanded: BTreeMap::new(),
+        missing: BTreeMap::new(),
         lsn: 0,
         key: None,
         report: Report::default(),
     };
     check.items()?;
     check.groups()?;
+    check.gaps()?;
     check.head()?;
     Ok(check.report)
 }
 
-/// How many entries the items ask for.
-#[derive(Debug, Default)]
-struct Counts {
-    ordinals: u64,
-    index: u64,
-    unique: u64,
-    expiry: u64,
-    log: u64,
-    statistics: u64,
+/// A key that an item must have, and its value.
+struct Demand {
+    group: Group,
+    key: Bytes,
+    value: Bytes,
 }
 
 struct Check<'a> {
@@ -100,7 +100,9 @@ struct Check<'a> {
     bucket: &'a Bucket,
     keys: Keys,
     view: &'a dyn View,
-    expected: Counts,
+    /// How many entries of each group the items ask for, and how many are not there.
+    demanded: BTreeMap<Group, u64>,
+    missing: BTreeMap<Group, u64>,
     /// The highest LSN of any item.
     lsn: u64,
     /// The logical partition being counted.
@@ -110,21 +112,14 @@ struct Check<'a> {
 
 impl Check<'_> {
     fn items(&mut self) -> Result<(), Problem> {
-        let mut remaining = Some(KeyRange::prefix(&self.keys.group(Group::Item)));
-        while let Some(range) = remaining {
-            let chunk = self.view.scan(&range, Direction::Forward, ScanLimit::default())?;
-            for (key, value) in &chunk.rows {
-                self.item(key, value)?;
-            }
-            remaining = chunk.rest;
-        }
+        self.each(Group::Item, Check::item)?;
         self.close_key()
     }
 
     fn item(&mut self, key: &Bytes, value: &Bytes) -> Result<(), Problem> {
         let name = key::split(key).and_then(|(_, _, _, rest)| key::parse_item_name(rest));
         let Some((epk, id)) = name else {
-            self.found(format!("item key {key:02x?} is malformed"));
+            self.found(format!("{} is not the key of an item", describe_key(key)));
             return Ok(());
         };
         let item = match Item::decode(value) {
@@ -178,43 +173,45 @@ impl Check<'_> {
     }
 
     fn check_entries(&mut self, epk: &Epk, id: &str, item: &Item) -> Result<(), Problem> {
-        let name = key::item_name(epk, id);
-        self.expect(self.keys.ordinal(item.ordinal), &name, id, "ordinal")?;
-        self.expected.ordinals += 1;
-        self.expect(self.keys.log(item.lsn, item.ordinal), &key::terminated(epk), id, "log entry")?;
-        self.expected.log += 1;
-        if let Some(key) = expiry_key(&self.keys, item) {
-            self.expect(key, b"", id, "expiry entry")?;
-            self.expected.expiry += 1;
-        }
-        let ordinal = item.ordinal.as_u64().to_be_bytes();
-        for key in unique_keys(self.setup, &self.keys, epk, item) {
-            self.expect(key, &ordinal, id, "unique value")?;
-            self.expected.unique += 1;
-        }
-        let mut entries = Vec::new();
-        self.setup
-            .index_entries(item, |entry| entries.push(self.keys.index(entry, item.ordinal)))?;
-        self.expected.index += entries.len() as u64;
-        for key in entries {
-            self.expect(key, b"", id, "index entry")?;
+        for Demand { group, key, value } in self.demands(epk, id, item)? {
+            *self.demanded.entry(group).or_default() += 1;
+            let noun = group.noun();
+            match self.view.get(&key)? {
+                Some(found) if found == value => {}
+                Some(_) => self.found(format!("{noun} of item {id:?} says something else")),
+                None => {
+                    *self.missing.entry(group).or_default() += 1;
+                    self.found(format!("{noun} of item {id:?} is missing"));
+                }
+            }
         }
         Ok(())
     }
 
-    fn expect(&mut self, key: Bytes, value: &[u8], id: &str, what: &str) -> Result<(), Problem> {
-        match self.view.get(&key)? {
-            Some(found) if found == value => {}
-            Some(_) => self.found(format!("{what} of item {id:?} says something else")),
-            None => self.found(format!("{what} of item {id:?} is missing")),
+    /// Everything that must be there because the item is.
+    fn demands(&self, epk: &Epk, id: &str, item: &Item) -> Result<Vec<Demand>, Problem> {
+        let (keys, ordinal) = (&self.keys, item.ordinal);
+        let mut demands = Vec::new();
+        let mut demand = |group, key, value| demands.push(Demand { group, key, value });
+        demand(Group::Ordinal, keys.ordinal(ordinal), key::item_name(epk, id));
+        demand(Group::Log, keys.log(item.lsn, ordinal), key::terminated(epk));
+        if let Some(key) = expiry_key(keys, item) {
+            demand(Group::Expiry, key, Bytes::new());
         }
-        Ok(())
+        for key in unique_keys(self.setup, keys, epk, item) {
+            let owner = Bytes::copy_from_slice(&ordinal.as_u64().to_be_bytes());
+            demand(Group::Unique, key, owner);
+        }
+        self.setup.index_entries(item, |entry| {
+            demand(Group::Index, keys.index(entry, ordinal), Bytes::new());
+        })?;
+        Ok(demands)
     }
 
     /// Compares the logical partition that ended with its statistics.
     fn close_key(&mut self) -> Result<(), Problem> {
         let Some((epk, counted)) = self.key.take() else { return Ok(()) };
-        self.expected.statistics += 1;
+        *self.demanded.entry(Group::Statistics).or_default() += 1;
         self.report.logical_partitions += 1;
         match self.view.get(&self.keys.statistics(&epk))?.map(|value| KeyStatistics::decode(&value))
         {
@@ -223,42 +220,83 @@ impl Check<'_> {
                 self.found(format!("statistics of key {epk} say {stored:?}, counted {counted:?}"))
             }
             Some(Err(error)) => self.found(format!("statistics of key {epk}: {error}")),
-            None => self.found(format!("statistics of key {epk} are missing")),
-        }
-        Ok(())
-    }
-
-    /// Every group has exactly as many entries as the items asked for.
-    fn groups(&mut self) -> Result<(), Problem> {
-        let expected = [
-            (Group::Statistics, self.expected.statistics),
-            (Group::Ordinal, self.expected.ordinals),
-            (Group::Index, self.expected.index),
-            (Group::Unique, self.expected.unique),
-            (Group::Expiry, self.expected.expiry),
-            (Group::Log, self.expected.log),
-        ];
-        for (group, expected) in expected {
-            let counted = self.count(group)?;
-            if counted != expected {
-                self.found(format!(
-                    "{group:?} has {counted} entries, the items ask for {expected}"
-                ));
+            None => {
+                *self.missing.entry(Group::Statistics).or_default() += 1;
+                self.found(format!("statistics of key {epk} are missing"));
             }
         }
-        self.report.index_entries = self.expected.index;
         Ok(())
     }
 
-    fn count(&self, group: Group) -> Result<u64, Problem> {
-        let mut count = 0;
+    /// Every group has exactly as many entries as the items ask for.
+    fn groups(&mut self) -> Result<(), Problem> {
+        let of_items = |group: &Group| !matches!(group, Group::Head | Group::Item);
+        for group in Group::ALL.into_iter().filter(of_items) {
+            let (demanded, missing) =
+                (count_of(&self.demanded, group), count_of(&self.missing, group));
+            let mut counted = 0;
+            self.each(group, |_, _, _| {
+                counted += 1;
+                Ok(())
+            })?;
+            if counted + missing != demanded {
+                self.each(group, Check::check_owner)?;
+            }
+        }
+        self.report.index_entries = count_of(&self.demanded, Group::Index);
+        Ok(())
+    }
+
+    fn each(
+        &mut self,
+        group: Group,
+        mut visit: impl FnMut(&mut Self, &Bytes, &Bytes) -> Result<(), Problem>,
+    ) -> Result<(), Problem> {
         let mut remaining = Some(KeyRange::prefix(&self.keys.group(group)));
         while let Some(range) = remaining {
             let chunk = self.view.scan(&range, Direction::Forward, ScanLimit::default())?;
-            count += chunk.rows.len() as u64;
+            for (key, value) in &chunk.rows {
+                visit(self, key, value)?;
+            }
             remaining = chunk.rest;
         }
-        Ok(count)
+        Ok(())
+    }
+
+    /// Names an entry that no item asks for.
+    fn check_owner(&mut self, key: &Bytes, value: &Bytes) -> Result<(), Problem> {
+        if !self.is_demanded(key, value)? {
+            self.found(format!("{} belongs to no item", describe_key(key)));
+        }
+        Ok(())
+    }
+
+    fn is_demanded(&self, key: &Bytes, value: &Bytes) -> Result<bool, Problem> {
+        let Some((_, _, group, rest)) = key::split(key) else { return Ok(false) };
+        if group == Group::Statistics {
+            let Some((epk, [])) = key::take_epk(rest) else { return Ok(false) };
+            let items = KeyRange::prefix(&self.keys.item(&epk, ""));
+            let first = self.view.scan(&items, Direction::Forward, ScanLimit::rows(1))?;
+            return Ok(!first.rows.is_empty());
+        }
+        let ordinal = if group == Group::Unique { value } else { rest };
+        let Some((_, ordinal)) = key::parse_trailing_ordinal(ordinal) else { return Ok(false) };
+        let Some(name) = self.view.get(&self.keys.ordinal(ordinal))? else { return Ok(false) };
+        let Some((epk, id)) = key::parse_item_name(&name) else { return Ok(false) };
+        let Some(item) = self.view.get(&self.keys.item(&epk, id))? else { return Ok(false) };
+        let Ok(item) = Item::decode(&item) else { return Ok(false) };
+        Ok(self.demands(&epk, id, &item)?.iter().any(|demand| demand.key == *key))
+    }
+
+    /// Keys of groups that this version does not know.
+    fn gaps(&mut self) -> Result<(), Problem> {
+        for range in self.keys.outside_groups() {
+            let chunk = self.view.scan(&range, Direction::Forward, ScanLimit::default())?;
+            for (key, _) in &chunk.rows {
+                self.found(format!("{} belongs to no group", describe_key(key)));
+            }
+        }
+        Ok(())
     }
 
     fn head(&mut self) -> Result<(), Problem> {
@@ -289,4 +327,8 @@ impl Check<'_> {
             self.report.findings.push(Finding { bucket: self.bucket.number.0, what });
         }
     }
+}
+
+fn count_of(counts: &BTreeMap<Group, u64>, group: Group) -> u64 {
+    counts.get(&group).copied().unwrap_or(0)
 }

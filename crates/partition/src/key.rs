@@ -4,6 +4,7 @@
 use bytes::Bytes;
 use model::epk::Epk;
 use model::position::{Lsn, Ordinal};
+use storage::KeyRange;
 
 /// Number of a container in keys. Never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -43,6 +44,20 @@ impl Group {
         Group::ALL.into_iter().find(|group| *group as u8 == tag)
     }
 
+    /// What one of its keys is called in messages.
+    pub(crate) fn noun(self) -> &'static str {
+        match self {
+            Group::Head => "head",
+            Group::Statistics => "statistics",
+            Group::Item => "item",
+            Group::Ordinal => "ordinal",
+            Group::Index => "index entry",
+            Group::Unique => "unique value",
+            Group::Expiry => "expiry entry",
+            Group::Log => "log entry",
+        }
+    }
+
     /// Whether `apply` reads keys of this group. Only those need to be looked
     /// up among writes that are not durable yet.
     fn is_read_by_apply(self) -> bool {
@@ -75,6 +90,24 @@ impl Keys {
         self.start(group, 0)
     }
 
+    /// The stretches of the bucket where no key may be.
+    pub(crate) fn outside_groups(&self) -> Vec<KeyRange> {
+        let bucket = KeyRange::prefix(&self.prefix);
+        let mut gaps = Vec::with_capacity(Group::ALL.len() + 1);
+        let mut start = bucket.start;
+        for group in Group::ALL {
+            let mut inside = KeyRange::prefix(&self.group(group));
+            if group == Group::Head {
+                // One key, not a prefix.
+                inside.end = Some(behind(&inside.start));
+            }
+            gaps.push(KeyRange { start, end: Some(inside.start) });
+            start = inside.end.unwrap_or_default();
+        }
+        gaps.push(KeyRange { start, end: bucket.end });
+        gaps
+    }
+
     pub(crate) fn head(&self) -> Bytes {
         self.group(Group::Head).into()
     }
@@ -90,6 +123,11 @@ impl Keys {
         write_terminated(&mut key, epk.as_bytes());
         key.extend_from_slice(id.as_bytes());
         key.into()
+    }
+
+    /// The smallest key behind that of an item.
+    pub(crate) fn behind_item(&self, epk: &Epk, id: &str) -> Bytes {
+        behind(&self.item(epk, id))
     }
 
     pub(crate) fn ordinal(&self, ordinal: Ordinal) -> Bytes {
@@ -136,6 +174,11 @@ impl Keys {
     }
 }
 
+/// The smallest key behind `key`.
+fn behind(key: &[u8]) -> Bytes {
+    [key, &[0]].concat().into()
+}
+
 /// The prefix shared by all keys of a container.
 #[must_use]
 pub fn container_prefix(container: ContainerNumber) -> [u8; 4] {
@@ -173,14 +216,97 @@ pub(crate) fn terminated(epk: &Epk) -> Bytes {
 
 /// Takes apart what [`item_name`] made, which is also the rest of an item key.
 pub(crate) fn parse_item_name(name: &[u8]) -> Option<(Epk, &str)> {
-    let (epk, id) = take_terminated(name)?;
-    Some((Epk::from_bytes(&epk).ok()?, std::str::from_utf8(id).ok()?))
+    let (epk, id) = take_epk(name)?;
+    Some((epk, std::str::from_utf8(id).ok()?))
+}
+
+/// Reads a terminated EPK; returns it and what follows.
+pub(crate) fn take_epk(input: &[u8]) -> Option<(Epk, &[u8])> {
+    let (epk, rest) = take_terminated(input)?;
+    Some((Epk::from_bytes(&epk).ok()?, rest))
 }
 
 /// Splits the eight bytes of an ordinal off the end.
 pub(crate) fn parse_trailing_ordinal(rest: &[u8]) -> Option<(&[u8], Ordinal)> {
     let (front, last) = rest.split_last_chunk::<8>()?;
     Some((front, Ordinal::from_u64(u64::from_be_bytes(*last))?))
+}
+
+/// A key in words, for messages and for whoever looks into a store:
+/// `1/0 item 3A5B "id"` is an item in bucket 0 of container 1.
+#[must_use]
+pub fn describe_key(key: &[u8]) -> String {
+    let words = split(key).and_then(|(container, bucket, group, rest)| {
+        let rest = describe_rest(group, rest)?;
+        Some(format!("{}/{} {rest}", container.0, bucket.0))
+    });
+    words.unwrap_or_else(|| format!("unknown key {}", hex(key)))
+}
+
+fn describe_rest(group: Group, rest: &[u8]) -> Option<String> {
+    Some(match group {
+        Group::Head if rest.is_empty() => "head".to_owned(),
+        Group::Head => return None,
+        Group::Statistics => {
+            let (epk, rest) = take_terminated(rest)?;
+            rest.is_empty().then(|| format!("statistics {}", describe_epk(&epk)))?
+        }
+        Group::Item => {
+            let (epk, id) = parse_item_name(rest)?;
+            format!("item {} {id:?}", describe_epk(epk.as_bytes()))
+        }
+        Group::Ordinal => format!("ordinal{}", describe_ordinal(rest, b"")?),
+        Group::Index => {
+            let (entry, _) = parse_trailing_ordinal(rest)?;
+            format!("index {}{}", describe_entry(entry)?, describe_ordinal(rest, entry)?)
+        }
+        Group::Unique => {
+            let (epk, rest) = take_terminated(rest)?;
+            let (constraint, digest) = rest.split_first()?;
+            format!("unique {} constraint {constraint} {}", describe_epk(&epk), hex(digest))
+        }
+        Group::Expiry => {
+            let (ttl, times) = rest.split_first_chunk::<4>()?;
+            let (ts, _) = times.split_first_chunk::<8>()?;
+            let ordinal = describe_ordinal(times, ts)?;
+            format!(
+                "expiry ttl {} ts {}{ordinal}",
+                u32::from_be_bytes(*ttl),
+                u64::from_be_bytes(*ts)
+            )
+        }
+        Group::Log => {
+            let (lsn, _) = rest.split_first_chunk::<8>()?;
+            format!("log {}{}", u64::from_be_bytes(*lsn), describe_ordinal(rest, lsn)?)
+        }
+    })
+}
+
+/// The ordinal that follows `front` and ends the key.
+fn describe_ordinal(rest: &[u8], front: &[u8]) -> Option<String> {
+    let (found, ordinal) = parse_trailing_ordinal(rest)?;
+    (found == front).then(|| format!(" @{:05x}:{}", ordinal.place().get(), ordinal.number()))
+}
+
+/// The bytes of a composite entry do not say where its parts end, so they are
+/// shown as they are.
+fn describe_entry(entry: &[u8]) -> Option<String> {
+    let (path, value) = entry.split_first_chunk::<8>()?;
+    let mut rest = value;
+    let value = match index::Decoded::read(&mut rest) {
+        Ok(decoded) if rest.is_empty() => decoded.to_string(),
+        Ok(_) | Err(_) => hex(value),
+    };
+    Some(format!("path {} = {value}", hex(path)))
+}
+
+/// The one position of containers without a key has no bytes.
+fn describe_epk(epk: &[u8]) -> String {
+    if epk.is_empty() { "-".to_owned() } else { hex(epk) }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02X}")).collect()
 }
 
 fn write_ordinal(key: &mut Vec<u8>, ordinal: Ordinal) {
@@ -198,7 +324,7 @@ fn write_terminated(key: &mut Vec<u8>, bytes: &[u8]) {
 }
 
 /// Reads a terminated string; returns it and what follows.
-pub(crate) fn take_terminated(mut input: &[u8]) -> Option<(Vec<u8>, &[u8])> {
+fn take_terminated(mut input: &[u8]) -> Option<(Vec<u8>, &[u8])> {
     let mut out = Vec::with_capacity(16);
     loop {
         let (&byte, rest) = input.split_first()?;
@@ -222,6 +348,23 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn keys_can_be_read_by_people() {
+        let keys = Keys::new(ContainerNumber(1), BucketNumber(2));
+        let epk = Epk::from_hex("0A00FF").unwrap();
+        let ordinal = Ordinal::from_u64(0x0000_1200_0000_0007).unwrap();
+        let described = |key: Bytes| describe_key(&key);
+        assert_eq!(described(keys.head()), "1/2 head");
+        assert_eq!(described(keys.statistics(&epk)), "1/2 statistics 0A00FF");
+        assert_eq!(described(keys.item(&epk, "a\"b")), "1/2 item 0A00FF \"a\\\"b\"");
+        assert_eq!(described(keys.ordinal(ordinal)), "1/2 ordinal @00012:7");
+        assert_eq!(described(keys.log(Lsn::from_u64(9), ordinal)), "1/2 log 9 @00012:7");
+        assert_eq!(described(keys.expiry(60, 5, ordinal)), "1/2 expiry ttl 60 ts 5 @00012:7");
+        let mut longer = keys.head().to_vec();
+        longer.push(0);
+        assert_eq!(describe_key(&longer), "unknown key 00000001000000020100");
+    }
 
     fn terminated_bytes(bytes: &[u8]) -> Vec<u8> {
         let mut out = Vec::new();
@@ -250,6 +393,15 @@ mod tests {
             let _ = split(&bytes);
             let _ = parse_item_name(&bytes);
             let _ = parse_trailing_ordinal(&bytes);
+            let _ = describe_key(&bytes);
+        }
+
+        #[test]
+        fn foreign_rests_never_panic(group in 0..Group::ALL.len(), rest: Vec<u8>) {
+            let mut key = Keys::new(ContainerNumber(1), BucketNumber(2)).group(Group::ALL[group]);
+            key.extend(&rest);
+            let _ = describe_key(&key);
+            prop_assert_eq!(split(&key).map(|(.., found)| found), Some(rest.as_slice()));
         }
     }
 }

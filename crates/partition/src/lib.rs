@@ -32,7 +32,7 @@ pub use command::{
     Command, CommandError, Effect, EffectKind, EtagMatch, Operation, Outcome, Problem, Remedy, Work,
 };
 pub use document::{Document, DocumentError};
-pub use key::{BucketNumber, ContainerNumber, container_prefix};
+pub use key::{BucketNumber, ContainerNumber, container_prefix, describe_key};
 pub use patch::{Patch, PatchError};
 pub use read::{ItemPage, Position, Reader};
 pub use record::{Head, Item, KeyStatistics, RecordError};

@@ -70,7 +70,7 @@ impl Reader {
 
     /// Reads items in the order of EPK and id, from behind `after`, while they
     /// lie in `range`. The page may end early, even empty; only `rest` tells
-    /// whether there is more.
+    /// whether there is more. A page has room for at least one item.
     pub fn list(
         &self,
         view: &dyn View,
@@ -80,6 +80,7 @@ impl Reader {
         items_max: usize,
     ) -> Result<ItemPage, Problem> {
         let start = after.map_or(&range.min, |position| &position.epk);
+        let items_max = items_max.max(1);
         let mut listing = Listing {
             reader: self,
             view,
@@ -111,7 +112,7 @@ impl Reader {
         let keys = self.setup.keys(self.bucket(epk)?);
         let mut range = KeyRange::prefix(&keys.item(epk, prefix));
         if let Some(after) = after {
-            range.start = [&keys.item(epk, after), [0].as_slice()].concat().into();
+            range.start = range.start.max(keys.behind_item(epk, after));
         }
         let mut items = Vec::new();
         loop {
@@ -178,10 +179,13 @@ impl Listing<'_> {
     fn bucket(&mut self, bucket: &Bucket, after: Option<&Position>) -> Result<bool, Problem> {
         let keys = self.reader.setup.keys(bucket);
         let mut remaining = KeyRange::prefix(&keys.group(Group::Item));
-        if let Some(position) = after.filter(|position| bucket.range.contains(&position.epk)) {
-            // The smallest key behind the position's own.
-            remaining.start =
-                [&keys.item(&position.epk, &position.id), [0].as_slice()].concat().into();
+        remaining.start = remaining.start.max(keys.item(&self.range.min, ""));
+        if self.range.max < bucket.range.max {
+            remaining.end = Some(keys.item(&self.range.max, ""));
+        }
+        if let Some(position) = after {
+            let behind = keys.behind_item(&position.epk, &position.id);
+            remaining.start = remaining.start.max(behind);
         }
         loop {
             let chunk = self.view.scan(&remaining, Direction::Forward, ScanLimit::default())?;
@@ -199,15 +203,11 @@ impl Listing<'_> {
 
     /// Takes one row in; false when the page was full before it.
     fn row(&mut self, key: &Bytes, value: &Bytes) -> Result<bool, Problem> {
-        let (epk, id) = parse_item_key(key)?;
-        if !self.range.contains(&epk) {
-            return Ok(true);
-        }
         if self.page.items.len() >= self.items_max || self.rows >= PAGE_ROWS_MAX {
             return Ok(false);
         }
         self.rows += 1;
-        self.page.rest = Some(Position { epk, id });
+        self.page.rest = Some(parse_item_key(key)?);
         let item = Item::decode(value)?;
         if !self.reader.setup.is_expired(&item, self.now) {
             self.page.items.push(item);
@@ -216,8 +216,8 @@ impl Listing<'_> {
     }
 }
 
-fn parse_item_key(key: &Bytes) -> Result<(Epk, String), Problem> {
+fn parse_item_key(key: &Bytes) -> Result<Position, Problem> {
     let parsed = key::split(key).and_then(|(_, _, _, rest)| key::parse_item_name(rest));
     let (epk, id) = parsed.ok_or(RecordError::Malformed { what: "item key" })?;
-    Ok((epk, id.to_owned()))
+    Ok(Position { epk, id: id.to_owned() })
 }

@@ -174,7 +174,7 @@ impl Partition {
     }
 
     /// Resolves when all that was submitted so far is durable.
-    fn barrier(&mut self) -> Ticket {
+    pub fn barrier(&mut self) -> Ticket {
         if self.overlay.is_empty() {
             Ticket::resolved(Fate::Durable)
         } else {

@@ -259,6 +259,9 @@ impl<'a> Transaction<'a> {
 
     /// Keeps the sizes of the bucket and of the logical partition.
     fn count(&mut self, old: Option<&Item>, new: Option<&Item>) -> Result<(), Problem> {
+        if old.map(Item::bytes) == new.map(Item::bytes) {
+            return Ok(());
+        }
         let key = self.keys.statistics(&self.location.epk);
         let mut statistics = match self.get(&key)? {
             Some(value) => KeyStatistics::decode(&value)?,

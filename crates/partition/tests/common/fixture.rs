@@ -1,0 +1,179 @@
+//! Containers, stores and partitions for tests, on any backend.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use index::IndexPlan;
+use model::json::{self, Object, Value};
+use model::limits::Limits;
+use model::policy::ContainerDefinition;
+use model::position::Lsn;
+use model::rid::{ContainerRid, DatabaseRid};
+use partition::{Bucket, BucketNumber, ContainerNumber, Report, Setup, check_bucket};
+use runtime::Runtime;
+use storage::local::{self, LocalConfig};
+use storage::{Direction, Durability, KeyRange, ScanLimit, Store, memory};
+use tempfile::TempDir;
+
+/// Where simulated time begins: 2020-01-01T00:00:00Z.
+pub(crate) const EPOCH_MILLIS: u64 = 1_577_836_800_000;
+
+/// Keys the path hashes of every test container.
+const PATH_SEED: u64 = 7;
+
+/// Item numbers granted: more than any test uses.
+const NUMBERS: std::ops::Range<u64> = 1..1 << 30;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Backend {
+    Memory,
+    Local,
+}
+
+impl Backend {
+    pub(crate) const ALL: [Backend; 2] = [Backend::Memory, Backend::Local];
+}
+
+/// A store and the folder it may live in.
+#[derive(Debug)]
+pub(crate) struct Home {
+    pub(crate) store: Arc<dyn Store>,
+    folder: Option<TempDir>,
+    config: LocalConfig,
+}
+
+impl Home {
+    /// A store that does not wait for the disk: these tests do not cut the power.
+    pub(crate) fn new(backend: Backend) -> Home {
+        let config = LocalConfig { durability: Durability::Os, ..LocalConfig::default() };
+        Home::with_config(backend, config)
+    }
+
+    pub(crate) fn with_config(backend: Backend, config: LocalConfig) -> Home {
+        match backend {
+            Backend::Memory => Home { store: memory::create(), folder: None, config },
+            Backend::Local => {
+                let folder = tempfile::tempdir().unwrap();
+                let store = local::create(folder.path(), config.clone(), &Runtime::real()).unwrap();
+                Home { store, folder: Some(folder), config }
+            }
+        }
+    }
+
+    /// Closes the store and opens it again. Memory has nowhere to come back from.
+    pub(crate) fn reopen(&mut self) {
+        if let Some(folder) = &self.folder {
+            self.store.close().unwrap();
+            self.store = local::open(folder.path(), self.config.clone(), &Runtime::real()).unwrap();
+        }
+    }
+}
+
+/// The parts of a container definition that tests vary.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Container {
+    /// None for a container without a partition key.
+    pub(crate) key_paths: Vec<String>,
+    pub(crate) hash_version: Option<u32>,
+    /// One constraint for each list of paths.
+    pub(crate) unique: Vec<Vec<String>>,
+    pub(crate) default_ttl: Option<i64>,
+    pub(crate) indexing: Option<Value>,
+}
+
+impl Container {
+    pub(crate) fn keyed(path: &str) -> Container {
+        Container { key_paths: vec![path.to_owned()], ..Container::default() }
+    }
+
+    pub(crate) fn definition(&self) -> ContainerDefinition {
+        let mut body = Object::new();
+        body.insert("id", "c");
+        if !self.key_paths.is_empty() {
+            let mut key = Object::new();
+            key.insert("paths", self.key_paths.clone());
+            key.insert("kind", if self.key_paths.len() > 1 { "MultiHash" } else { "Hash" });
+            key.insert("version", self.hash_version.unwrap_or(2));
+            body.insert("partitionKey", key);
+        }
+        if !self.unique.is_empty() {
+            let constraint = |paths: &Vec<String>| {
+                Value::from(Object::from_iter([("paths", Value::from(paths.clone()))]))
+            };
+            let constraints: Value = self.unique.iter().map(constraint).collect();
+            body.insert("uniqueKeyPolicy", Object::from_iter([("uniqueKeys", constraints)]));
+        }
+        if let Some(ttl) = self.default_ttl {
+            body.insert("defaultTtl", ttl);
+        }
+        if let Some(indexing) = &self.indexing {
+            body.insert("indexingPolicy", indexing.clone());
+        }
+        ContainerDefinition::parse(&body.into()).unwrap()
+    }
+
+    /// A partition that owns the whole container.
+    pub(crate) fn setup(&self, buckets: u32) -> Setup {
+        let definition = self.definition();
+        let ranges = definition.partition_key().boundaries(buckets);
+        let buckets =
+            (0..).zip(ranges).map(|(number, range)| Bucket { number: BucketNumber(number), range });
+        let database = DatabaseRid::new(1).unwrap();
+        let plan = IndexPlan::compile(definition.indexing(), PATH_SEED);
+        Setup {
+            container: ContainerNumber(1),
+            container_rid: ContainerRid::new(database, 1).unwrap(),
+            policy_version: 1,
+            plans: BTreeMap::from([(1, Arc::new(plan))]),
+            buckets: buckets.collect(),
+            definition: Arc::new(definition),
+            lsn_floor: Lsn::ZERO,
+            numbers: Vec::from([NUMBERS]),
+            limits: Arc::new(Limits::default()),
+        }
+    }
+
+    /// The setup after the container was replaced by this one.
+    pub(crate) fn reconfigured(&self, old: &Setup) -> Setup {
+        let definition = self.definition();
+        let policy_version = old.policy_version + 1;
+        let plan = IndexPlan::compile(definition.indexing(), PATH_SEED);
+        let mut setup = Setup { policy_version, definition: Arc::new(definition), ..old.clone() };
+        setup.plans.insert(policy_version, Arc::new(plan));
+        setup
+    }
+}
+
+pub(crate) fn json(text: &str) -> Value {
+    json::parse(text.as_bytes()).unwrap_or_else(|error| panic!("{text}: {error}"))
+}
+
+/// Everything in a store.
+pub(crate) fn dump(store: &dyn Store) -> Vec<(Bytes, Bytes)> {
+    let view = store.view().unwrap();
+    let mut rows = Vec::new();
+    let mut remaining = Some(KeyRange::all());
+    while let Some(range) = remaining {
+        let chunk = view.scan(&range, Direction::Forward, ScanLimit::default()).unwrap();
+        rows.extend(chunk.rows);
+        remaining = chunk.rest;
+    }
+    rows
+}
+
+/// Checks all buckets.
+pub(crate) fn check(setup: &Setup, store: &dyn Store) -> Report {
+    let view = store.view().unwrap();
+    let mut report = Report::default();
+    for bucket in &setup.buckets {
+        report.merge(check_bucket(setup, bucket, view.as_ref()).unwrap());
+    }
+    report
+}
+
+pub(crate) fn assert_clean(setup: &Setup, store: &dyn Store) -> Report {
+    let report = check(setup, store);
+    assert!(report.is_clean(), "{:#?}", report.findings);
+    report
+}

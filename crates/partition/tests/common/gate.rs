@@ -1,0 +1,126 @@
+//! A store that shows what is submitted, and keeps it waiting when told to.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use storage::{Batch, Counters, Resolver, StorageError, Store, Stream, Ticket, VerifyReport, View};
+
+/// Passes submissions on to `inner`, at once or when released, in their order.
+pub(crate) struct Gate {
+    inner: Arc<dyn Store>,
+    state: Arc<Mutex<State>>,
+}
+
+#[derive(Default)]
+struct State {
+    holding: bool,
+    seen: Vec<Batch>,
+    waiting: VecDeque<Waiting>,
+}
+
+struct Waiting {
+    stream: Arc<Mutex<Box<dyn Stream>>>,
+    batch: Batch,
+    resolver: Resolver,
+}
+
+impl Waiting {
+    fn pass(self) {
+        let ticket = self.stream.lock().unwrap().submit(self.batch);
+        let resolver = self.resolver;
+        ticket.on_done(move |outcome| resolver.resolve(outcome));
+    }
+}
+
+impl Gate {
+    pub(crate) fn new(inner: Arc<dyn Store>) -> Arc<Gate> {
+        Arc::new(Gate { inner, state: Arc::default() })
+    }
+
+    /// From now on submissions wait to be released.
+    pub(crate) fn hold(&self) {
+        self.state().holding = true;
+    }
+
+    /// Lets up to `count` waiting submissions pass; says how many did.
+    pub(crate) fn release(&self, count: usize) -> usize {
+        for passed in 0..count {
+            let Some(waiting) = self.state().waiting.pop_front() else { return passed };
+            waiting.pass();
+        }
+        count
+    }
+
+    pub(crate) fn waiting(&self) -> usize {
+        self.state().waiting.len()
+    }
+
+    /// The batches submitted since the last call.
+    pub(crate) fn take_seen(&self) -> Vec<Batch> {
+        std::mem::take(&mut self.state().seen)
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap()
+    }
+}
+
+impl Store for Gate {
+    fn stream(&self) -> Box<dyn Stream> {
+        let inner = Arc::new(Mutex::new(self.inner.stream()));
+        Box::new(GateStream { inner, state: Arc::clone(&self.state) })
+    }
+
+    fn view(&self) -> Result<Box<dyn View>, StorageError> {
+        self.inner.view()
+    }
+
+    fn counters(&self) -> Counters {
+        self.inner.counters()
+    }
+
+    fn health(&self) -> Result<(), StorageError> {
+        self.inner.health()
+    }
+
+    fn verify(&self) -> Result<VerifyReport, StorageError> {
+        self.inner.verify()
+    }
+
+    fn close(&self) -> Result<(), StorageError> {
+        self.release(usize::MAX);
+        self.inner.close()
+    }
+}
+
+impl fmt::Debug for Gate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Gate").field("inner", &self.inner).finish_non_exhaustive()
+    }
+}
+
+struct GateStream {
+    inner: Arc<Mutex<Box<dyn Stream>>>,
+    state: Arc<Mutex<State>>,
+}
+
+impl Stream for GateStream {
+    fn submit(&mut self, batch: Batch) -> Ticket {
+        let mut state = self.state.lock().unwrap();
+        state.seen.push(batch.clone());
+        if !state.holding {
+            drop(state);
+            return self.inner.lock().unwrap().submit(batch);
+        }
+        let (resolver, ticket) = Ticket::pending();
+        state.waiting.push_back(Waiting { stream: Arc::clone(&self.inner), batch, resolver });
+        ticket
+    }
+}
+
+impl fmt::Debug for GateStream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("GateStream").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,610 @@
+//! Scripts that run on every backend; any difference between them fails.
+//!
+//! Commands:
+//! - `container pk=PATH[,PATH] [version=1] [unique=PATH,…]… [ttl=N] [indexing=JSON] [buckets=N]
+//!   [item_bytes=N] [operations=N] [numbers=FROM..TO]` opens an empty container;
+//!   `replace_container [ttl=N] [indexing=JSON]` changes its policies; `grant FROM..TO`.
+//! - `create DOC`, `upsert DOC`, `replace DOC [id=ID]`, `delete KEY ID`, `patch KEY ID PATCH`,
+//!   each with `[if-match=ETAG]`, and `peek KEY ID` (a read by the sequencer); `batch KEY STEP…`
+//!   with steps such as `'delete ID'`. `key=KEY` overrides the key of a document. `save=NAME`
+//!   keeps the etag for a later ETAG.
+//! - `read KEY ID [if-none-match=ETAG]`, `list [KEY-PREFIX] [page=N]`, `prefix KEY TEXT
+//!   [after=ID]`, `stats KEY`, `heads`, `dump [GROUP]`, `check`: what clients and operators see.
+//! - `advance N` moves the clock by seconds, also back; `reopen` restarts.
+//!
+//! Tags: `[ops]` shows the keys written, `[full]` the whole text, `[work]` the work counted.
+//! A KEY is a header such as `["a",1]`, or plain text for one string, or `none`.
+//! Update with `UPDATE_GOLDENFILES=1`.
+#![allow(clippy::unwrap_used, reason = "helpers of tests fail the test")]
+
+#[allow(dead_code, reason = "shared between tests, each uses a part")]
+mod common {
+    pub(crate) mod fixture;
+    pub(crate) mod gate;
+}
+
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use common::fixture::{self, Backend, Container, EPOCH_MILLIS, Home, json};
+use common::gate::Gate;
+use goldenscript::{Argument, Context};
+use model::epk::EpkRange;
+use model::json::{Raw, Value};
+use model::limits::Limits;
+use model::name::ItemId;
+use model::partition_key::{Location, PartitionKey};
+use model::position::{Lsn, Timestamp};
+use partition::{
+    Command, Document, Effect, EtagMatch, Operation, Partition, Patch, Problem, Reader, Setup,
+    Work, describe_key,
+};
+use storage::{Outcome, Store, View, Write};
+
+type Answer = Result<String, Box<dyn Error>>;
+
+#[test]
+fn scripts() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/scripts");
+    let mut scripts: Vec<_> =
+        std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    scripts.sort();
+    assert!(!scripts.is_empty());
+    for script in scripts {
+        goldenscript::run(&mut Mirror::new(), &script)
+            .unwrap_or_else(|error| panic!("{}: {error}", script.display()));
+    }
+}
+
+/// Runs every command on all backends.
+struct Mirror {
+    worlds: Vec<World>,
+}
+
+impl Mirror {
+    fn new() -> Mirror {
+        Mirror { worlds: Backend::ALL.into_iter().map(World::new).collect() }
+    }
+}
+
+impl goldenscript::Runner for Mirror {
+    type Command = goldenscript::Command;
+
+    fn run(&mut self, command: &Self::Command, context: &Context) -> Answer {
+        let mut answers = self.worlds.iter_mut().map(|world| {
+            let answer = world.run(command, context).map_err(|error| error.to_string());
+            (world.backend, answer)
+        });
+        let (first_backend, first) = answers.next().ok_or("no backend")?;
+        for (backend, answer) in answers {
+            assert_eq!(answer, first, "{backend:?} differs from {first_backend:?} at {command}");
+        }
+        Ok(first?)
+    }
+
+    fn end_script(&mut self) -> Result<(), Box<dyn Error>> {
+        self.worlds.iter_mut().for_each(World::finish);
+        Ok(())
+    }
+}
+
+/// One backend, and the container that the script has opened on it.
+struct World {
+    backend: Backend,
+    home: Home,
+    now_millis: u64,
+    container: Container,
+    open: Option<Open>,
+    etags: BTreeMap<String, String>,
+}
+
+struct Open {
+    setup: Arc<Setup>,
+    gate: Arc<Gate>,
+    partition: Partition,
+    /// Keys that were used, by their EPK, to show instead of it.
+    keys: BTreeMap<String, PartitionKey>,
+    /// Documents that were written, to find the names of paths.
+    texts: Vec<Bytes>,
+}
+
+impl World {
+    fn new(backend: Backend) -> World {
+        World {
+            backend,
+            home: Home::new(backend),
+            now_millis: EPOCH_MILLIS,
+            container: Container::default(),
+            open: None,
+            etags: BTreeMap::new(),
+        }
+    }
+
+    fn run(&mut self, command: &goldenscript::Command, context: &Context) -> Answer {
+        let args = Args::new(command, &self.etags);
+        let now = self.now();
+        match command.name.as_str() {
+            "container" => self.create_container(&args),
+            "replace_container" => self.replace_container(&args),
+            "grant" => self.grant(&args),
+            "create" | "upsert" | "replace" | "delete" | "patch" | "peek" | "batch" => {
+                self.write(&command.name, &args, context)
+            }
+            "read" => self.read(&args, context),
+            "list" => self.open()?.list(&args, now),
+            "prefix" => self.open()?.list_prefix(&args),
+            "stats" => self.open()?.statistics(&args),
+            "heads" => self.open()?.heads(),
+            "dump" => self.open()?.dump(&args),
+            "check" => self.open()?.check(),
+            "advance" => self.advance(&args),
+            "reopen" => self.reopen(),
+            name => Err(format!("unknown command {name}").into()),
+        }
+    }
+
+    fn create_container(&mut self, args: &Args) -> Answer {
+        self.container = Container {
+            key_paths: args.list("pk").into_iter().flatten().collect(),
+            hash_version: args.number("version")?,
+            unique: args.lists("unique"),
+            default_ttl: args.number("ttl")?,
+            indexing: args.key("indexing").map(json),
+        };
+        let mut setup = self.container.setup(args.number("buckets")?.unwrap_or(1));
+        let mut limits = Limits::default();
+        if let Some(bytes) = args.number("item_bytes")? {
+            limits.item_bytes_max = bytes;
+        }
+        if let Some(count) = args.number("operations")? {
+            limits.batch_operations_max = count;
+        }
+        setup.limits = Arc::new(limits);
+        if let Some(numbers) = args.key("numbers") {
+            setup.numbers = vec![parse_range(numbers)?];
+        }
+        self.finish();
+        self.home = Home::new(self.backend);
+        self.open = Some(Open::new(setup, &self.home)?);
+        Ok(String::new())
+    }
+
+    /// Whatever a script did, nothing may be left that does not add up.
+    fn finish(&mut self) {
+        if let Some(open) = self.open.take() {
+            fixture::assert_clean(&open.setup, open.gate.as_ref());
+        }
+    }
+
+    fn replace_container(&mut self, args: &Args) -> Answer {
+        self.container.default_ttl = args.number("ttl")?;
+        self.container.indexing = args.key("indexing").map(json);
+        let container = self.container.clone();
+        let open = self.open()?;
+        open.reconfigure(container.reconfigured(&open.setup));
+        Ok(String::new())
+    }
+
+    fn grant(&mut self, args: &Args) -> Answer {
+        let block = parse_range(args.position(0)?)?;
+        let open = self.open()?;
+        let mut setup = Setup::clone(&open.setup);
+        setup.numbers.push(block);
+        open.reconfigure(setup);
+        Ok(String::new())
+    }
+
+    fn write(&mut self, name: &str, args: &Args, context: &Context) -> Answer {
+        let now = self.now();
+        let save = args.key("save").map(str::to_owned);
+        let open = self.open()?;
+        let command = match open.parse_command(name, args) {
+            Ok(command) => command,
+            Err(error) => return Ok(format!("bad request: {error}\n")),
+        };
+        open.gate.take_seen();
+        let application = open.partition.apply(now, &command);
+        assert_eq!(application.ticket.wait(), Outcome::Durable);
+        let mut output = String::new();
+        match application.result {
+            Err(error) => writeln!(output, "error: {error} → {:?}", error.problem.remedy())?,
+            Ok(outcome) => {
+                for effect in &outcome.effects {
+                    output.push_str(&show_effect(effect, context));
+                }
+                open.texts.extend(outcome.effects.iter().filter_map(|effect| effect.text.clone()));
+                if context.tags.contains("work") {
+                    output.push_str(&show_work(&outcome.work));
+                }
+                let etag = outcome.effects.last().and_then(|effect| effect.etag.clone());
+                let saved = save.zip(etag).map(|(name, etag)| (name, etag.to_string()));
+                self.etags.extend(saved);
+            }
+        }
+        let open = self.open()?;
+        if context.tags.contains("ops") {
+            output.push_str(&open.show_writes());
+        }
+        Ok(output)
+    }
+
+    fn read(&mut self, args: &Args, context: &Context) -> Answer {
+        let now = self.now();
+        let open = self.open()?;
+        let (location, id) = (open.locate(&parse_key(args.position(0)?)?)?, args.position(1)?);
+        let (view, id) = (open.view()?, ItemId::parse(id)?);
+        let condition = args.etag("if-none-match");
+        let read = open.reader().read(view.as_ref(), now, (&location.epk, &id), condition.as_ref());
+        match read {
+            Ok(effect) => Ok(show_effect(&effect, context)),
+            Err(problem) => Ok(format!("error: {problem}\n")),
+        }
+    }
+
+    fn advance(&mut self, args: &Args) -> Answer {
+        let millis = args.position(0)?.parse::<i64>()? * 1000;
+        self.now_millis = self.now_millis.checked_add_signed(millis).ok_or("out of time")?;
+        Ok(String::new())
+    }
+
+    fn reopen(&mut self) -> Answer {
+        let old = self.open.take().ok_or("no container")?;
+        let Open { setup, gate, partition, keys, texts } = old;
+        drop((gate, partition));
+        self.home.reopen();
+        let new = Open::new(Setup::clone(&setup), &self.home)?;
+        self.open = Some(Open { keys, texts, ..new });
+        Ok(String::new())
+    }
+
+    fn now(&self) -> Timestamp {
+        Timestamp::from_millis(self.now_millis)
+    }
+
+    fn open(&mut self) -> Result<&mut Open, Box<dyn Error>> {
+        self.open.as_mut().ok_or_else(|| "no container".into())
+    }
+}
+
+impl Open {
+    fn new(setup: Setup, home: &Home) -> Result<Open, Problem> {
+        let (setup, gate) = (Arc::new(setup), Gate::new(Arc::clone(&home.store)));
+        let store: Arc<dyn Store> = Arc::<Gate>::clone(&gate);
+        let partition = Partition::open(Arc::clone(&setup), store)?;
+        Ok(Open { setup, gate, partition, keys: BTreeMap::new(), texts: Vec::new() })
+    }
+
+    fn reconfigure(&mut self, setup: Setup) {
+        self.setup = Arc::new(setup);
+        self.partition.reconfigure(Arc::clone(&self.setup));
+    }
+
+    fn locate(&mut self, key: &PartitionKey) -> Result<Location, Box<dyn Error>> {
+        let location = self.setup.definition.partition_key().locate(key)?;
+        self.keys.insert(location.epk.to_string(), key.clone());
+        Ok(location)
+    }
+
+    /// The error is what a client is told about an unacceptable request.
+    fn parse_command(&mut self, name: &str, args: &Args) -> Result<Command, Box<dyn Error>> {
+        let (key, operations) = match name {
+            "batch" => (Some(args.position(0)?), self.parse_batch(args)?),
+            "create" | "upsert" | "replace" => {
+                let words = [args.position(0)?];
+                (args.key("key"), vec![self.parse_operation(name, &words, args)?])
+            }
+            _ => {
+                let words: Vec<&str> = args.positions().skip(1).collect();
+                (Some(args.position(0)?), vec![self.parse_operation(name, &words, args)?])
+            }
+        };
+        let key = match (key, operations.as_slice()) {
+            (Some(key), _) => parse_key(key)?,
+            (None, operations) => self.key_of(operations)?,
+        };
+        Ok(Command { location: self.locate(&key)?, operations })
+    }
+
+    /// The key in the document of a single write.
+    fn key_of(&self, operations: &[Operation]) -> Result<PartitionKey, Box<dyn Error>> {
+        let [
+            Operation::Create { document }
+            | Operation::Upsert { document, .. }
+            | Operation::Replace { document, .. },
+        ] = operations
+        else {
+            return Err("which key?".into());
+        };
+        Ok(self.setup.definition.partition_key().extract(document.json())?)
+    }
+
+    fn parse_batch(&self, args: &Args) -> Result<Vec<Operation>, Box<dyn Error>> {
+        let step = |step: &str| {
+            let (name, rest) = step.split_once(' ').ok_or("a step has a verb and its words")?;
+            let words: Vec<&str> = match name {
+                "patch" => rest.splitn(2, ' ').collect(),
+                _ => vec![rest],
+            };
+            self.parse_operation(name, &words, &Args::default())
+        };
+        args.positions().skip(1).map(step).collect()
+    }
+
+    fn parse_operation(
+        &self,
+        name: &str,
+        words: &[&str],
+        args: &Args,
+    ) -> Result<Operation, Box<dyn Error>> {
+        let limits = &self.setup.limits;
+        let (if_match, if_none_match) = (args.etag("if-match"), args.etag("if-none-match"));
+        let first = *words.first().ok_or("which item?")?;
+        if matches!(name, "create" | "upsert" | "replace") {
+            let document = Document::parse(Bytes::from(first.to_owned()), limits)?;
+            let id = args.key("id").map_or(Ok(document.id().clone()), ItemId::parse)?;
+            return Ok(match name {
+                "create" => Operation::Create { document },
+                "upsert" => Operation::Upsert { document, if_match },
+                _ => Operation::Replace { id, document, if_match },
+            });
+        }
+        let id = ItemId::parse(first)?;
+        Ok(match name {
+            "delete" => Operation::Delete { id, if_match },
+            "peek" | "read" => Operation::Read { id, if_none_match },
+            "patch" => {
+                let request = json(words.get(1).ok_or("which patch?")?);
+                Operation::Patch { id, patch: Patch::parse(&request, limits)?, if_match }
+            }
+            name => return Err(format!("unknown step {name}").into()),
+        })
+    }
+
+    fn reader(&self) -> Reader {
+        Reader::new(Arc::clone(&self.setup))
+    }
+
+    fn view(&self) -> Result<Box<dyn View>, Problem> {
+        Ok(self.gate.view()?)
+    }
+
+    fn list(&mut self, args: &Args, now: Timestamp) -> Answer {
+        let range = match args.positions().next() {
+            Some(key) => self.setup.definition.partition_key().prefix_range(&parse_key(key)?)?,
+            None => EpkRange::full(),
+        };
+        let (view, items_max) = (self.view()?, args.number("page")?.unwrap_or(100));
+        let mut output = String::new();
+        let mut after = None;
+        loop {
+            let page = self.reader().list(view.as_ref(), now, &range, after.as_ref(), items_max)?;
+            for item in &page.items {
+                writeln!(output, "{}", without_system(item.json()))?;
+            }
+            match page.rest {
+                None => return Ok(output + "end\n"),
+                Some(rest) => after = Some(rest),
+            }
+            writeln!(output, "page of {}", page.items.len())?;
+        }
+    }
+
+    fn list_prefix(&mut self, args: &Args) -> Answer {
+        let location = self.locate(&parse_key(args.position(0)?)?)?;
+        let (view, after) = (self.view()?, args.key("after"));
+        let items_max = args.number("page")?.unwrap_or(100);
+        let text = args.positions().nth(1).unwrap_or_default();
+        let items =
+            self.reader().list_prefix(view.as_ref(), &location.epk, text, after, items_max)?;
+        Ok(items.iter().map(|item| without_system(item.json()).to_string() + "\n").collect())
+    }
+
+    fn statistics(&mut self, args: &Args) -> Answer {
+        let location = self.locate(&parse_key(args.position(0)?)?)?;
+        let statistics = self.reader().key_statistics(self.view()?.as_ref(), &location.epk)?;
+        Ok(format!("items {} bytes {}\n", statistics.items, statistics.bytes))
+    }
+
+    fn heads(&mut self) -> Answer {
+        let mut output = format!("partition lsn {}\n", self.partition.lsn());
+        for bucket in &self.setup.buckets {
+            let alone = Setup { buckets: vec![bucket.clone()], ..Setup::clone(&self.setup) };
+            let head = Reader::new(Arc::new(alone)).size(self.view()?.as_ref())?;
+            let seconds = head.ts_millis.saturating_sub(EPOCH_MILLIS) / 1000;
+            let bucket = bucket.number.0;
+            writeln!(
+                output,
+                "bucket {bucket}: lsn {} time +{seconds} items {} bytes {}",
+                head.lsn, head.items, head.bytes
+            )?;
+        }
+        Ok(output)
+    }
+
+    fn dump(&mut self, args: &Args) -> Answer {
+        let group = args.positions().next().map(|group| format!(" {group}"));
+        let mut output = String::new();
+        for (key, _) in fixture::dump(self.gate.as_ref()) {
+            if group.as_ref().is_none_or(|group| describe_key(&key).contains(group)) {
+                writeln!(output, "{}", self.show_key(&key))?;
+            }
+        }
+        Ok(output)
+    }
+
+    fn check(&mut self) -> Answer {
+        let report = fixture::check(&self.setup, self.gate.as_ref());
+        let mut output = format!(
+            "items {} bytes {} keys {} index entries {}\n",
+            report.items, report.bytes, report.logical_partitions, report.index_entries
+        );
+        for finding in &report.findings {
+            writeln!(output, "{finding}")?;
+        }
+        Ok(output)
+    }
+
+    fn show_writes(&self) -> String {
+        let mut output = String::new();
+        for batch in self.gate.take_seen() {
+            for write in batch.iter() {
+                let verb = match write {
+                    Write::Put { .. } => "put",
+                    Write::Delete { .. } => "delete",
+                };
+                writeln!(output, "  {verb} {}", self.show_key(write.key())).unwrap();
+            }
+        }
+        if output.is_empty() { "  nothing written\n".to_owned() } else { output }
+    }
+
+    /// A key in words, with partition keys for EPKs and names for paths.
+    fn show_key(&self, key: &[u8]) -> String {
+        let mut words = describe_key(key);
+        for (epk, key) in self.keys.iter().filter(|(epk, _)| !epk.is_empty()) {
+            words = words.replace(epk, &key.to_string());
+        }
+        match words.split_once(" index ") {
+            None => words,
+            Some((bucket, entry)) => {
+                let ordinal = entry.rsplit(' ').next().unwrap_or_default();
+                format!("{bucket} index {} {ordinal}", self.explain(&key[9..key.len() - 8]))
+            }
+        }
+    }
+
+    fn explain(&self, entry: &[u8]) -> String {
+        let mut meaning = String::new();
+        let plans = self.setup.plans.values();
+        for (plan, text) in plans.flat_map(|plan| self.texts.iter().map(move |text| (plan, text))) {
+            meaning =
+                plan.explain(Raw::trusted(std::str::from_utf8(text).unwrap()), entry).unwrap();
+            if !meaning.starts_with("path ") {
+                break;
+            }
+        }
+        meaning
+    }
+}
+
+fn parse_key(text: &str) -> Result<PartitionKey, Box<dyn Error>> {
+    match text {
+        "none" => Ok(PartitionKey::NONE),
+        _ if text.starts_with('[') => Ok(PartitionKey::parse_header(text)?),
+        _ => Ok(PartitionKey::new([text])),
+    }
+}
+
+fn parse_range(text: &str) -> Result<std::ops::Range<u64>, Box<dyn Error>> {
+    let (from, to) = text.split_once("..").ok_or("a range is FROM..TO")?;
+    Ok(from.parse()?..to.parse()?)
+}
+
+fn show_effect(effect: &Effect, context: &Context) -> String {
+    let mut output = format!("{:?}", effect.kind).to_lowercase();
+    if let Some(etag) = &effect.etag {
+        write!(output, " {}", short_etag(etag.as_str())).unwrap();
+    }
+    if let Some(text) = &effect.text {
+        let text = Raw::trusted(std::str::from_utf8(text).unwrap());
+        let shown = if context.tags.contains("full") {
+            text.text().to_owned()
+        } else {
+            without_system(text)
+        };
+        write!(output, " {shown}").unwrap();
+    }
+    output + "\n"
+}
+
+/// `LSN.step` of an etag.
+fn short_etag(etag: &str) -> String {
+    let mut parts = etag.trim_matches('"').split('-');
+    let mut number = || u64::from_str_radix(parts.next().unwrap_or_default(), 16).unwrap_or(0);
+    let (low, high, step) = (number(), number(), number());
+    format!("{}.{step}", Lsn::from_u64(high << 32 | low))
+}
+
+fn show_work(work: &Work) -> String {
+    format!(
+        "  read {} wrote {} item bytes, index +{} -{}, {} keys of {} bytes\n",
+        work.item_bytes_read,
+        work.item_bytes_written,
+        work.index_entries_written,
+        work.index_entries_deleted,
+        work.keys_written,
+        work.bytes_written
+    )
+}
+
+/// The client's own part of a text, as it is spelled there.
+fn without_system(text: Raw<'_>) -> String {
+    let own = text.members().filter(|(name, _)| {
+        !["_rid", "_self", "_etag", "_attachments", "_ts"].contains(&name.as_ref())
+    });
+    let members: Vec<String> =
+        own.map(|(name, value)| format!("{}:{}", Value::from(&*name), value.text())).collect();
+    format!("{{{}}}", members.join(","))
+}
+
+/// The arguments of a command, with saved etags put in.
+#[derive(Default)]
+struct Args {
+    args: Vec<Argument>,
+}
+
+impl Args {
+    fn new(command: &goldenscript::Command, etags: &BTreeMap<String, String>) -> Args {
+        let mut args = command.args.clone();
+        for arg in &mut args {
+            if let Argument::KeyValue(name, value) = arg
+                && name.ends_with("match")
+                && let Some(saved) = etags.get(value)
+            {
+                *value = saved.clone();
+            }
+        }
+        Args { args }
+    }
+
+    fn positions(&self) -> impl Iterator<Item = &str> {
+        self.args.iter().filter_map(|arg| {
+            if let Argument::Positional(text) = arg { Some(text.as_str()) } else { None }
+        })
+    }
+
+    fn position(&self, at: usize) -> Result<&str, Box<dyn Error>> {
+        self.positions().nth(at).ok_or_else(|| format!("argument {at} is missing").into())
+    }
+
+    fn keys(&self, name: &str) -> impl Iterator<Item = &str> {
+        let pairs = self.args.iter().filter_map(|arg| {
+            if let Argument::KeyValue(key, value) = arg { Some((key, value)) } else { None }
+        });
+        pairs.filter(move |(key, _)| *key == name).map(|(_, value)| value.as_str())
+    }
+
+    fn key(&self, name: &str) -> Option<&str> {
+        self.keys(name).next()
+    }
+
+    fn lists(&self, name: &str) -> Vec<Vec<String>> {
+        self.keys(name).map(|value| value.split(',').map(str::to_owned).collect()).collect()
+    }
+
+    fn list(&self, name: &str) -> Option<Vec<String>> {
+        self.lists(name).into_iter().next()
+    }
+
+    fn number<N: std::str::FromStr>(&self, name: &str) -> Result<Option<N>, Box<dyn Error>> {
+        let bad = || Box::<dyn Error>::from(format!("{name} must be a number"));
+        self.key(name).map(|value| value.parse().map_err(|_| bad())).transpose()
+    }
+
+    fn etag(&self, name: &str) -> Option<EtagMatch> {
+        self.key(name).map(|value| EtagMatch(value.to_owned()))
+    }
+}
