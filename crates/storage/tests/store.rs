@@ -108,6 +108,22 @@ fn an_interrupted_creation_is_named_and_can_be_destroyed() {
 }
 
 #[test]
+fn a_lost_witness_is_refused_until_a_person_decides() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = create(&folder);
+    write(store.as_ref(), "a", "1");
+    store.close().unwrap();
+    std::fs::remove_file(folder.path().join("WITNESS")).unwrap();
+    let error = open(folder.path()).unwrap_err();
+    assert!(error.to_string().contains("WITNESS"), "{error}");
+    let config = LocalConfig { accept_lost_writes: true, ..LocalConfig::default() };
+    let store = local::open(folder.path(), config, &Runtime::real()).unwrap();
+    assert_eq!(read(store.as_ref(), "a").as_deref(), Some("1"));
+    store.close().unwrap();
+    assert_eq!(read(open(folder.path()).unwrap().as_ref(), "a").as_deref(), Some("1"));
+}
+
+#[test]
 fn closing_twice_and_closing_an_empty_store_are_fine() {
     let folder = tempfile::tempdir().unwrap();
     let store = create(&folder);

@@ -13,8 +13,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use bytes::Bytes;
-use fjall::config::BloomConstructionPolicy;
-use fjall::config::{CompressionPolicy, FilterPolicy, FilterPolicyEntry};
+use fjall::config::{BloomConstructionPolicy, CompressionPolicy, FilterPolicy, FilterPolicyEntry};
 use fjall::{
     AbstractTree, CompressionType, Database, Keyspace, KeyspaceCreateOptions, PersistMode,
     Readable, Snapshot,
@@ -93,7 +92,6 @@ pub(super) struct Published {
     state: RwLock<Option<State>>,
 }
 
-#[derive(Clone)]
 struct State {
     database: Database,
     data: Keyspace,
@@ -113,8 +111,10 @@ impl Published {
 
     /// Asks the engine whether one of its threads has failed.
     pub(super) fn check_engine(&self) -> Result<(), StorageError> {
-        let state = self.state.read().unwrap_or_else(PoisonError::into_inner).clone();
-        match state {
+        // Under the lock: a handle of our own could outlive closing, and the engine
+        // runs on as long as there is a handle.
+        let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
+        match state.as_ref() {
             Some(state) => check_engine(&self.path, &state.database),
             None => Err(StorageError::Closed),
         }
@@ -172,7 +172,7 @@ impl LocalEngine {
             let detail = format!("commit {commit} was found before opening, {found} after");
             return Err(damaged(path, detail));
         }
-        witness.testify(commit)?;
+        witness.start_from(commit)?;
         let engine = LocalEngine {
             published: Arc::clone(published),
             open: Some((database, data)),

@@ -186,6 +186,7 @@ mod tests {
     use runtime::Runtime;
 
     use super::super::journal::testing::batch;
+    use super::super::witness::Witness;
     use super::super::{LocalConfig, create, open};
     use super::*;
 
@@ -241,6 +242,21 @@ mod tests {
         found.check_witness(Some(witness), true).unwrap();
         assert!(found.check_witness(None, false).is_err());
         found.check_witness(Some(Testimony { commit: 3, ..witness }), false).unwrap();
+    }
+
+    #[test]
+    fn lost_writes_can_be_accepted_once_and_for_all() {
+        let folder = store_with(&[(0, &[1, 2])]);
+        let mut witness = Witness::open(folder.path(), Durability::Full).unwrap();
+        witness.testify(8).unwrap();
+        witness.testify(9).unwrap();
+        let open = |accept_lost_writes| {
+            let config = LocalConfig { accept_lost_writes, ..LocalConfig::default() };
+            open(folder.path(), config, &Runtime::real())
+        };
+        assert!(matches!(open(false), Err(StorageError::Damaged { .. })));
+        open(true).unwrap().close().unwrap();
+        open(false).unwrap().close().unwrap();
     }
 
     #[test]

@@ -60,9 +60,20 @@ impl Witness {
 
     /// Testifies that `commit` is durable. Not synced: see the format.
     pub(super) fn testify(&mut self, commit: u64) -> Result<(), StorageError> {
-        let slot = Testimony { commit, durability: self.durability }.encode();
-        let offset = SeekFrom::Start((commit % 2) * SLOT_STRIDE);
-        let written = self.file.seek(offset).and_then(|_| self.file.write_all(&slot));
+        self.write(commit % 2, commit)
+    }
+
+    /// Testifies to `commit` and nothing else, also when the witness knew of later
+    /// ones that someone has accepted as lost.
+    pub(super) fn start_from(&mut self, commit: u64) -> Result<(), StorageError> {
+        self.write(0, commit)?;
+        self.write(1, commit)
+    }
+
+    fn write(&mut self, slot: u64, commit: u64) -> Result<(), StorageError> {
+        let bytes = Testimony { commit, durability: self.durability }.encode();
+        let offset = SeekFrom::Start(slot * SLOT_STRIDE);
+        let written = self.file.seek(offset).and_then(|_| self.file.write_all(&bytes));
         written.map_err(|source| StorageError::io("write the witness", source))
     }
 
@@ -145,6 +156,16 @@ mod tests {
             witness.testify(commit).unwrap();
             assert_eq!(load(folder.path()), Some((commit, Durability::Os)));
         }
+    }
+
+    #[test]
+    fn a_new_start_forgets_what_came_later() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut witness = Witness::open(folder.path(), Durability::Full).unwrap();
+        witness.testify(8).unwrap();
+        witness.testify(9).unwrap();
+        witness.start_from(3).unwrap();
+        assert_eq!(load(folder.path()), Some((3, Durability::Full)));
     }
 
     #[test]
