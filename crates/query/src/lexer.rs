@@ -1,6 +1,6 @@
 //! From text to words.
 //!
-//! Lexing cannot fail: what is no word becomes an [`Kind::Invalid`] token, and
+//! Lexing cannot fail: what is no word becomes a [`Kind::Invalid`] token, and
 //! the parser reports it if it gets that far. Strings and numbers are checked
 //! here and decoded later, from their place in the text.
 

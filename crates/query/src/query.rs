@@ -155,3 +155,53 @@ pub fn evaluate(text: &str, parameters: &Parameters) -> Result<Option<Value>, Qu
     let value = eval::evaluate(&bound, &mut env)?;
     value.to_value(&env.budget)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bound_queries_can_be_shared_between_threads() {
+        fn shared<T: Send + Sync>() {}
+        shared::<Bound>();
+        shared::<Condition>();
+    }
+
+    #[test]
+    fn one_document_is_asked_about_by_itself() {
+        let query = Query::parse("SELECT c.a FROM c WHERE c.n = @n").unwrap();
+        let bound = query.bind(&Parameters::none().with("@n", 1_u32)).unwrap();
+        let (kept, other) = (Raw::trusted(r#"{"n":1.0,"a":"x"}"#), Raw::trusted(r#"{"n":"1"}"#));
+        assert!(bound.matches(kept).unwrap());
+        assert!(!bound.matches(other).unwrap());
+        assert_eq!(bound.project(kept).unwrap().unwrap().to_string(), r#"{"a":"x"}"#);
+        assert_eq!(bound.project(other).unwrap().unwrap().to_string(), "{}");
+    }
+
+    #[test]
+    fn joins_and_groups_are_not_about_one_document() {
+        for text in ["SELECT VALUE COUNT(1) FROM c", "SELECT VALUE t FROM t IN c.l"] {
+            let bound = Query::parse(text).unwrap().bind(&Parameters::none()).unwrap();
+            assert!(!bound.is_rowwise());
+            let error = bound.matches(Raw::trusted("{}")).unwrap_err();
+            assert!(matches!(error, QueryError::Unsupported { .. }));
+        }
+    }
+
+    #[test]
+    fn parameters_are_read_from_the_clients_list() {
+        let list =
+            |text: &str| Parameters::from_list(&model::json::parse(text.as_bytes()).unwrap());
+        let parameters =
+            list(r#"[{"name":"@a","value":[1]},{"name":"@b_2","value":null}]"#).unwrap();
+        assert_eq!(parameters.get("@a").unwrap().to_string(), "[1]");
+        for wrong in [
+            "{}",
+            r#"[{"name":"a","value":1}]"#,
+            r#"[{"name":"@a"}]"#,
+            r#"[{"name":"@*","value":1}]"#,
+        ] {
+            assert!(matches!(list(wrong), Err(QueryError::Parameters { .. })), "{wrong}");
+        }
+    }
+}

@@ -2,8 +2,6 @@
 
 use std::str::Chars;
 
-/// A number as the engine computes with it: a double, or an integer that a
-/// double might not hold exactly.
 use crate::number::Numeric;
 
 /// The length of the literal at the start of `text`, quotes included; `None`
