@@ -2,7 +2,7 @@
 //! a named limit. Tests run on threads with two megabytes of stack, as workers do.
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail the test")]
 
-use model::json::{Raw, Value};
+use model::json::{self, Raw, Value};
 use query::{EXPRESSION_HEIGHT_MAX, NESTING_MAX, Parameters, QUERY_BYTES_MAX, Query, QueryError};
 
 fn run(text: &str, documents: &[&str], parameters: &Parameters) -> Result<Vec<Value>, QueryError> {
@@ -136,6 +136,20 @@ fn large_arguments_are_stopped_before_they_are_joined() {
     let error = run(&text, &[], &parameters).unwrap_err();
     let what = "bytes in the arguments of one call";
     assert!(matches!(error, QueryError::Limit { what: found, .. } if found == what), "{error}");
+}
+
+#[test]
+fn long_lists_are_not_compared_each_with_each() {
+    let numbers: Vec<String> = (0..60_000).map(|n| n.to_string()).collect();
+    let list = numbers.join(",");
+    let parameters =
+        Parameters::none().with("@all", json::parse(format!("[{list}]").as_bytes()).unwrap());
+    let text = format!("SELECT VALUE ARRAY_CONTAINS_ALL(@all, {list})");
+    assert_eq!(run(&text, &[], &parameters).unwrap(), [Value::Bool(true)]);
+    let text = "SELECT VALUE STRINGSPLIT(@dots, '.')";
+    let parameters = Parameters::none().with("@dots", ".".repeat(2_000_000));
+    let error = run(text, &[], &parameters).unwrap_err();
+    assert!(matches!(error, QueryError::Limit { what: "bytes in one value", .. }), "{error}");
 }
 
 #[test]

@@ -53,10 +53,10 @@ pub(crate) enum Type {
     Object,
 }
 
-/// What one value costs besides its text.
-const OVERHEAD: usize = 16;
-
 impl<'a> Datum<'a> {
+    /// What one value costs besides its text.
+    pub(crate) const OVERHEAD: usize = 16;
+
     pub(crate) fn string(text: impl Into<Cow<'a, str>>) -> Datum<'a> {
         Datum::String(text.into())
     }
@@ -73,7 +73,8 @@ impl<'a> Datum<'a> {
     /// An array of the defined items.
     pub(crate) fn array(items: impl IntoIterator<Item = Datum<'a>>) -> Datum<'a> {
         let items: Vec<_> = items.into_iter().filter(Datum::is_defined).collect();
-        let weight = items.iter().fold(OVERHEAD, |sum, item| sum.saturating_add(item.weight()));
+        let weight =
+            items.iter().fold(Self::OVERHEAD, |sum, item| sum.saturating_add(item.weight()));
         Datum::Array(Rc::new(List { items, weight }))
     }
 
@@ -82,7 +83,7 @@ impl<'a> Datum<'a> {
         members: impl IntoIterator<Item = (Cow<'a, str>, Datum<'a>)>,
     ) -> Datum<'a> {
         let members: Vec<_> = members.into_iter().filter(|(_, value)| value.is_defined()).collect();
-        let weight = members.iter().fold(OVERHEAD, |sum, (name, value)| {
+        let weight = members.iter().fold(Self::OVERHEAD, |sum, (name, value)| {
             sum.saturating_add(name.len()).saturating_add(value.weight())
         });
         Datum::Object(Rc::new(Record { members, weight }))
@@ -230,9 +231,9 @@ impl<'a> Datum<'a> {
     /// parts count each time they appear.
     pub(crate) fn weight(&self) -> usize {
         match self {
-            Datum::Undefined | Datum::Null | Datum::Bool(_) | Datum::Number(_) => OVERHEAD,
-            Datum::String(text) => OVERHEAD + text.len(),
-            Datum::Json(raw) => OVERHEAD + raw.text().len(),
+            Datum::Undefined | Datum::Null | Datum::Bool(_) | Datum::Number(_) => Self::OVERHEAD,
+            Datum::String(text) => Self::OVERHEAD + text.len(),
+            Datum::Json(raw) => Self::OVERHEAD + raw.text().len(),
             Datum::Array(list) => list.weight,
             Datum::Object(record) => record.weight,
         }

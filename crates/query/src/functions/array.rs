@@ -78,9 +78,10 @@ fn contains_each<'a>(
     if elements.is_empty() {
         return Datum::Bool(false);
     }
-    let holds = |wanted: &Datum<'_>| {
-        wanted.is_defined().then(|| elements.iter().any(|element| equal(element, wanted)))
-    };
+    // A set, because both the array and the list of values may be long.
+    let elements = identities(&elements);
+    let holds =
+        |wanted: &Datum<'_>| wanted.is_defined().then(|| elements.contains(&identity(wanted)));
     arguments.iter().skip(1).map(holds).fold(start, join).into()
 }
 

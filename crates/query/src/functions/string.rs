@@ -53,7 +53,7 @@ pub(super) const TABLE: &[Function] = &[
     Function::new(&["REPLACE"], (3, 3), replace).sized(replaced_bytes),
     Function::new(&["REPLICATE"], (2, 2), replicate),
     Function::new(&["STRINGJOIN", "STRING_JOIN"], (2, 2), join).sized(joined_bytes),
-    Function::new(&["STRINGSPLIT", "STRING_SPLIT"], (2, 2), split),
+    Function::new(&["STRINGSPLIT", "STRING_SPLIT"], (2, 2), split).sized(split_bytes),
     Function::new(&["TOSTRING", "TO_STRING"], (1, 1), convert::to_string),
     Function::new(&["STRINGTOARRAY", "STRING_TO_ARRAY"], (1, 1), convert::to_array),
     Function::new(&["STRINGTOBOOLEAN", "STRING_TO_BOOLEAN"], (1, 1), convert::to_boolean),
@@ -172,6 +172,13 @@ fn joined_bytes(arguments: &[Datum<'_>]) -> usize {
     let items = at(arguments, 0).elements().map_or(0, |items| items.len());
     let separator = at(arguments, 1).as_str().map_or(0, |separator| separator.len());
     at(arguments, 0).weight().saturating_add(items.saturating_mul(separator))
+}
+
+fn split_bytes(arguments: &[Datum<'_>]) -> usize {
+    let text = |place| at(arguments, place).as_str().unwrap_or_default();
+    let (whole, separator) = (text(0), text(1));
+    let parts = if separator.is_empty() { 1 } else { whole.matches(&*separator).count() + 1 };
+    parts.saturating_mul(Datum::OVERHEAD).saturating_add(whole.len())
 }
 
 fn split<'a>(arguments: &[Datum<'a>]) -> Datum<'a> {
