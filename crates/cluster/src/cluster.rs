@@ -17,6 +17,7 @@ use crate::container::{Container, ContainerSpec};
 use crate::error::ClusterError;
 use crate::executor::Executors;
 use crate::map::{ContainerMap, RangeId};
+use crate::slot::Slot;
 use crate::system::{self, SystemWrite};
 
 /// Times a command is tried again after the map or a grant changed under it.
@@ -132,9 +133,11 @@ impl Cluster {
             catalogue.push(crate::retired::mark(number));
         }
         self.write_system(catalogue).await?;
-        let mut containers = self.containers.write().unwrap_or_else(PoisonError::into_inner);
-        for number in numbers {
-            containers.remove(number);
+        for &number in numbers {
+            let dropped = self.forget(number);
+            if let Some(container) = dropped {
+                container.retire().await;
+            }
         }
         Ok(())
     }
@@ -150,22 +153,22 @@ impl Cluster {
         container: &Container,
         command: Command,
     ) -> Result<Served<Outcome>, ClusterError> {
+        let command = Arc::new(command);
         let mut attempts = 0;
         loop {
-            let (record, slot) = container.route(&command.location.epk)?;
-            let lane = usize::try_from(record.id.0).unwrap_or_default();
-            let result = self.executors.apply(lane, slot, command.clone()).await;
+            let (range, slot) = container.route(&command.location.epk)?;
+            let result = self.executors.apply(lane(&slot, range), slot, Arc::clone(&command)).await;
             attempts += 1;
             match result {
                 Ok(outcome) => {
-                    return Ok(Served { range: record.id, lsn: outcome.lsn, value: outcome });
+                    return Ok(Served { range, lsn: outcome.lsn, value: outcome });
                 }
                 Err(ClusterError::Command(error)) if attempts < ATTEMPTS_MAX => match error
                     .problem
                     .remedy()
                 {
                     Remedy::Reroute => {}
-                    Remedy::Grant => self.grant_numbers(container, record.id).await?,
+                    Remedy::Grant => self.grant_numbers(container, range).await?,
                     Remedy::Correct | Remedy::Reread | Remedy::Operator => return Err(error.into()),
                 },
                 Err(error) => return Err(error),
@@ -180,11 +183,11 @@ impl Cluster {
         (epk, id): (&Epk, &ItemId),
         if_none_match: Option<&EtagMatch>,
     ) -> Result<Served<Result<Effect, Problem>>, ClusterError> {
-        let (record, slot) = container.route(epk)?;
+        let (range, slot) = container.route(epk)?;
         let lsn = slot.durable_lsn()?;
         let view = self.store.view()?;
         let value = slot.reader().read(view.as_ref(), self.now(), (epk, id), if_none_match);
-        Ok(Served { range: record.id, lsn, value })
+        Ok(Served { range, lsn, value })
     }
 
     /// Reads items of one range in the order of their keys.
@@ -241,6 +244,10 @@ impl Cluster {
         container
     }
 
+    fn forget(&self, number: ContainerNumber) -> Option<Arc<Container>> {
+        self.containers.write().unwrap_or_else(PoisonError::into_inner).remove(&number)
+    }
+
     /// Gives a range another block of item numbers, unless somebody just did.
     async fn grant_numbers(
         &self,
@@ -262,6 +269,13 @@ impl Cluster {
         container.reconfigure(spec.as_ref().clone(), map);
         Ok(())
     }
+}
+
+/// Spreads partitions over the executors: those of one container, and also the
+/// first ones of many small containers.
+fn lane(slot: &Slot, range: RangeId) -> usize {
+    let number = slot.setup().container.0.wrapping_add(range.0);
+    usize::try_from(number).unwrap_or_default()
 }
 
 fn map_id(number: ContainerNumber) -> String {

@@ -1,7 +1,7 @@
 //! One container as this process serves it.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
 use index::IndexPlan;
 use model::epk::Epk;
@@ -41,6 +41,7 @@ struct State {
     spec: Arc<ContainerSpec>,
     map: Arc<ContainerMap>,
     slots: BTreeMap<RangeId, Arc<Slot>>,
+    dropped: bool,
 }
 
 impl Container {
@@ -54,7 +55,7 @@ impl Container {
             .into_iter()
             .map(|(id, setup)| (id, Arc::new(Slot::new(setup, Arc::clone(&store)))))
             .collect();
-        let state = State { spec: Arc::new(spec), map: Arc::new(map), slots };
+        let state = State { spec: Arc::new(spec), map: Arc::new(map), slots, dropped: false };
         Container { store, limits, state: RwLock::new(state) }
     }
 
@@ -85,24 +86,43 @@ impl Container {
         state.map = Arc::new(map);
     }
 
+    /// Refuses whoever still holds it, and waits until what they have begun is
+    /// on the disk: only then can its keys be removed for good.
+    pub(crate) async fn retire(&self) {
+        self.state.write().unwrap_or_else(PoisonError::into_inner).dropped = true;
+        for slot in self.slots() {
+            if let Some(ticket) = slot.retire() {
+                // Whatever became of it, nothing comes after it.
+                let _ = ticket.await;
+            }
+        }
+    }
+
     /// The partition that owns a key.
-    pub(crate) fn route(&self, epk: &Epk) -> Result<(RangeRecord, Arc<Slot>), ClusterError> {
-        let state = self.read();
+    pub(crate) fn route(&self, epk: &Epk) -> Result<(RangeId, Arc<Slot>), ClusterError> {
+        let state = self.served()?;
         let number = state.spec.number.0;
         let record = state.map.range_of(epk).ok_or(ClusterError::NoContainer(number))?;
         let slot = state.slots.get(&record.id).ok_or(ClusterError::NoRange(record.id.0))?;
-        Ok((record.clone(), Arc::clone(slot)))
+        Ok((record.id, Arc::clone(slot)))
     }
 
     pub(crate) fn slot(&self, id: RangeId) -> Result<Arc<Slot>, ClusterError> {
-        self.read().slots.get(&id).cloned().ok_or(ClusterError::NoRange(id.0))
+        self.served()?.slots.get(&id).cloned().ok_or(ClusterError::NoRange(id.0))
     }
 
     pub(crate) fn slots(&self) -> Vec<Arc<Slot>> {
         self.read().slots.values().cloned().collect()
     }
 
-    fn read(&self) -> std::sync::RwLockReadGuard<'_, State> {
+    /// The state, as long as the container was not dropped.
+    fn served(&self) -> Result<RwLockReadGuard<'_, State>, ClusterError> {
+        let state = self.read();
+        let number = state.spec.number.0;
+        if state.dropped { Err(ClusterError::NoContainer(number)) } else { Ok(state) }
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, State> {
         self.state.read().unwrap_or_else(PoisonError::into_inner)
     }
 }

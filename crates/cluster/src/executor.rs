@@ -15,7 +15,7 @@ use storage::Outcome as Fate;
 use tokio::sync::oneshot;
 
 use crate::error::ClusterError;
-use crate::slot::Slot;
+use crate::slot::{Durable, Slot};
 
 /// Threads that apply commands. Two cores are the norm, and one command costs
 /// far less than the fsync it waits for.
@@ -29,7 +29,7 @@ type Reply = oneshot::Sender<Result<Outcome, ClusterError>>;
 
 struct Job {
     slot: Arc<Slot>,
-    command: Command,
+    command: Arc<Command>,
     reply: Reply,
 }
 
@@ -61,7 +61,7 @@ impl Executors {
         &self,
         lane: usize,
         slot: Arc<Slot>,
-        command: Command,
+        command: Arc<Command>,
     ) -> Result<Outcome, ClusterError> {
         let (reply, answer) = oneshot::channel();
         let queue = self.queues.get(lane % EXECUTORS).ok_or(ClusterError::Stopping)?;
@@ -97,8 +97,8 @@ fn execute(runtime: &Runtime, jobs: &Receiver<Job>) {
         match applied {
             Err(problem) => answer(reply, Err(CommandError { at: 0, problem }.into())),
             Ok(application) => {
-                let result = application.result;
-                application.ticket.on_done(move |fate| answer(reply, told(&slot, fate, result)));
+                let (result, durable) = (application.result, slot.durable());
+                application.ticket.on_done(move |fate| answer(reply, told(&durable, fate, result)));
             }
         }
     }
@@ -106,15 +106,18 @@ fn execute(runtime: &Runtime, jobs: &Receiver<Job>) {
 
 /// What may be told once the fate of the submission is known.
 fn told(
-    slot: &Slot,
+    durable: &Durable,
     fate: Fate,
     result: Result<Outcome, CommandError>,
 ) -> Result<Outcome, ClusterError> {
-    if fate != Fate::Durable {
-        return Err(ClusterError::Unknown);
+    match fate {
+        Fate::Durable => {}
+        // Surely not written, and so is all that the result rests on.
+        Fate::Refused | Fate::Fenced => return Err(ClusterError::Busy),
+        Fate::Unknown => return Err(ClusterError::Unknown),
     }
     if let Ok(outcome) = &result {
-        slot.made_durable(outcome.lsn);
+        durable.raise(outcome.lsn);
     }
     Ok(result?)
 }

@@ -4,6 +4,8 @@
 //! and their prefix is never used again. A *retired* item remembers the prefix
 //! until the last key is gone, across restarts.
 
+use std::borrow::Cow;
+
 use model::json::Object;
 use partition::{ContainerNumber, container_prefix};
 use storage::{Batch, Direction, KeyRange, Outcome, ScanLimit};
@@ -14,8 +16,8 @@ use crate::system::SystemWrite;
 
 const PREFIX: &str = "retired:";
 
-/// Retired containers looked at in one round.
-const ROUND_MAX: usize = 100;
+/// Marks read at once.
+const CHUNK_MARKS: usize = 256;
 
 /// The write that retires a container's keys.
 pub(crate) fn mark(number: ContainerNumber) -> SystemWrite {
@@ -25,9 +27,19 @@ pub(crate) fn mark(number: ContainerNumber) -> SystemWrite {
 impl Cluster {
     /// The numbers of containers whose keys are still to be removed.
     pub fn retired(&self) -> Result<Vec<ContainerNumber>, ClusterError> {
-        let items = self.list_system(PREFIX, None, ROUND_MAX)?;
         let number = |id: &str| id.strip_prefix(PREFIX)?.parse().ok().map(ContainerNumber);
-        Ok(items.iter().filter_map(|item| number(&item.json().get("id")?.as_str()?)).collect())
+        let mut numbers = Vec::new();
+        let mut after: Option<String> = None;
+        loop {
+            let items = self.list_system(PREFIX, after.as_deref(), CHUNK_MARKS)?;
+            let ids = items.iter().filter_map(|item| item.json().get("id")?.as_str());
+            let ids: Vec<String> = ids.map(Cow::into_owned).collect();
+            numbers.extend(ids.iter().filter_map(|id| number(id)));
+            match ids.into_iter().next_back() {
+                Some(last) => after = Some(last),
+                None => return Ok(numbers),
+            }
+        }
     }
 
     /// Removes the keys of one retired container. Returns how many there were.
