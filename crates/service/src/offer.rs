@@ -19,15 +19,16 @@ impl Throughput {
         Throughput::Manual(limits.throughput_min)
     }
 
-    /// Checks range and step, in the service's words.
-    pub(crate) fn check(self, limits: &Limits) -> Result<Throughput, ServiceError> {
+    /// Checks range and step, in the service's words. Without a partition key
+    /// there can be one partition only, and no more than it can serve.
+    pub(crate) fn check(self, limits: &Limits, keyless: bool) -> Result<Throughput, ServiceError> {
         let (value, min, step) = match self {
             Throughput::Manual(value) => (value, limits.throughput_min, limits.throughput_step),
             Throughput::Autoscale(value) => {
                 (value, limits.autoscale_throughput_min, limits.autoscale_throughput_step)
             }
         };
-        let max = limits.throughput_max;
+        let max = if keyless { limits.keyless_throughput_max } else { limits.throughput_max };
         if (min..=max).contains(&value) && value.is_multiple_of(step) {
             return Ok(self);
         }

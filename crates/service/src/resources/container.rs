@@ -42,7 +42,7 @@ impl Service {
         let ranges = match self.throughput_of_new(parent, throughput)? {
             Some(throughput) => {
                 writes.push(self.new_offer(counters, &mut record, throughput)?);
-                throughput.ranges(&self.limits)
+                self.ranges_of_new(&spec, throughput)
             }
             None => 1,
         };
@@ -91,6 +91,12 @@ impl Service {
         let rid = ContainerRid::parse(&record.rid).map_err(ServiceError::internal)?;
         self.directory_mut().remove_container(rid);
         Ok(())
+    }
+
+    /// One for each share of the throughput; without a key there is nothing to divide.
+    fn ranges_of_new(&self, spec: &ContainerSpec, throughput: Throughput) -> u32 {
+        let keyless = spec.definition.partition_key().paths().is_empty();
+        if keyless { 1 } else { throughput.ranges(&self.limits) }
     }
 
     /// What is asked for; else the database's, if it has throughput to share; else the default.

@@ -19,7 +19,8 @@ impl Service {
         owner: &mut Record,
         throughput: Throughput,
     ) -> Result<SystemWrite, ServiceError> {
-        let throughput = throughput.check(&self.limits)?;
+        let keyless = is_keyless(owner);
+        let throughput = throughput.check(&self.limits, keyless)?;
         let rid = counters.offer()?.to_string();
         let mut definition = Object::new();
         definition.insert("resource", owner.self_link.as_str());
@@ -30,7 +31,8 @@ impl Service {
         definition.insert("id", rid.as_str());
         owner.private.insert("offer", rid.as_str());
         let self_link = format!("offers/{rid}/");
-        let (kind, parent_rid, private) = (Kind::Offer, String::new(), Object::new());
+        let private = Object::from_iter([("keyless", keyless)]);
+        let (kind, parent_rid) = (Kind::Offer, String::new());
         let offer = Record { kind, parent_rid, rid, self_link, definition, private };
         Ok(SystemWrite::Create { id: offer.item_id(), body: offer.body() })
     }
@@ -51,7 +53,8 @@ impl Service {
         let content = body
             .get("content")
             .ok_or_else(|| ServiceError::invalid("The offer has no content."))?;
-        let throughput = Throughput::parse_content(content)?.check(&self.limits)?;
+        let keyless = old.private.get("keyless").and_then(Value::as_bool).unwrap_or(false);
+        let throughput = Throughput::parse_content(content)?.check(&self.limits, keyless)?;
         let highest = highest_ever(&old).max(throughput.rate());
         let mut record = old;
         record.definition.insert("content", throughput.content(highest));
@@ -77,6 +80,11 @@ pub(super) fn push_delete(writes: &mut Vec<SystemWrite>, record: &Record) {
     if let Some(rid) = record.private.get("offer").and_then(Value::as_str) {
         writes.push(SystemWrite::Delete { id: item_id(Kind::Offer, "", rid), if_match: None });
     }
+}
+
+/// Whether it is a container that all of lies in one logical partition.
+fn is_keyless(owner: &Record) -> bool {
+    owner.kind == Kind::Container && owner.definition.get("partitionKey").is_none()
 }
 
 fn highest_ever(offer: &Record) -> u32 {

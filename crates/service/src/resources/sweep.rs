@@ -6,6 +6,7 @@
 
 use cluster::SystemWrite;
 use model::json::Object;
+use partition::ContainerNumber;
 
 use crate::error::ServiceError;
 use crate::kind::Kind;
@@ -46,11 +47,18 @@ impl Service {
                     .await?;
             }
         }
-        for number in self.cluster.retired()? {
+        for number in self.settled_retired().await? {
             swept.keys += self.cluster.sweep(number).await?;
             swept.containers += 1;
         }
         Ok(swept)
+    }
+
+    /// Containers whose drop is over: while one is under way, writes that began
+    /// before it may still come.
+    async fn settled_retired(&self) -> Result<Vec<ContainerNumber>, ServiceError> {
+        let _settled = self.changes.lock().await;
+        Ok(self.cluster.retired()?)
     }
 
     async fn sweep_children(&self, rid: &str) -> Result<u64, ServiceError> {
