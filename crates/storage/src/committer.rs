@@ -226,10 +226,9 @@ impl<E: Engine> Committer<E> {
         (!group.is_empty()).then_some(group)
     }
 
-    fn commit(&self, group: Vec<Submission>) {
-        let (broken, mut group): (Vec<_>, Vec<_>) =
-            group.into_iter().partition(|submission| submission.broken.load(Ordering::Acquire));
-        resolve_all(broken, Outcome::Refused);
+    /// What is in a group was queued before its stream broke, if it did: breaking
+    /// stops a stream at `submit`, and a failed commit empties the queue.
+    fn commit(&self, mut group: Vec<Submission>) {
         let joined = join(&mut group);
         let committed = if joined.is_empty() { Ok(()) } else { self.engine().commit(&joined) };
         match committed {

@@ -4,10 +4,10 @@
 //! what the door promises beyond them:
 //!
 //! - *Nothing acknowledged is lost in silence.* Before the engine touches a folder
-//!   it is inspected ([`inspect`]); a commit number in every batch and a witness
+//!   it is inspected (`inspect.rs`); a commit number in every batch and a witness
 //!   outside the journal tell what must be there.
 //! - *Views are exact.* A view clones the snapshot that the committer took between
-//!   two commits ([`engine`]); the engine's own newest snapshot can show half a
+//!   two commits (`engine.rs`); the engine's own newest snapshot can show half a
 //!   batch while a flush finishes.
 //! - *Creating never opens and opening never creates.*
 
@@ -92,6 +92,7 @@ pub fn create(
     Witness::create(path)?;
     engine::create(path, &config)?;
     Format::describe(path, &engine::fixed_files(path)?)?.save(path)?;
+    path.parent().filter(|parent| parent.is_dir()).map_or(Ok(()), files::sync_folder)?;
     open(path, config, runtime)
 }
 
@@ -112,9 +113,8 @@ pub fn open(
     inspection.tidy()?;
     let witness = Witness::open(path, config.durability)?;
     let published = Arc::new(Published::new(path));
-    let engine = guarded(path, || {
-        LocalEngine::open(&published, inspection.commit, witness, &config, runtime)
-    })??;
+    let engine =
+        guarded(path, || LocalEngine::open(&published, inspection.commit, witness, &config))??;
     LocalStore::start(published, engine, lock, runtime)
 }
 
@@ -229,7 +229,11 @@ impl Store for LocalStore {
 
     fn health(&self) -> Result<(), StorageError> {
         self.committer.health()?;
-        self.published.check_engine().inspect_err(|error| self.committer.fail(error.to_string()))
+        let engine = self.published.check_engine();
+        if let Err(StorageError::Failed { detail }) = &engine {
+            self.committer.fail(detail.clone());
+        }
+        engine
     }
 
     fn verify(&self) -> Result<VerifyReport, StorageError> {

@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::sync_channel;
 
 use runtime::{Runtime, TaskHandle};
 use storage::local::{self, LocalConfig};
@@ -142,6 +143,21 @@ fn a_view_outlives_changes_and_the_store() {
         store.close().unwrap();
         assert_eq!(view.get(b"a").unwrap().as_deref(), Some(b"1".as_slice()));
         assert_eq!(view.get(b"b").unwrap(), None);
+    }
+}
+
+#[test]
+fn a_callback_may_submit_again() {
+    for (store, _folder) in both_backends() {
+        let (sender, receiver) = sync_channel(1);
+        let mut again = store.stream();
+        store.stream().submit(put("a", "1")).on_done(move |outcome| {
+            assert_eq!(outcome, Outcome::Durable);
+            let ticket = again.submit(put("b", "2"));
+            sender.send(ticket).expect("the test waits");
+        });
+        assert_eq!(receiver.recv().unwrap().wait(), Outcome::Durable);
+        assert_eq!(read(store.as_ref(), "b").as_deref(), Some("2"));
     }
 }
 

@@ -155,18 +155,21 @@ fn a_panicking_engine_fails_the_store_and_leaves_nobody_waiting() {
 }
 
 #[test]
-fn a_misfit_breaks_its_stream_and_no_other() {
+fn a_misfit_breaks_what_follows_on_its_stream_and_nothing_else() {
     let gate = Gate::open();
     let mut stream = gate.stream();
-    assert_eq!(stream.submit(put("\u{0}", "")).outcome(), None);
+    let first = stream.submit(put("a", "1"));
     gate.next_commit();
-    gate.decide(Verdict::Commit);
+    let waiting = stream.submit(put("b", "1"));
     assert_eq!(stream.submit(put("", "1")).wait(), Outcome::Refused);
-    assert_eq!(stream.submit(put("a", "1")).wait(), Outcome::Refused);
-    let other = gate.stream().submit(put("a", "1"));
-    gate.next_commit();
+    assert_eq!(stream.submit(put("c", "1")).wait(), Outcome::Refused);
+    let other = gate.stream().submit(put("d", "1"));
     gate.decide(Verdict::Commit);
-    assert_eq!(other.wait(), Outcome::Durable);
+    assert_eq!(gate.next_commit(), [r#"b"b"=Some(b"1")"#, r#"b"d"=Some(b"1")"#]);
+    gate.decide(Verdict::Commit);
+    for ticket in [first, waiting, other] {
+        assert_eq!(ticket.wait(), Outcome::Durable);
+    }
 }
 
 #[test]

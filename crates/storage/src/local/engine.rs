@@ -18,7 +18,6 @@ use fjall::{
     AbstractTree, CompressionType, Database, Keyspace, KeyspaceCreateOptions, PersistMode,
     Readable, Snapshot,
 };
-use runtime::{Clock, Runtime};
 
 use super::inspect::Inspection;
 use super::view::LocalView;
@@ -38,6 +37,11 @@ const SMALL_RUNS_MAX: usize = 24;
 
 /// How long to wait before looking again whether the engine has caught up.
 const STALL_STEP: Duration = Duration::from_millis(2);
+
+/// Waits in real time, simulated or not, because the engine's threads live in it.
+fn step() {
+    std::thread::park_timeout(STALL_STEP);
+}
 
 /// Journals kept before the engine forces a flush. Bounds the replay after a
 /// crash; the engine takes no less than 64 MiB.
@@ -147,7 +151,6 @@ pub(super) struct LocalEngine {
     commit: u64,
     witness: Witness,
     durability: Durability,
-    clock: Arc<dyn Clock>,
 }
 
 impl LocalEngine {
@@ -157,7 +160,6 @@ impl LocalEngine {
         commit: u64,
         mut witness: Witness,
         config: &LocalConfig,
-        runtime: &Runtime,
     ) -> Result<LocalEngine, StorageError> {
         let path = &published.path;
         restore_engine_lock(path)?;
@@ -179,7 +181,6 @@ impl LocalEngine {
             commit,
             witness,
             durability: config.durability,
-            clock: Arc::clone(&runtime.clock),
         };
         engine.publish();
         Ok(engine)
@@ -222,7 +223,7 @@ impl LocalEngine {
             || data.tree.l0_run_count() > SMALL_RUNS_MAX
         {
             check_engine(&self.published.path, database)?;
-            self.clock.sleep(STALL_STEP);
+            step();
         }
         Ok(())
     }
@@ -234,7 +235,7 @@ impl LocalEngine {
         data.rotate_memtable().map_err(|error| explain(path, error))?;
         while data.tree.sealed_memtable_count() > 0 {
             check_engine(path, database)?;
-            self.clock.sleep(STALL_STEP);
+            step();
         }
         Ok(())
     }
