@@ -9,6 +9,8 @@
 //! a simulated runtime fixes time and randomness but not the interleaving of
 //! threads. Disk faults are not injected here either: they come in at the
 //! storage door, where there is a seam.
+//!
+//! Must not know: documents.
 
 mod clock;
 mod random;

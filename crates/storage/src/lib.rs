@@ -2,8 +2,8 @@
 //!
 //! This crate is one door ([`Store`]) with interchangeable backends behind it:
 //! [`memory`] for tests and throw-away servers, [`local`] for a folder on a disk.
-//! It knows nothing about documents or partitions, and offers no transactions,
-//! expiry or merge operators: preconditions and layouts live above it.
+//! It offers no transactions, expiry or merge operators: preconditions and layouts
+//! live above it.
 //!
 //! The shape follows from one rule, *acknowledged means durable, and readers see
 //! only what is durable*:
@@ -19,6 +19,8 @@
 //!
 //! Byte layouts: `docs/formats/storage.md`. Reasons and measurements:
 //! `docs/design/storage-door.md`.
+//!
+//! Must not know: documents, partitions.
 
 mod batch;
 mod committer;
