@@ -1,10 +1,11 @@
-//! What tests share: fuzz bodies and the seeded driver that feeds them, and
-//! storage that fails on purpose.
+//! What tests share: fuzz bodies and the seeded driver that feeds them, storage
+//! that fails on purpose, and writers that are killed.
 //!
 //! Nothing here ships. A crate takes it as a dev-dependency only, and the
 //! layering test sees to that.
 //!
 //! Must not know: production; no crate may need it outside its tests.
 
+pub mod crash;
 pub mod faulty;
 pub mod fuzz;
