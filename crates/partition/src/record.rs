@@ -198,3 +198,90 @@ fn take_u64s<const N: usize>(
     }
     Ok(out)
 }
+
+#[cfg(test)]
+mod tests {
+    use model::epk::Place;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn item() -> impl Strategy<Value = Item> {
+        let numbers = (any::<u64>(), 1..=Ordinal::NUMBER_MAX, any::<u64>(), any::<u16>());
+        let rest = (prop_oneof![Just(0), Just(-1), 1..=i32::MAX], any::<u32>(), ".*");
+        (numbers, rest).prop_map(|((lsn, number, millis, step), (ttl, policy_version, text))| {
+            Item {
+                lsn: Lsn::from_u64(lsn),
+                ordinal: Ordinal::new(Place::MAX, number).unwrap(),
+                ts: Timestamp::from_millis(millis),
+                step,
+                own_ttl: OwnTtl::from_seconds(ttl),
+                policy_version,
+                text: text.into(),
+            }
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn records_come_back(item in item(), counts: [u64; 5]) {
+            prop_assert_eq!(Item::decode(&item.encode()), Ok(item));
+            let [lsn, ts_millis, next_number, items, bytes] = counts;
+            let head = Head { lsn, ts_millis, next_number, items, bytes };
+            prop_assert_eq!(Head::decode(&head.encode()), Ok(head));
+            let statistics = KeyStatistics { items, bytes };
+            prop_assert_eq!(KeyStatistics::decode(&statistics.encode()), Ok(statistics));
+        }
+
+        #[test]
+        fn every_flipped_bit_is_noticed(item in item()) {
+            let sound = item.encode();
+            for at in 0..sound.len() * 8 {
+                let mut flipped = sound.to_vec();
+                flipped[at / 8] ^= 1 << (at % 8);
+                prop_assert!(Item::decode(&flipped.into()).is_err(), "bit {}", at);
+            }
+        }
+
+        #[test]
+        fn a_record_of_another_length_is_noticed(item in item(), tail in 1..64_usize) {
+            let sound = item.encode();
+            for cut in 0..sound.len() {
+                prop_assert!(Item::decode(&sound.slice(..cut)).is_err());
+            }
+            let longer: Bytes = [sound.as_ref(), &vec![0; tail]].concat().into();
+            prop_assert!(Item::decode(&longer).is_err());
+        }
+
+        #[test]
+        fn foreign_bytes_never_panic(bytes: Vec<u8>) {
+            let _ = Item::decode(&bytes.clone().into());
+            let _ = Head::decode(&bytes);
+            let _ = KeyStatistics::decode(&bytes);
+            // The same with a seal that fits, so that the payload is looked at.
+            let sealed = seal(bytes.into_iter());
+            let _ = Item::decode(&sealed);
+            let _ = Head::decode(&sealed);
+            let _ = KeyStatistics::decode(&sealed);
+        }
+    }
+
+    #[test]
+    fn a_future_version_is_named() {
+        let mut value = vec![2, 0, 0, 0, 0, 7];
+        let checksum = crc(2, &[7]).to_le_bytes();
+        value[1..5].copy_from_slice(&checksum);
+        assert_eq!(Head::decode(&value), Err(RecordError::Version { what: "head", found: 2 }));
+    }
+
+    #[test]
+    fn the_bytes_are_those_of_the_specification() {
+        let head = Head { lsn: 1, ts_millis: 2, next_number: 3, items: 4, bytes: 5 };
+        let payload: Vec<u8> = (1..=5_u64).flat_map(u64::to_le_bytes).collect();
+        let mut hashed = vec![1];
+        hashed.extend(&payload);
+        let checksum = crc32fast::hash(&hashed).to_le_bytes();
+        assert_eq!(head.encode(), [&[1], checksum.as_slice(), &payload].concat());
+        assert_eq!(head.encode().len(), 45);
+    }
+}

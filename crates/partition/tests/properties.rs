@@ -1,0 +1,377 @@
+//! Random commands against a map of bodies.
+//!
+//! The same commands run on every backend, one at a time and with many in
+//! flight, with and without restarts: the answers must be the model's, and the
+//! stores must end up the same to the byte.
+//!
+//! `ORRERY_COMMANDS` sets how many commands each run has, `ORRERY_SEED` which.
+#![allow(clippy::unwrap_used, reason = "helpers of tests fail the test")]
+
+#[allow(dead_code, reason = "shared between tests, each uses a part")]
+mod common {
+    pub(crate) mod fixture;
+    pub(crate) mod gate;
+    pub(crate) mod model;
+    pub(crate) mod traffic;
+}
+
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use common::fixture::{self, Backend, EPOCH_MILLIS, Home, json};
+use common::gate::Gate;
+use common::model::{Model, Request, Stamp, Step, perform};
+use common::traffic::{self, Dice, Shape, Traffic};
+use model::epk::EpkRange;
+use model::json::{Raw, Value};
+use model::name::ItemId;
+use model::position::Timestamp;
+use partition::{Application, Partition, Problem, Reader, Setup};
+use storage::{Outcome as Fate, Store, Ticket};
+
+const COMMANDS_DEFAULT: u64 = 1_000;
+const SEED_DEFAULT: u64 = 20_200_101;
+
+/// One way to run the commands.
+#[derive(Clone, Copy, Debug)]
+struct Way {
+    backend: Backend,
+    /// Commands that may wait for the disk at a time.
+    in_flight: usize,
+    /// Restarts in a thousand commands.
+    restarts: u64,
+}
+
+const WAYS: [Way; 6] = [
+    Way { backend: Backend::Memory, in_flight: 0, restarts: 0 },
+    Way { backend: Backend::Memory, in_flight: 40, restarts: 0 },
+    Way { backend: Backend::Memory, in_flight: 40, restarts: 5 },
+    Way { backend: Backend::Local, in_flight: 0, restarts: 0 },
+    Way { backend: Backend::Local, in_flight: 64, restarts: 0 },
+    Way { backend: Backend::Local, in_flight: 64, restarts: 1 },
+];
+
+#[test]
+fn every_way_gives_the_answers_of_the_model_and_the_same_bytes() {
+    let commands = from_env("ORRERY_COMMANDS", COMMANDS_DEFAULT);
+    let seed = from_env("ORRERY_SEED", SEED_DEFAULT);
+    for shape in Shape::ALL {
+        let mut first: Option<Vec<(Bytes, Bytes)>> = None;
+        for way in WAYS {
+            println!("{commands} commands to a {shape:?} container, {way:?}, ORRERY_SEED={seed}");
+            let mut run = Run::new(shape, way, seed);
+            (0..commands).for_each(|at| run.command(at));
+            let dump = run.finish();
+            match &first {
+                None => first = Some(dump),
+                Some(first) => assert_same(first, &dump),
+            }
+        }
+    }
+}
+
+fn from_env(name: &str, default: u64) -> u64 {
+    std::env::var(name).map_or(default, |text| text.parse().expect("a number"))
+}
+
+fn assert_same(one: &[(Bytes, Bytes)], other: &[(Bytes, Bytes)]) {
+    for (one, other) in one.iter().zip(other) {
+        assert_eq!(one, other, "{}", partition::describe_key(&one.0));
+    }
+    assert_eq!(one.len(), other.len());
+}
+
+/// A partition and its model under traffic.
+struct Run {
+    way: Way,
+    traffic: Traffic,
+    /// Decides about restarts and waiting, so that the traffic is the same without.
+    dice: Dice,
+    home: Home,
+    gate: Arc<Gate>,
+    setup: Arc<Setup>,
+    partition: Partition,
+    model: Model,
+    now_millis: u64,
+    tickets: VecDeque<Ticket>,
+    rids: BTreeSet<String>,
+    shape: Shape,
+}
+
+impl Run {
+    fn new(shape: Shape, way: Way, seed: u64) -> Run {
+        let home = Home::new(way.backend);
+        let setup = Arc::new(shape.setup());
+        let (gate, partition) = open(&home, &setup, way);
+        Run {
+            way,
+            traffic: Traffic::new(shape, seed),
+            dice: Dice::new(!seed),
+            home,
+            gate,
+            setup,
+            partition,
+            model: Model { rules: shape.rules(), ..Model::default() },
+            now_millis: EPOCH_MILLIS,
+            tickets: VecDeque::new(),
+            rids: BTreeSet::new(),
+            shape,
+        }
+    }
+
+    fn command(&mut self, at: u64) {
+        self.pass_time();
+        if self.traffic.dice.chance(4) {
+            self.change_policies();
+        }
+        if self.dice.chance(self.way.restarts) {
+            self.restart();
+        }
+        let request = self.traffic.request(&self.model);
+        let now = self.skewed_now();
+        let command = self.traffic.command(&request, &self.setup.limits);
+        let application = self.partition.apply(Timestamp::from_millis(now), &command);
+        self.compare(at, now, &request, &application);
+        self.tickets.push_back(application.ticket);
+        self.wait_for_some();
+        if self.tickets.is_empty() {
+            self.read_back(request.key, &request.steps[0].id());
+        }
+    }
+
+    fn pass_time(&mut self) {
+        if self.traffic.dice.chance(200) {
+            self.now_millis += self.traffic.dice.below(3_000);
+        }
+        if self.traffic.dice.chance(5) {
+            self.now_millis += 15_000;
+        }
+    }
+
+    /// A clock that is sometimes set back.
+    fn skewed_now(&mut self) -> u64 {
+        if self.traffic.dice.chance(50) { self.now_millis - 2_000 } else { self.now_millis }
+    }
+
+    fn change_policies(&mut self) {
+        let dice = &self.traffic.dice;
+        let mut container = self.shape.container();
+        if self.shape == Shape::Ruled {
+            container.default_ttl = dice.pick(&[None, Some(-1), Some(5), Some(20)]);
+        }
+        let policies = [
+            r#"{"excludedPaths":[{"path":"/s/*"}],"includedPaths":[{"path":"/*"}]}"#,
+            r#"{"excludedPaths":[{"path":"/*"}],"includedPaths":[{"path":"/n/?"},{"path":"/list/[]/?"}],
+                "compositeIndexes":[[{"path":"/n"},{"path":"/s","order":"descending"}]]}"#,
+        ];
+        container.indexing = dice.chance(700).then(|| json(dice.pick(&policies)));
+        self.model.rules.default_ttl = container.default_ttl;
+        let limits = Arc::clone(&self.setup.limits);
+        self.setup = Arc::new(Setup { limits, ..container.reconfigured(&self.setup) });
+        self.partition.reconfigure(Arc::clone(&self.setup));
+    }
+
+    fn restart(&mut self) {
+        self.drain();
+        // Nothing may hold on to the old store.
+        let placeholder = Gate::new(storage::memory::create());
+        self.partition = Partition::open(Arc::clone(&self.setup), placeholder.clone()).unwrap();
+        self.gate = placeholder;
+        self.home.reopen();
+        let (gate, partition) = open(&self.home, &self.setup, self.way);
+        assert_eq!(partition.lsn().get(), self.model.commits);
+        (self.gate, self.partition) = (gate, partition);
+    }
+
+    fn compare(&mut self, at: u64, now: u64, request: &Request, application: &Application) {
+        let said = application.result.as_ref();
+        let stamps: Vec<Stamp> = said.map_or(Vec::new(), traffic::stamps);
+        let predicted = self.model.apply(now, request, &stamps);
+        let said_words = match said {
+            Ok(outcome) => Ok(traffic::done(outcome)),
+            Err(error) => Err((error.at, traffic::why(&error.problem).expect("the store is fine"))),
+        };
+        assert_eq!(said_words, predicted, "command {at} at {now}: {request:?}");
+        let Ok(outcome) = said else { return };
+        assert_eq!(outcome.lsn.get(), self.model.commits, "command {at}");
+        assert_eq!(self.partition.lsn(), outcome.lsn);
+        self.check_stamps(at, request, &stamps, said_words.unwrap_or_default());
+    }
+
+    /// New items have a resource id that never was; changed ones keep theirs.
+    /// Every write has an etag of its own.
+    fn check_stamps(
+        &mut self,
+        at: u64,
+        request: &Request,
+        stamps: &[Stamp],
+        done: Vec<common::model::Done>,
+    ) {
+        let mut etags = BTreeSet::new();
+        for ((step, stamp), done) in request.steps.iter().zip(stamps).zip(done) {
+            match done {
+                common::model::Done::Created(_) => {
+                    assert!(
+                        self.rids.insert(stamp.rid.clone()),
+                        "command {at} reuses {}",
+                        stamp.rid
+                    );
+                    assert!(etags.insert(&stamp.etag), "command {at}");
+                }
+                common::model::Done::Replaced(_) => {
+                    assert!(self.rids.contains(&stamp.rid), "command {at}: {step:?}");
+                    assert!(etags.insert(&stamp.etag), "command {at}");
+                }
+                common::model::Done::Deleted
+                | common::model::Done::Read(_)
+                | common::model::Done::NotModified => {}
+            }
+        }
+    }
+
+    fn wait_for_some(&mut self) {
+        if self.tickets.len() <= self.way.in_flight {
+            return;
+        }
+        let count = 1 + self.dice.below(self.tickets.len() as u64);
+        self.gate.release(usize::try_from(count).unwrap());
+        for ticket in self.tickets.drain(..usize::try_from(count).unwrap()) {
+            assert_eq!(ticket.wait(), Fate::Durable);
+        }
+    }
+
+    fn drain(&mut self) {
+        self.gate.release(usize::MAX);
+        for ticket in self.tickets.drain(..) {
+            assert_eq!(ticket.wait(), Fate::Durable);
+        }
+    }
+
+    /// A client's read of what is durable, which at this moment is everything.
+    fn read_back(&self, key: usize, id: &str) {
+        let view = self.gate.view().unwrap();
+        let (epk, id) = (&self.traffic.location(key).epk, ItemId::parse(id).unwrap());
+        let now = Timestamp::from_millis(self.now_millis);
+        let reader = Reader::new(Arc::clone(&self.setup));
+        let read = reader.read(view.as_ref(), now, (epk, &id), None);
+        match (read, self.model.live(key, id.as_str(), now.secs())) {
+            (Err(Problem::NotFound), None) => {}
+            (Ok(effect), Some(entry)) => {
+                let text = effect.text.unwrap();
+                assert_eq!(traffic::own_body(&text).to_string(), entry.body.to_string());
+                let raw = Raw::trusted(std::str::from_utf8(&text).unwrap());
+                let ts = raw.get("_ts").and_then(Raw::as_number).unwrap();
+                assert_eq!(ts.as_str(), entry.ts_secs.to_string());
+            }
+            (read, entry) => panic!("read {read:?}, expected {entry:?}"),
+        }
+    }
+
+    /// Compares all that can be read, and returns everything that is stored.
+    fn finish(mut self) -> Vec<(Bytes, Bytes)> {
+        self.drain();
+        for (key, _) in self.traffic.keys() {
+            Traffic::ids().for_each(|id| self.read_back(key, &id));
+        }
+        self.compare_listing();
+        self.compare_sizes();
+        fixture::assert_clean(&self.setup, self.gate.as_ref());
+        fixture::dump(self.gate.as_ref())
+    }
+
+    fn compare_listing(&self) {
+        let (view, now) = (self.gate.view().unwrap(), Timestamp::from_millis(self.now_millis));
+        let reader = Reader::new(Arc::clone(&self.setup));
+        let mut listed = BTreeSet::new();
+        let mut after = None;
+        loop {
+            let range = EpkRange::full();
+            let page = reader.list(view.as_ref(), now, &range, after.as_ref(), 7).unwrap();
+            assert!(page.items.len() <= 7);
+            for item in page.items {
+                assert!(listed.insert(item.etag().to_string()), "listed twice");
+            }
+            after = page.rest;
+            if after.is_none() {
+                break;
+            }
+        }
+        let items = self.model.items.iter();
+        let live = items.flat_map(|(key, items)| items.keys().map(move |id| (*key, id)));
+        let live = live.filter_map(|(key, id)| self.model.live(key, id, now.secs()));
+        let expected: BTreeSet<String> = live.map(|entry| entry.stamp.etag.clone()).collect();
+        assert_eq!(listed, expected);
+    }
+
+    /// Sizes count what is stored, also what has expired.
+    fn compare_sizes(&self) {
+        let (view, reader) = (self.gate.view().unwrap(), Reader::new(Arc::clone(&self.setup)));
+        let (mut items, mut bytes) = (0, 0);
+        for (key, location) in self.traffic.keys() {
+            let stored = reader.key_statistics(view.as_ref(), &location.epk).unwrap();
+            let entries = self.model.items.get(&key).map_or(0, |items| items.len() as u64);
+            let sizes = self.model.items.get(&key).into_iter().flat_map(|items| items.values());
+            let sum: u64 = sizes.map(|entry| entry.stamp.bytes).sum();
+            assert_eq!((stored.items, stored.bytes), (entries, sum), "key {key}");
+            (items, bytes) = (items + entries, bytes + sum);
+        }
+        let head = reader.size(view.as_ref()).unwrap();
+        assert_eq!((head.items, head.bytes, head.lsn), (items, bytes, self.model.commits));
+        assert_eq!(head.ts_millis, self.model.last_commit_millis);
+    }
+}
+
+fn open(home: &Home, setup: &Arc<Setup>, way: Way) -> (Arc<Gate>, Partition) {
+    let gate = Gate::new(Arc::clone(&home.store));
+    // Memory is durable at once; to have something in flight it must be held back.
+    if way.backend == Backend::Memory && way.in_flight > 0 {
+        gate.hold();
+    }
+    let store: Arc<dyn Store> = Arc::<Gate>::clone(&gate);
+    (gate, Partition::open(Arc::clone(setup), store).unwrap())
+}
+
+/// A patch leaves the same bytes behind as reading, editing and replacing.
+#[test]
+fn a_patch_is_a_read_an_edit_and_a_replace() {
+    let seed = from_env("ORRERY_SEED", SEED_DEFAULT);
+    println!("ORRERY_SEED={seed}");
+    let traffic = Traffic::new(Shape::Plain, seed);
+    let (mut done, mut refused) = (0, 0);
+    for _ in 0..400 {
+        let body = traffic.body(0, "x");
+        let edits: Vec<_> = (0..1 + traffic.dice.below(3)).map(|_| traffic.edit()).collect();
+        let mut edited = body.clone();
+        let possible = edits.iter().try_for_each(|edit| perform(&mut edited, edit)).is_some();
+        let patch = Step::Patch { id: "x".into(), edits, condition: None, if_match: None };
+        let replace = Step::Replace { id: "x".into(), body: edited.clone(), if_match: None };
+        let patched = after(&traffic, &body, &patch);
+        match patched {
+            Ok(stored) if possible => {
+                assert_eq!(Ok(stored), after(&traffic, &body, &replace), "{patch:?}");
+                done += 1;
+            }
+            Ok(_) => panic!("{body} should have refused {patch:?}"),
+            // Too large, no valid ttl, or a forbidden path.
+            Err(_) => refused += 1,
+        }
+    }
+    assert!(done > 100 && refused > 20, "{done} done, {refused} refused");
+}
+
+/// What is stored after creating `body` and then doing `step`.
+fn after(traffic: &Traffic, body: &Value, step: &Step) -> Result<Vec<(Bytes, Bytes)>, String> {
+    let setup = Arc::new(Shape::Plain.setup());
+    let store = storage::memory::create();
+    let mut partition = Partition::open(Arc::clone(&setup), Arc::clone(&store)).unwrap();
+    for (step, seconds) in [(&Step::Create { body: body.clone() }, 0), (step, 1)] {
+        let request = Request { key: 0, steps: vec![step.clone()] };
+        let now = Timestamp::from_millis(EPOCH_MILLIS + seconds * 1000);
+        let application = partition.apply(now, &traffic.command(&request, &setup.limits));
+        application.result.map_err(|error| error.to_string())?;
+        assert_eq!(application.ticket.wait(), Fate::Durable);
+    }
+    fixture::assert_clean(&setup, store.as_ref());
+    Ok(fixture::dump(store.as_ref()))
+}
