@@ -8,7 +8,8 @@ use model::limits::Limits;
 use model::name::ItemId;
 use model::position::{Lsn, Timestamp};
 use partition::{
-    Command, ContainerNumber, Effect, EtagMatch, Item, ItemPage, Outcome, Position, Problem, Remedy,
+    Command, ContainerNumber, Effect, EtagMatch, Item, ItemPage, Outcome, Position, Problem,
+    Remedy, Setup,
 };
 use runtime::Runtime;
 use storage::Store;
@@ -17,7 +18,6 @@ use crate::container::{Container, ContainerSpec};
 use crate::error::ClusterError;
 use crate::executor::Executors;
 use crate::map::{ContainerMap, RangeId};
-use crate::slot::Slot;
 use crate::system::{self, SystemWrite};
 
 /// Times a command is tried again after the map or a grant changed under it.
@@ -157,7 +157,9 @@ impl Cluster {
         let mut attempts = 0;
         loop {
             let (range, slot) = container.route(&command.location.epk)?;
-            let result = self.executors.apply(lane(&slot, range), slot, Arc::clone(&command)).await;
+            let setup = slot.setup();
+            let lane = lane(&setup, range);
+            let result = self.executors.apply(lane, slot, Arc::clone(&command)).await;
             attempts += 1;
             match result {
                 Ok(outcome) => {
@@ -168,7 +170,7 @@ impl Cluster {
                     .remedy()
                 {
                     Remedy::Reroute => {}
-                    Remedy::Grant => self.grant_numbers(container, range).await?,
+                    Remedy::Grant => self.grant_numbers(container, range, &setup).await?,
                     Remedy::Correct | Remedy::Reread | Remedy::Operator => return Err(error.into()),
                 },
                 Err(error) => return Err(error),
@@ -248,17 +250,17 @@ impl Cluster {
         self.containers.write().unwrap_or_else(PoisonError::into_inner).remove(&number)
     }
 
-    /// Gives a range another block of item numbers, unless somebody just did.
+    /// Gives a range another block of item numbers, unless somebody did since it
+    /// had the setup that ran out of them.
     async fn grant_numbers(
         &self,
         container: &Container,
         range: RangeId,
+        exhausted: &Setup,
     ) -> Result<(), ClusterError> {
-        let granted = |map: &ContainerMap| map.range(range).map(|record| record.numbers.len());
-        let before = granted(&container.map());
         let _one_at_a_time = self.map_changes.lock().await;
         let map = container.map();
-        if granted(&map) != before {
+        if map.range(range).is_some_and(|record| record.numbers != exhausted.numbers) {
             return Ok(());
         }
         let spec = container.spec();
@@ -273,8 +275,8 @@ impl Cluster {
 
 /// Spreads partitions over the executors: those of one container, and also the
 /// first ones of many small containers.
-fn lane(slot: &Slot, range: RangeId) -> usize {
-    let number = slot.setup().container.0.wrapping_add(range.0);
+fn lane(setup: &Setup, range: RangeId) -> usize {
+    let number = setup.container.0.wrapping_add(range.0);
     usize::try_from(number).unwrap_or_default()
 }
 

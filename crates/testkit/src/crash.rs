@@ -15,14 +15,9 @@ mod verify;
 mod workload;
 
 use std::fmt;
-use std::future::Future;
 use std::path::Path;
-use std::pin::pin;
-use std::sync::Arc;
-use std::task::{Context, Poll, Wake, Waker};
-use std::thread::Thread;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context, Result};
 use model::json;
 use model::limits::Limits;
 use runtime::Runtime;
@@ -32,6 +27,8 @@ use service::{
 };
 use storage::StorageError;
 use storage::local::{self, LocalConfig};
+
+use crate::wait::block_on;
 
 pub use ledger::{Ledger, Line};
 pub use verify::{Verdict, verify};
@@ -174,25 +171,6 @@ pub fn execute(
     let container = Link::parse(&format!("dbs/d/colls/{name}")).expect("a link of a container");
     let action = Action::Container { container, action };
     block_on(service.execute(Request { principal: Principal::Account, action }))
-}
-
-/// Drives a future on this thread. The door needs no more than that: what it
-/// waits for is done by threads of its own.
-pub fn block_on<F: Future>(future: F) -> F::Output {
-    struct Unpark(Thread);
-    impl Wake for Unpark {
-        fn wake(self: Arc<Unpark>) {
-            self.0.unpark();
-        }
-    }
-    let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
-    let mut future = pin!(future);
-    loop {
-        match future.as_mut().poll(&mut Context::from_waker(&waker)) {
-            Poll::Ready(output) => return output,
-            Poll::Pending => std::thread::park(),
-        }
-    }
 }
 
 #[cfg(test)]

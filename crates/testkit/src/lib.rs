@@ -9,3 +9,4 @@
 pub mod crash;
 pub mod faulty;
 pub mod fuzz;
+pub mod wait;

@@ -1,0 +1,112 @@
+//! A cluster whose containers are all alike: a key at `/pk`, default policies.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use cluster::{Cluster, ClusterReport, Container, ContainerSpec, SystemWrite};
+use model::json::{self, Value};
+use model::limits::Limits;
+use model::name::ItemId;
+use model::partition_key::{Location, PartitionKey, PartitionKeyDefinition};
+use model::policy::ContainerDefinition;
+use model::rid::{ContainerRid, DatabaseRid};
+use partition::{Command, ContainerNumber, Document, Operation};
+use runtime::Runtime;
+use storage::Store;
+use testkit::wait::block_on;
+
+pub(crate) struct Fixture {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) cluster: Cluster,
+    attached: Vec<u32>,
+}
+
+impl Fixture {
+    pub(crate) fn new(store: Arc<dyn Store>) -> Fixture {
+        let cluster = Cluster::open(store.clone(), Runtime::simulated(1), Arc::default()).unwrap();
+        Fixture { store, cluster, attached: Vec::new() }
+    }
+
+    pub(crate) fn attached(store: Arc<dyn Store>, numbers: &[u32]) -> Fixture {
+        let mut fixture = Fixture::new(store);
+        fixture.attached = numbers.to_vec();
+        fixture.reopen();
+        fixture
+    }
+
+    pub(crate) fn create_container(&mut self, number: u32, ranges: u32) {
+        block_on(self.cluster.create_container(spec(number), ranges, Vec::new())).unwrap();
+        self.attached.push(number);
+    }
+
+    pub(crate) async fn drop_container(&mut self, number: u32) {
+        self.cluster.drop_containers(&[ContainerNumber(number)], Vec::new()).await.unwrap();
+        self.attached.retain(|attached| *attached != number);
+    }
+
+    pub(crate) fn container(&self, number: u32) -> Arc<Container> {
+        self.cluster.container(ContainerNumber(number)).unwrap()
+    }
+
+    /// Forgets everything in memory and attaches the containers again.
+    pub(crate) fn reopen(&mut self) {
+        let runtime = Runtime::simulated(1);
+        self.cluster = Cluster::open(self.store.clone(), runtime, Arc::default()).unwrap();
+        for number in &self.attached {
+            self.cluster.attach(spec(*number)).unwrap();
+        }
+    }
+
+    pub(crate) fn check(&self) -> ClusterReport {
+        self.cluster.check(|_| {}).unwrap()
+    }
+
+    /// Changes the text of a stored map.
+    pub(crate) fn rewrite_map(&self, number: u32, from: &str, to: &str) {
+        let id = format!("map:{number}");
+        let stored = self.cluster.read_system(&id).unwrap().unwrap();
+        let text = stored.json().text().replace(from, to);
+        assert_ne!(text, stored.json().text(), "{from} is not in {text}");
+        let Value::Object(mut body) = json::parse(text.as_bytes()).unwrap() else { panic!() };
+        body.remove("id");
+        let write = SystemWrite::Replace { id, body, if_match: None };
+        block_on(self.cluster.write_system(vec![write])).unwrap();
+    }
+}
+
+pub(crate) fn number(number: u32) -> ContainerNumber {
+    ContainerNumber(number)
+}
+
+pub(crate) fn spec(number: u32) -> ContainerSpec {
+    let body = format!(r#"{{"id":"c{number}","partitionKey":{{"paths":["/pk"],"version":2}}}}"#);
+    let definition = ContainerDefinition::parse(&json::parse(body.as_bytes()).unwrap()).unwrap();
+    let database = DatabaseRid::new(1).unwrap();
+    ContainerSpec {
+        number: ContainerNumber(number),
+        rid: ContainerRid::new(database, number).unwrap(),
+        policies: BTreeMap::from([(0, definition.indexing().clone())]),
+        definition: Arc::new(definition),
+        index_seed: 1,
+    }
+}
+
+pub(crate) fn location(key: &str) -> Location {
+    let definition = PartitionKeyDefinition::hash(["/pk"]).unwrap();
+    definition.locate(&PartitionKey::new([key])).unwrap()
+}
+
+pub(crate) fn id(text: &str) -> ItemId {
+    ItemId::parse(text).unwrap()
+}
+
+pub(crate) fn create(key: &str, id: &ItemId) -> Command {
+    let body = Bytes::from(format!(r#"{{"id":"{id}","pk":"{key}","n":1}}"#));
+    let document = Document::parse(body, &Limits::default()).unwrap();
+    Command { location: location(key), operations: vec![Operation::Create { document }] }
+}
+
+pub(crate) fn read_op(name: &str) -> Operation {
+    Operation::Read { id: id(name), if_none_match: None }
+}

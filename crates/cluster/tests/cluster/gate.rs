@@ -1,0 +1,141 @@
+//! A store whose submissions wait, for their tickets or for room, until released.
+
+use std::fmt;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+
+use storage::{Batch, Counters, Resolver, StorageError, Store, Stream, Ticket, VerifyReport, View};
+
+pub(crate) struct Gate {
+    inner: Arc<dyn Store>,
+    shared: Arc<Shared>,
+}
+
+#[derive(Default)]
+struct Shared {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    holding: bool,
+    held: Vec<Held>,
+    blocking: bool,
+    blocked: usize,
+}
+
+/// A submission that waits for its ticket.
+struct Held {
+    stream: Arc<Mutex<Box<dyn Stream>>>,
+    batch: Batch,
+    resolver: Resolver,
+}
+
+impl Gate {
+    pub(crate) fn new(inner: Arc<dyn Store>) -> Arc<Gate> {
+        Arc::new(Gate { inner, shared: Arc::default() })
+    }
+
+    /// Submitting works from now on, but nothing becomes durable.
+    pub(crate) fn hold_tickets(&self) {
+        self.shared.state().holding = true;
+    }
+
+    /// Submitting itself blocks from now on, as with a full queue.
+    pub(crate) fn block_submissions(&self) {
+        self.shared.state().blocking = true;
+    }
+
+    pub(crate) fn await_held(&self, count: usize) {
+        drop(self.shared.wait_while(|state| state.held.len() < count));
+    }
+
+    pub(crate) fn await_blocked(&self) {
+        drop(self.shared.wait_while(|state| state.blocked == 0));
+    }
+
+    /// Lets everything pass, in its order, now and later.
+    pub(crate) fn release(&self) {
+        let mut state = self.shared.state();
+        state.holding = false;
+        state.blocking = false;
+        for Held { stream, batch, resolver } in std::mem::take(&mut state.held) {
+            let ticket = stream.lock().unwrap().submit(batch);
+            ticket.on_done(move |outcome| resolver.resolve(outcome));
+        }
+        drop(state);
+        self.shared.changed.notify_all();
+    }
+}
+
+impl Shared {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap()
+    }
+
+    fn wait_while(&self, mut condition: impl FnMut(&State) -> bool) -> MutexGuard<'_, State> {
+        self.changed.wait_while(self.state(), |state| condition(state)).unwrap()
+    }
+}
+
+impl Store for Gate {
+    fn stream(&self) -> Box<dyn Stream> {
+        let inner = Arc::new(Mutex::new(self.inner.stream()));
+        Box::new(GateStream { inner, shared: Arc::clone(&self.shared) })
+    }
+
+    fn view(&self) -> Result<Box<dyn View>, StorageError> {
+        self.inner.view()
+    }
+
+    fn counters(&self) -> Counters {
+        self.inner.counters()
+    }
+
+    fn health(&self) -> Result<(), StorageError> {
+        self.inner.health()
+    }
+
+    fn verify(&self) -> Result<VerifyReport, StorageError> {
+        self.inner.verify()
+    }
+
+    fn close(&self) -> Result<(), StorageError> {
+        self.inner.close()
+    }
+}
+
+impl fmt::Debug for Gate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Gate").finish_non_exhaustive()
+    }
+}
+
+struct GateStream {
+    inner: Arc<Mutex<Box<dyn Stream>>>,
+    shared: Arc<Shared>,
+}
+
+impl Stream for GateStream {
+    fn submit(&mut self, batch: Batch) -> Ticket {
+        let mut state = self.shared.state();
+        state.blocked += 1;
+        self.shared.changed.notify_all();
+        state = self.shared.changed.wait_while(state, |state| state.blocking).unwrap();
+        state.blocked -= 1;
+        if !state.holding {
+            drop(state);
+            return self.inner.lock().unwrap().submit(batch);
+        }
+        let (resolver, ticket) = Ticket::pending();
+        state.held.push(Held { stream: Arc::clone(&self.inner), batch, resolver });
+        self.shared.changed.notify_all();
+        ticket
+    }
+}
+
+impl fmt::Debug for GateStream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("GateStream").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,373 @@
+//! Many partitions behind one door: routing, order, drops, faults.
+#![allow(clippy::unwrap_used, reason = "helpers of tests fail the test")]
+
+mod common;
+mod gate;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use cluster::{Cluster, ClusterError, RangeId, SystemWrite};
+use common::{Fixture, create, id, read_op};
+use gate::Gate;
+use model::epk::EpkRange;
+use model::json::{self, Value};
+use model::rid::ItemRid;
+use partition::{Command, EffectKind, Problem};
+use runtime::Runtime;
+use storage::local::{self, LocalConfig};
+use storage::{Batch, Outcome, memory};
+use testkit::faulty::{Fault, FaultyStore};
+use testkit::wait::block_on;
+
+#[test]
+fn a_command_goes_to_the_range_that_owns_its_key() {
+    let mut fixture = Fixture::new(memory::create());
+    fixture.create_container(1, 5);
+    for reopened in [false, true] {
+        let container = fixture.container(1);
+        let mut served = BTreeSet::new();
+        for number in 0..200 {
+            let key = format!("key-{number}");
+            let owner = container.map().range_of(&common::location(&key).epk).unwrap().id;
+            let name = id(&format!("{reopened}"));
+            let answer = block_on(fixture.cluster.apply(&container, create(&key, &name))).unwrap();
+            assert_eq!(answer.range, owner);
+            let epk = common::location(&key).epk;
+            let read = fixture.cluster.read(&container, (&epk, &name), None).unwrap();
+            assert_eq!((read.range, read.value.unwrap().kind), (owner, EffectKind::Read));
+            assert!(read.lsn >= answer.lsn, "a read reflects what was answered before");
+            served.insert(owner);
+        }
+        assert_eq!(served.len(), 5);
+        fixture.reopen();
+    }
+    assert!(fixture.check().is_clean());
+}
+
+#[test]
+fn lists_give_every_item_once_whatever_the_page() {
+    let mut fixture = Fixture::new(memory::create());
+    fixture.create_container(1, 3);
+    let container = fixture.container(1);
+    for number in 0..100 {
+        let command = create(&format!("key-{}", number % 40), &id(&format!("{number}")));
+        block_on(fixture.cluster.apply(&container, command)).unwrap();
+    }
+    for items_max in [1, 7, 40, 1_000] {
+        let mut names = Vec::new();
+        for range in (0..3).map(RangeId) {
+            let mut after = None;
+            loop {
+                let (full, position) = (EpkRange::full(), after.as_ref());
+                let page = fixture.cluster.list(&container, range, &full, position, items_max);
+                let page = page.unwrap().value;
+                assert!(page.items.len() <= items_max);
+                names.extend(page.items.iter().map(|item| item.text.clone()));
+                match page.rest {
+                    Some(rest) => after = Some(rest),
+                    None => break,
+                }
+            }
+        }
+        let distinct: BTreeSet<_> = names.iter().collect();
+        assert_eq!((names.len(), distinct.len()), (100, 100), "pages of {items_max}");
+    }
+    let gone = fixture.cluster.list(&container, RangeId(3), &EpkRange::full(), None, 1);
+    assert!(matches!(gone, Err(ClusterError::NoRange(3))));
+}
+
+/// Blocks are large, so the map is rewritten with a tiny one.
+#[test]
+fn used_up_numbers_are_granted_anew_and_never_given_out_twice() {
+    const ITEMS: usize = 60;
+    let mut fixture = Fixture::new(memory::create());
+    fixture.create_container(1, 1);
+    fixture.rewrite_map(1, "\"numbers\":[[1,16777217]]", "\"numbers\":[[1,8]]");
+    fixture.reopen();
+    let container = fixture.container(1);
+    std::thread::scope(|scope| {
+        for writer in 0..ITEMS {
+            let (cluster, container) = (&fixture.cluster, &container);
+            scope.spawn(move || {
+                let name = id(&format!("{writer}"));
+                block_on(cluster.apply(container, create("key", &name))).unwrap();
+            });
+        }
+    });
+    let blocks = container.map().range(RangeId(0)).unwrap().numbers.clone();
+    assert_eq!(blocks, [1..8, 16_777_217..33_554_433], "one grant is enough for all");
+    fixture.reopen();
+    let container = fixture.container(1);
+    assert_eq!(container.map().range(RangeId(0)).unwrap().numbers, blocks, "a grant is durable");
+    let page = fixture.cluster.list(&container, RangeId(0), &EpkRange::full(), None, 1_000);
+    let ordinals: BTreeSet<u64> = page.unwrap().value.items.iter().map(ordinal).collect();
+    assert_eq!(ordinals.len(), ITEMS);
+    assert!(fixture.check().is_clean());
+}
+
+fn ordinal(item: &partition::Item) -> u64 {
+    let rid = item.json().get("_rid").unwrap().as_str().unwrap().into_owned();
+    ItemRid::parse(&rid).unwrap().ordinal().number()
+}
+
+#[test]
+fn a_dropped_container_takes_no_more_writes_and_leaves_nothing() {
+    for round in 1..=20 {
+        let mut fixture = Fixture::new(memory::create());
+        fixture.create_container(1, 2);
+        let container = fixture.container(1);
+        std::thread::scope(|scope| {
+            for writer in 0..4 {
+                let (cluster, container) = (&fixture.cluster, &container);
+                scope.spawn(move || write_until_dropped(cluster, container, writer));
+            }
+            // The more rounds, the later the drop.
+            for number in 0..round {
+                let command = create("key", &id(&format!("main-{number}")));
+                block_on(fixture.cluster.apply(&container, command)).unwrap();
+            }
+            let numbers = [common::number(1)];
+            block_on(fixture.cluster.drop_containers(&numbers, Vec::new())).unwrap();
+        });
+        assert!(fixture.check().is_clean(), "keys of a retired container are no strays");
+        block_on(fixture.cluster.sweep(common::number(1))).unwrap();
+        let report = fixture.check();
+        assert!(report.is_clean() && fixture.cluster.retired().unwrap().is_empty(), "{report:?}");
+        assert_eq!(report.containers, 1, "only the system container is left");
+        let key = common::location("key").epk;
+        let read = fixture.cluster.read(&container, (&key, &id("1")), None);
+        assert!(matches!(read, Err(ClusterError::NoContainer(1))));
+    }
+}
+
+fn write_until_dropped(cluster: &Cluster, container: &cluster::Container, writer: usize) {
+    for number in 0.. {
+        let command = create(&format!("key-{number}"), &id(&format!("{writer}")));
+        match block_on(cluster.apply(container, command)) {
+            Ok(_) => {}
+            Err(ClusterError::NoContainer(1)) => return,
+            Err(error) => panic!("{error:?}"),
+        }
+    }
+}
+
+#[test]
+fn all_retired_containers_are_known_however_many_there_are() {
+    const CONTAINERS: u32 = 300;
+    let mut fixture = Fixture::new(memory::create());
+    for number in 1..=CONTAINERS {
+        fixture.create_container(number, 1);
+        let command = create("key", &id("1"));
+        block_on(fixture.cluster.apply(&fixture.container(number), command)).unwrap();
+        block_on(fixture.drop_container(number));
+    }
+    fixture.reopen();
+    let retired: BTreeSet<u32> =
+        fixture.cluster.retired().unwrap().iter().map(|number| number.0).collect();
+    assert_eq!(retired, (1..=CONTAINERS).collect());
+    assert!(fixture.check().is_clean());
+}
+
+#[test]
+fn keys_that_belong_to_nobody_are_told() {
+    let fixture = Fixture::new(memory::create());
+    let mut batch = Batch::new();
+    batch.put(vec![0, 0, 0, 77, 1, 2, 3], b"lost".to_vec());
+    batch.put(vec![0, 0, 1, 0, 1], b"lost".to_vec());
+    assert_eq!(fixture.store.stream().submit(batch).wait(), Outcome::Durable);
+    let report = fixture.check();
+    assert_eq!((report.strays.as_slice(), report.is_clean()), ([77, 256].as_slice(), false));
+}
+
+#[test]
+fn a_map_that_cannot_be_read_is_refused() {
+    let mut fixture = Fixture::new(memory::create());
+    fixture.create_container(1, 2);
+    fixture.rewrite_map(1, "\"bucket\":0,\"min\":\"\"", "\"bucket\":0,\"min\":\"01\"");
+    let cluster = Cluster::open(fixture.store.clone(), Runtime::real(), Arc::default()).unwrap();
+    let error = cluster.attach(common::spec(1)).unwrap_err();
+    let text = "the map of container 1 cannot be read: the buckets do not cover the ring";
+    assert_eq!(error.to_string(), text);
+    let missing = cluster.attach(common::spec(2)).unwrap_err();
+    assert!(matches!(missing, ClusterError::NoContainer(2)));
+}
+
+#[test]
+fn an_answer_waits_for_the_disk_and_readers_see_only_what_is_durable() {
+    let gate = Gate::new(memory::create());
+    let mut fixture = Fixture::new(gate.clone());
+    fixture.create_container(1, 1);
+    let container = fixture.container(1);
+    let (key, name) = (common::location("key").epk, id("1"));
+    gate.hold_tickets();
+    let mut writing = Box::pin(fixture.cluster.apply(&container, create("key", &name)));
+    assert!(pending(writing.as_mut()));
+    gate.await_held(1);
+    assert!(pending(writing.as_mut()), "the batch is submitted but not durable");
+    let read = fixture.cluster.read(&container, (&key, &name), None).unwrap();
+    assert!(matches!(read.value, Err(Problem::NotFound)));
+    // A refusal that rests on it must wait as well.
+    let mut again = Box::pin(fixture.cluster.apply(&container, create("key", &name)));
+    assert!(pending(again.as_mut()));
+    gate.await_held(2);
+    assert!(pending(again.as_mut()));
+    gate.release();
+    assert_eq!(block_on(writing).unwrap().value.effects[0].kind, EffectKind::Created);
+    let refused = block_on(again).unwrap_err();
+    assert!(matches!(refused, ClusterError::Command(e) if matches!(e.problem, Problem::Exists)));
+    let read = fixture.cluster.read(&container, (&key, &name), None).unwrap();
+    assert_eq!(read.value.unwrap().kind, EffectKind::Read);
+}
+
+#[test]
+fn readers_do_not_wait_for_a_command_that_waits_for_room() {
+    let gate = Gate::new(memory::create());
+    let mut fixture = Fixture::new(gate.clone());
+    fixture.create_container(1, 1);
+    let container = fixture.container(1);
+    let (key, name) = (common::location("key").epk, id("1"));
+    block_on(fixture.cluster.apply(&container, create("key", &name))).unwrap();
+    gate.block_submissions();
+    let mut writing = Box::pin(fixture.cluster.apply(&container, create("key", &id("2"))));
+    assert!(pending(writing.as_mut()));
+    gate.await_blocked();
+    let read = fixture.cluster.read(&container, (&key, &name), None).unwrap();
+    assert_eq!(read.value.unwrap().kind, EffectKind::Read);
+    gate.release();
+    block_on(writing).unwrap();
+}
+
+#[test]
+fn a_full_queue_refuses_instead_of_growing() {
+    let gate = Gate::new(memory::create());
+    let mut fixture = Fixture::new(gate.clone());
+    fixture.create_container(1, 1);
+    let container = fixture.container(1);
+    gate.block_submissions();
+    let mut waiting = Vec::new();
+    let refused = (0..2_000).find_map(|number| {
+        let command = create("key", &id(&format!("{number}")));
+        let mut writing = Box::pin(fixture.cluster.apply(&container, command));
+        match writing.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(answer) => Some(answer.unwrap_err()),
+            Poll::Pending => {
+                waiting.push(writing);
+                None
+            }
+        }
+    });
+    assert!(matches!(refused, Some(ClusterError::Busy)));
+    gate.release();
+    let written = waiting.len();
+    for writing in waiting {
+        block_on(writing).unwrap();
+    }
+    assert_eq!(fixture.check().total.items, written as u64 + 1, "all that waited, and the map");
+}
+
+#[test]
+fn a_fault_is_told_as_what_it_is_and_the_partition_goes_on_with_the_truth() {
+    let faulty = FaultyStore::new(memory::create());
+    let mut fixture = Fixture::new(faulty.clone());
+    fixture.create_container(1, 1);
+    let container = fixture.container(1);
+    let attempt = |fault, name: &str| {
+        faulty.script([fault]);
+        let first = block_on(fixture.cluster.apply(&container, create("key", &id(name))));
+        let second = block_on(fixture.cluster.apply(&container, create("key", &id(name))));
+        (first.unwrap_err(), second)
+    };
+    for fault in [Fault::Refuse, Fault::Fence] {
+        let (first, second) = attempt(fault, &format!("{fault:?}"));
+        assert!(matches!(first, ClusterError::Busy), "{first:?}");
+        second.expect("nothing was written before");
+    }
+    let (first, second) = attempt(Fault::Unknown { written: false }, "not written");
+    assert!(matches!(first, ClusterError::Unknown));
+    second.expect("nothing was written before");
+    let (first, second) = attempt(Fault::Unknown { written: true }, "written");
+    assert!(matches!(first, ClusterError::Unknown));
+    assert!(
+        matches!(second, Err(ClusterError::Command(e)) if matches!(e.problem, Problem::Exists))
+    );
+    let items = fixture.check();
+    assert!(items.is_clean() && items.total.items == 5, "{items:?}");
+}
+
+#[test]
+fn a_catalogue_write_that_fails_leaves_no_container() {
+    let faulty = FaultyStore::new(memory::create());
+    let mut fixture = Fixture::new(faulty.clone());
+    faulty.script([Fault::Refuse]);
+    let creating = fixture.cluster.create_container(common::spec(1), 1, Vec::new());
+    assert!(matches!(block_on(creating), Err(ClusterError::Busy)));
+    assert!(matches!(
+        fixture.cluster.container(common::number(1)),
+        Err(ClusterError::NoContainer(1))
+    ));
+    fixture.create_container(1, 1);
+    faulty.script([Fault::Refuse]);
+    let numbers = [common::number(1)];
+    let dropping = block_on(fixture.cluster.drop_containers(&numbers, Vec::new()));
+    assert!(matches!(dropping, Err(ClusterError::Busy)));
+    let container = fixture.container(1);
+    block_on(fixture.cluster.apply(&container, create("key", &id("1")))).expect("it still lives");
+}
+
+#[test]
+fn everything_may_go_while_an_answer_is_pending() {
+    for round in 0..10 {
+        let folder = tempfile::tempdir().unwrap();
+        let store = local::create(folder.path(), LocalConfig::default(), &Runtime::real());
+        let mut fixture = Fixture::new(store.unwrap());
+        fixture.create_container(1, 2);
+        let container = fixture.container(1);
+        for number in 0..round * 3 {
+            let command = create(&format!("key-{number}"), &id("1"));
+            let mut writing = Box::pin(fixture.cluster.apply(&container, command));
+            let _ = writing.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+        }
+        drop(container);
+        drop(fixture);
+        let store = local::open(folder.path(), LocalConfig::default(), &Runtime::real());
+        let mut fixture = Fixture::attached(store.expect("the folder is free again"), &[1]);
+        assert!(fixture.check().is_clean());
+        fixture.reopen();
+    }
+}
+
+#[test]
+fn system_writes_are_all_done_or_none() {
+    let fixture = Fixture::new(memory::create());
+    let body = |n: i64| json::Object::from_iter([("n", Value::from(n))]);
+    let create = |id: &str| SystemWrite::Create { id: id.to_owned(), body: body(1) };
+    block_on(fixture.cluster.write_system(vec![create("a:1"), create("a:2")])).unwrap();
+    let half = vec![create("a:3"), create("a:1")];
+    let error = block_on(fixture.cluster.write_system(half)).unwrap_err();
+    assert!(matches!(error, ClusterError::Command(e) if e.at == 1));
+    let put = SystemWrite::Put { id: "a:1".to_owned(), body: body(2) };
+    let delete = SystemWrite::Delete { id: "a:2".to_owned(), if_match: None };
+    block_on(fixture.cluster.write_system(vec![put, delete, create("b:1")])).unwrap();
+    let list = |after| fixture.cluster.list_system("a:", after, 10).unwrap().len();
+    assert_eq!((list(None), list(Some("a:1"))), (1, 0));
+    let changed = fixture.cluster.read_system("a:1").unwrap().unwrap();
+    assert_eq!(changed.json().get("n").unwrap().text(), "2");
+    assert!(fixture.cluster.read_system("a:3").unwrap().is_none());
+}
+
+#[test]
+fn a_command_of_reads_is_answered_in_order_with_writes() {
+    let mut fixture = Fixture::new(memory::create());
+    fixture.create_container(1, 1);
+    let container = fixture.container(1);
+    let written = block_on(fixture.cluster.apply(&container, create("key", &id("1")))).unwrap();
+    let read = Command { location: common::location("key"), operations: vec![read_op("1")] };
+    let answer = block_on(fixture.cluster.apply(&container, read)).unwrap();
+    assert_eq!((answer.lsn, answer.value.effects[0].kind), (written.lsn, EffectKind::Read));
+}
+
+fn pending<T>(future: std::pin::Pin<&mut impl Future<Output = T>>) -> bool {
+    future.poll(&mut Context::from_waker(Waker::noop())).is_pending()
+}
