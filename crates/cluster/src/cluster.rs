@@ -8,7 +8,7 @@ use model::limits::Limits;
 use model::name::ItemId;
 use model::position::{Lsn, Timestamp};
 use partition::{
-    Command, ContainerNumber, Effect, EtagMatch, Item, ItemPage, Outcome, Position, Problem,
+    Command, ContainerNumber, Effect, EtagMatch, Head, Item, ItemPage, Outcome, Position, Problem,
     Remedy, Setup,
 };
 use runtime::Runtime;
@@ -206,6 +206,13 @@ impl Cluster {
         let view = self.store.view()?;
         let value = slot.reader().list(view.as_ref(), self.now(), epks, after, items_max)?;
         Ok(Served { range, lsn, value })
+    }
+
+    /// The size and position of one range.
+    pub fn size(&self, container: &Container, range: RangeId) -> Result<Head, ClusterError> {
+        let slot = container.slot(range)?;
+        let view = self.store.view()?;
+        Ok(slot.reader().size(view.as_ref())?)
     }
 
     /// Writes system items, all or none.

@@ -18,6 +18,9 @@ const BLOCK_NUMBERS: u64 = 1 << 24;
 /// Clients take the item number zero for "none".
 const FIRST_NUMBER: u64 = 1;
 
+/// The change that every layout begins with.
+const FIRST_CHANGE: u64 = 1;
+
 /// Item numbers that there are: 40 bits of an ordinal.
 const NUMBERS_MAX: u64 = 1 << 40;
 
@@ -39,6 +42,8 @@ pub struct ContainerMap {
     next_range: u32,
     next_bucket: u32,
     next_number: u64,
+    /// Counts the changes of the layout, so that clients can ask for what is new.
+    change: u64,
 }
 
 /// One physical partition in the map.
@@ -50,6 +55,8 @@ pub struct RangeRecord {
     pub parents: Vec<RangeId>,
     pub lsn_floor: Lsn,
     pub numbers: Vec<Range<u64>>,
+    /// The change of the layout that made this range.
+    pub change: u64,
 }
 
 /// A stored map that cannot be used.
@@ -77,6 +84,7 @@ impl ContainerMap {
             next_range: ranges,
             next_bucket: ranges * per_range,
             next_number: FIRST_NUMBER,
+            change: FIRST_CHANGE,
             buckets: Vec::new(),
         };
         for (id, run) in (0..).zip(buckets.chunks(chunk)) {
@@ -89,6 +97,7 @@ impl ContainerMap {
                 parents: Vec::new(),
                 lsn_floor: Lsn::ZERO,
                 numbers,
+                change: FIRST_CHANGE,
             });
         }
         map.buckets = buckets;
@@ -107,6 +116,7 @@ impl ContainerMap {
             parents: Vec::new(),
             lsn_floor: Lsn::ZERO,
             numbers,
+            change: FIRST_CHANGE,
         };
         ContainerMap {
             buckets: vec![bucket],
@@ -114,7 +124,14 @@ impl ContainerMap {
             next_range: 1,
             next_bucket: 1,
             next_number: NUMBERS_MAX,
+            change: FIRST_CHANGE,
         }
+    }
+
+    /// The number of the last change of the layout.
+    #[must_use]
+    pub fn change(&self) -> u64 {
+        self.change
     }
 
     #[must_use]
@@ -166,6 +183,7 @@ impl ContainerMap {
         object.insert("nextRange", self.next_range);
         object.insert("nextBucket", self.next_bucket);
         object.insert("nextNumber", number(self.next_number));
+        object.insert("change", number(self.change));
         object.insert("buckets", buckets);
         object.insert("ranges", ranges);
         object
@@ -220,6 +238,7 @@ fn range_value(record: &RangeRecord) -> Value {
     write_range(&mut object, &record.range);
     object.insert("parents", record.parents.iter().map(|parent| parent.0).collect::<Value>());
     object.insert("lsnFloor", number(record.lsn_floor.get()));
+    object.insert("change", number(record.change));
     let block = |block: &Range<u64>| Value::Array(vec![number(block.start), number(block.end)]);
     object.insert("numbers", record.numbers.iter().map(block).collect::<Value>());
     object.into()
@@ -245,6 +264,7 @@ fn parse_map(raw: Raw<'_>) -> Result<ContainerMap, &'static str> {
         next_range: small(raw, "nextRange")?,
         next_bucket: small(raw, "nextBucket")?,
         next_number: int(raw, "nextNumber")?,
+        change: int(raw, "change")?,
     })
 }
 
@@ -263,6 +283,7 @@ fn parse_range(raw: Raw<'_>) -> Result<RangeRecord, &'static str> {
             .map(|parent| as_small(parent).map(RangeId))
             .collect::<Result<_, _>>()?,
         lsn_floor: Lsn::from_u64(int(raw, "lsnFloor")?),
+        change: int(raw, "change")?,
         numbers: numbers.elements().map(parse_block).collect::<Result<_, _>>()?,
     })
 }

@@ -16,7 +16,7 @@ use clap::{Parser, Subcommand};
 /// The network comes with the next version; today the program can check a data
 /// folder and measure what the core does on this machine.
 #[derive(Debug, Parser)]
-#[command(name = "orrery", version, about)]
+#[command(name = "orrery", version)]
 struct Arguments {
     #[command(subcommand)]
     command: Command,

@@ -12,7 +12,6 @@ use partition::{DocumentError, PatchError, Problem};
 use query::QueryError;
 
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum ServiceError {
     /// No or wrong credentials.
     #[error("The request carries no valid credentials.")]
@@ -29,6 +28,9 @@ pub enum ServiceError {
          key field values specified in the document."
     )]
     KeyMismatch,
+    /// The container was dropped and created anew since the client looked at it.
+    #[error("The container is not the one that was intended: it was created anew.")]
+    ContainerRecreated,
     /// What is named does not exist.
     #[error("Resource Not Found. Learn more: https://aka.ms/cosmosdb-tsg-not-found")]
     NotFound,
@@ -105,7 +107,7 @@ impl ServiceError {
             | ServiceError::Conflict { .. }
             | ServiceError::Precondition
             | ServiceError::Unknown => Remedy::Reread,
-            ServiceError::RangeGone { .. } => Remedy::Refresh,
+            ServiceError::RangeGone { .. } | ServiceError::ContainerRecreated => Remedy::Refresh,
             ServiceError::SessionNotAvailable | ServiceError::Busy => Remedy::Retry,
             ServiceError::Batch { error, .. } => error.remedy(),
             ServiceError::Internal { .. } => Remedy::Operator,

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use cluster::{ClusterError, RangeId, Served};
 use futures_util::future::join_all;
-use model::epk::EpkRange;
+use model::epk::{Epk, EpkRange};
 use model::json;
 use model::partition_key::{Location, PartitionKey};
 use model::position::Lsn;
@@ -13,7 +13,7 @@ use partition::{Command, Document, Effect, Operation, Outcome, Patch, Position, 
 use crate::admit::PAGE_ITEMS_MAX;
 use crate::catalogue::ContainerEntry;
 use crate::error::ServiceError;
-use crate::request::{BulkOperation, Conditions, ItemOperation, ItemTarget};
+use crate::request::{BulkOperation, Conditions, ItemOperation, ItemTarget, Scope};
 use crate::response::{ItemResult, Reply, Response, Rest};
 use crate::service::Service;
 
@@ -132,7 +132,7 @@ impl Service {
         if let Some(range) = range.filter(|range| entry.container.map().range(*range).is_none()) {
             return Err(ServiceError::RangeGone {
                 range: range.0,
-                container: entry.rid.to_string(),
+                container: entry.name.rid.to_string(),
             });
         }
         let each = operations.into_iter().map(|bulk| async {
@@ -142,7 +142,7 @@ impl Service {
             if let Some(range) = range.filter(|range| owner != Some(*range)) {
                 return Err(ServiceError::RangeGone {
                     range: range.0,
-                    container: entry.rid.to_string(),
+                    container: entry.name.rid.to_string(),
                 });
             }
             let served = self
@@ -155,50 +155,56 @@ impl Service {
                 .ok_or_else(|| ServiceError::internal("a command of one operation has one effect"))
         });
         let results = join_all(each).await;
-        Ok(Response { reply: Reply::Bulk { results }, range, session: None, work: Work::default() })
+        Ok(Response {
+            reply: Reply::Bulk { results },
+            range,
+            session: None,
+            work: Work::default(),
+            container: None,
+        })
     }
 
     /// One page of items in the order of their hashed keys, range after range.
     pub(crate) fn list_items(
         &self,
         entry: &ContainerEntry,
-        within: &EpkRange,
-        after: Option<Position>,
+        scope: &Scope,
+        mut after: Option<Position>,
         items_max: usize,
     ) -> Result<Response, ServiceError> {
         let items_max = items_max.clamp(1, PAGE_ITEMS_MAX);
-        let map = entry.container.map();
+        let (map, within) = (entry.container.map(), scope_range(entry, scope)?);
         let mut bodies = Vec::new();
-        let mut rest = after;
-        for record in map.ranges().iter().filter(|record| record.range.overlaps(within)) {
-            if rest.as_ref().is_some_and(|position| record.range.max <= position.epk) {
+        let mut served_by = None;
+        for record in map.ranges().iter().filter(|record| record.range.overlaps(&within)) {
+            if after.as_ref().is_some_and(|position| record.range.max <= position.epk) {
                 continue;
             }
             let room = items_max - bodies.len();
             let served =
-                self.cluster.list(&entry.container, record.id, within, rest.as_ref(), room)?;
+                self.cluster.list(&entry.container, record.id, &within, after.as_ref(), room)?;
+            served_by = Some((record.id, served.lsn));
             bodies.extend(served.value.items.into_iter().map(|item| item.text));
-            if served.value.rest.is_some() {
-                let rest = served.value.rest.map(Rest::AfterItem);
-                let reply = Reply::Feed { owner_rid: entry.rid.to_string(), bodies, rest };
-                return Ok(routed(record.id, served.lsn, reply, Work::default()));
-            }
-            if bodies.len() == items_max {
-                // Full at the end of a range: go on with whatever follows it.
-                rest = Some(Position { epk: record.range.max.clone(), id: String::new() });
-                if record.range.max >= within.max {
-                    break;
-                }
-                let reply = Reply::Feed {
-                    owner_rid: entry.rid.to_string(),
-                    bodies,
-                    rest: rest.map(Rest::AfterItem),
-                };
-                return Ok(routed(record.id, served.lsn, reply, Work::default()));
+            // At the end of a range, whatever follows it comes next.
+            let behind = || Position { epk: record.range.max.clone(), id: String::new() };
+            let last = record.range.max >= within.max;
+            after = served.value.rest.or_else(|| (!last).then(behind));
+            if bodies.len() == items_max || after.is_none() {
+                break;
             }
         }
-        let reply = Reply::Feed { owner_rid: entry.rid.to_string(), bodies, rest: None };
-        Ok(Response { reply, range: None, session: None, work: Work::default() })
+        let (owner_rid, rest) = (entry.name.rid.to_string(), after.map(Rest::AfterItem));
+        let reply = Reply::Feed { owner_rid, bodies, rest };
+        Ok(match served_by {
+            Some((range, lsn)) => routed(range, lsn, reply, Work::default()),
+            None => Response {
+                reply,
+                range: None,
+                session: None,
+                work: Work::default(),
+                container: None,
+            },
+        })
     }
 
     async fn apply_one(
@@ -278,6 +284,25 @@ fn document_of(operation: &Operation) -> Option<&Document> {
     }
 }
 
+/// The part of the ring that a list covers.
+fn scope_range(entry: &ContainerEntry, scope: &Scope) -> Result<EpkRange, ServiceError> {
+    let nothing = || EpkRange::new(Epk::MIN, Epk::MIN);
+    let mut within = scope.within.clone();
+    if let Some(key) = &scope.key {
+        let spec = entry.container.spec();
+        let covered = spec.definition.partition_key().prefix_range(key)?;
+        within = within.intersect(&covered).unwrap_or_else(nothing);
+    }
+    if let Some(id) = scope.range {
+        let map = entry.container.map();
+        let gone =
+            || ServiceError::RangeGone { range: id.0, container: entry.name.rid.to_string() };
+        let record = map.range(id).ok_or_else(gone)?;
+        within = within.intersect(&record.range).unwrap_or_else(nothing);
+    }
+    Ok(within)
+}
+
 /// A client that has seen more of this partition than we have must not be told less.
 fn check_session(
     session: Option<&SessionToken>,
@@ -296,7 +321,13 @@ fn read_work(effect: &Result<Effect, Problem>) -> Work {
 }
 
 fn routed(range: RangeId, lsn: Lsn, reply: Reply, work: Work) -> Response {
-    Response { reply, range: Some(range), session: Some(RangeToken::new(range.0, lsn)), work }
+    Response {
+        reply,
+        range: Some(range),
+        session: Some(RangeToken::new(range.0, lsn)),
+        work,
+        container: None,
+    }
 }
 
 fn one(effect: Effect) -> Reply {

@@ -75,7 +75,9 @@ impl Kind {
         }
     }
 
-    fn from_segment(segment: &str) -> Option<Kind> {
+    /// The kind that a word in a link stands for.
+    #[must_use]
+    pub fn from_segment(segment: &str) -> Option<Kind> {
         Kind::ALL.into_iter().find(|kind| kind.segment() == segment)
     }
 }

@@ -21,13 +21,15 @@ mod response;
 mod service;
 
 pub use authorise::Principal;
+pub use cluster::RangeId;
 pub use error::{Remedy, ServiceError};
 pub use kind::{Kind, Link};
 pub use offer::Throughput;
+pub use partition::{EffectKind, EtagMatch, Position, Work};
 pub use request::{
     Action, BulkOperation, CatalogueAction, Conditions, ContainerAction, ItemOperation, ItemTarget,
-    Request,
+    Request, Scope,
 };
 pub use resources::Swept;
-pub use response::{ItemResult, Reply, Response, Rest};
+pub use response::{ContainerName, ItemResult, RangeInfo, Reply, Response, Rest};
 pub use service::Service;

@@ -36,6 +36,24 @@ pub struct ItemTarget {
     pub id: ItemId,
 }
 
+/// Which items a list covers: those that all three allow.
+#[derive(Clone, Debug)]
+pub struct Scope {
+    /// A logical partition, or a prefix of a hierarchical key.
+    pub key: Option<PartitionKey>,
+    /// A physical partition.
+    pub range: Option<RangeId>,
+    /// A part of the ring.
+    pub within: EpkRange,
+}
+
+impl Default for Scope {
+    /// All items.
+    fn default() -> Scope {
+        Scope { key: None, range: None, within: EpkRange::full() }
+    }
+}
+
 /// One operation of a bulk request, with the key it belongs to.
 #[derive(Clone, Debug)]
 pub struct BulkOperation {
@@ -60,7 +78,13 @@ pub enum Action {
     /// Something about resources other than items.
     Catalogue(CatalogueAction),
     /// Something about the items or partitions of one container.
-    Container { container: Link, action: ContainerAction },
+    Container {
+        container: Link,
+        /// The resource id that the container must have, if the client says so: it
+        /// may have been dropped and created anew since the client looked.
+        intended_rid: Option<String>,
+        action: ContainerAction,
+    },
 }
 
 #[derive(Clone, Debug)]
@@ -150,7 +174,7 @@ pub enum ContainerAction {
     },
     /// Items in the order of their hashed keys.
     ListItems {
-        within: EpkRange,
+        scope: Scope,
         after: Option<Position>,
         items_max: usize,
     },

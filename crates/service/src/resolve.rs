@@ -25,8 +25,12 @@ impl Service {
     ) -> Result<Resolved, ServiceError> {
         Ok(match action {
             Action::Catalogue(action) => Resolved::Catalogue(action),
-            Action::Container { container, action } => {
-                Resolved::Container { container: self.container(&container)?, action }
+            Action::Container { container, intended_rid, action } => {
+                let container = self.container(&container)?;
+                if intended_rid.is_some_and(|rid| container.name.rid.to_string() != rid) {
+                    return Err(ServiceError::ContainerRecreated);
+                }
+                Resolved::Container { container, action }
             }
         })
     }

@@ -3,8 +3,11 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use cluster::{ContainerMap, RangeId};
+use cluster::RangeId;
+use model::epk::EpkRange;
 use model::etag::Etag;
+use model::position::Lsn;
+use model::rid::ContainerRid;
 use model::session::RangeToken;
 use partition::{EffectKind, Position, Work};
 
@@ -19,34 +22,47 @@ pub struct Response {
     /// What the client has now seen of that partition.
     pub session: Option<RangeToken>,
     pub work: Work,
+    /// The container it was about, if it was about one.
+    pub container: Option<ContainerName>,
+}
+
+/// A container by both of its names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ContainerName {
+    pub rid: ContainerRid,
+    /// `dbs/NAME/colls/NAME`.
+    pub link: Arc<str>,
+}
+
+/// One physical partition, as clients' routing maps want it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RangeInfo {
+    pub id: RangeId,
+    pub range: EpkRange,
+    /// The whole ancestry.
+    pub parents: Vec<RangeId>,
+    /// The change of the layout that made it.
+    pub change: u64,
+    pub lsn: Lsn,
+    /// When it was last written to.
+    pub ts_secs: u64,
 }
 
 /// What came of it.
 #[derive(Debug)]
 pub enum Reply {
     /// One resource or item, or the news that it is gone or unchanged.
-    One {
-        kind: EffectKind,
-        etag: Option<Etag>,
-        body: Option<Bytes>,
-    },
+    One { kind: EffectKind, etag: Option<Etag>, body: Option<Bytes> },
     /// Some of many, and where to go on. Each body is JSON text.
-    Feed {
-        owner_rid: String,
-        bodies: Vec<Bytes>,
-        rest: Option<Rest>,
-    },
+    Feed { owner_rid: String, bodies: Vec<Bytes>, rest: Option<Rest> },
     /// The operations of a batch that was done.
-    Batch {
-        results: Vec<ItemResult>,
-    },
+    Batch { results: Vec<ItemResult> },
     /// The operations of a bulk request, each with its own answer.
-    Bulk {
-        results: Vec<Result<ItemResult, ServiceError>>,
-    },
+    Bulk { results: Vec<Result<ItemResult, ServiceError>> },
     Ranges {
-        container_rid: String,
-        map: Arc<ContainerMap>,
+        /// The last change of the layout.
+        change: u64,
+        ranges: Vec<RangeInfo>,
     },
 }
 

@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use cluster::{Cluster, ClusterReport, ContainerSpec};
+use cluster::{Cluster, ClusterReport, ContainerSpec, RangeRecord};
 use model::json::Value;
 use model::limits::Limits;
 use model::policy::{ContainerDefinition, IndexingPolicy};
+use model::position::{Lsn, Timestamp};
 use model::rid::{ContainerRid, DatabaseRid};
 use partition::{ContainerNumber, Item, Work};
 use runtime::Runtime;
@@ -21,7 +22,7 @@ use crate::error::ServiceError;
 use crate::kind::Kind;
 use crate::request::{CatalogueAction, ContainerAction, Request};
 use crate::resolve::Resolved;
-use crate::response::{Reply, Response};
+use crate::response::{RangeInfo, Reply, Response};
 
 /// Records read at once while the catalogue is walked.
 const CHUNK_RECORDS: usize = 256;
@@ -85,7 +86,9 @@ impl Service {
         match resolved {
             Resolved::Catalogue(action) => self.perform_in_catalogue(action).await.map(unrouted),
             Resolved::Container { container, action } => {
-                self.perform_in_container(&container, action).await
+                let mut response = self.perform_in_container(&container, action).await?;
+                response.container = Some(container.name);
+                Ok(response)
             }
         }
     }
@@ -119,10 +122,7 @@ impl Service {
             ReplaceItem, UpsertItem,
         };
         match action {
-            ReadRanges => {
-                let (container_rid, map) = (container.rid.to_string(), container.container.map());
-                Ok(unrouted(Reply::Ranges { container_rid, map }))
-            }
+            ReadRanges => self.read_ranges(container).map(unrouted),
             CreateItem { key, body } => self.create_item(container, key, body).await,
             UpsertItem { key, body, conditions } => {
                 self.upsert_item(container, key, body, conditions).await
@@ -139,8 +139,8 @@ impl Service {
             }
             Batch { key, operations } => self.batch(container, &key, operations).await,
             Bulk { range, operations } => self.bulk(container, range, operations).await,
-            ListItems { within, after, items_max } => {
-                self.list_items(container, &within, after, items_max)
+            ListItems { scope, after, items_max } => {
+                self.list_items(container, &scope, after, items_max)
             }
         }
     }
@@ -180,6 +180,23 @@ impl Service {
         }
     }
 
+    fn read_ranges(&self, entry: &ContainerEntry) -> Result<Reply, ServiceError> {
+        let map = entry.container.map();
+        let info = |record: &RangeRecord| {
+            let head = self.cluster.size(&entry.container, record.id)?;
+            Ok(RangeInfo {
+                id: record.id,
+                range: record.range.clone(),
+                parents: record.parents.clone(),
+                change: record.change,
+                lsn: Lsn::from_u64(head.lsn).max(record.lsn_floor),
+                ts_secs: Timestamp::from_millis(head.ts_millis).secs(),
+            })
+        };
+        let ranges = map.ranges().iter().map(info).collect::<Result<_, ServiceError>>()?;
+        Ok(Reply::Ranges { change: map.change(), ranges })
+    }
+
     fn load_directory(&self) -> Result<(), ServiceError> {
         let mut databases = Vec::new();
         self.each_record(Kind::Database, "", |stored| {
@@ -192,8 +209,7 @@ impl Service {
             self.each_record(Kind::Container, &database.rid, |stored| {
                 let spec = container_spec(&stored.record)?;
                 let (rid, container) = (spec.rid, self.cluster.attach(spec)?);
-                self.directory_mut()
-                    .insert_container(stored.record.name(), ContainerEntry { rid, container });
+                self.directory_mut().insert_container(stored.record.name(), rid, container);
                 Ok(())
             })?;
         }
@@ -242,5 +258,5 @@ pub(crate) fn id_of(item: &Item) -> String {
 
 /// An answer from the catalogue: no partition of a container took part.
 fn unrouted(reply: Reply) -> Response {
-    Response { reply, range: None, session: None, work: Work::default() }
+    Response { reply, range: None, session: None, work: Work::default(), container: None }
 }

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use service::{ContainerAction, Reply, Service};
+use service::{ContainerAction, Reply, Scope, Service};
 use storage::Durability;
 use storage::local::LocalConfig;
 use testkit::crash::{self, Writer};
@@ -96,8 +96,8 @@ fn the_relaxed_mode_does_not_wait() {
 }
 
 fn hot_value(service: &Service) -> u64 {
-    let within = model::epk::EpkRange::full();
-    let action = ContainerAction::ListItems { within, after: None, items_max: 10 };
+    let scope = Scope::default();
+    let action = ContainerAction::ListItems { scope, after: None, items_max: 10 };
     let Reply::Feed { bodies, .. } = crash::execute(service, FIVE, action).unwrap().reply else {
         panic!("a list gives a feed");
     };

@@ -11,6 +11,7 @@
 //! way. Only the hot items are shared, and only counted.
 
 mod ledger;
+mod process;
 mod verify;
 mod workload;
 
@@ -31,6 +32,7 @@ use storage::local::{self, LocalConfig};
 use crate::wait::block_on;
 
 pub use ledger::{Ledger, Line};
+pub use process::{Ending, Run};
 pub use verify::{Verdict, verify};
 pub use workload::{HOT_ID, HOT_KEY, Writer, hot_increment, item_body};
 
@@ -167,10 +169,16 @@ pub fn execute(
     container: usize,
     action: ContainerAction,
 ) -> Result<Response, ServiceError> {
+    block_on(service.execute(request(container, action)))
+}
+
+/// The request to do something in one of [`CONTAINERS`].
+#[must_use]
+pub fn request(container: usize, action: ContainerAction) -> Request {
     let (name, _) = CONTAINERS.get(container).expect("writers know the containers");
     let container = Link::parse(&format!("dbs/d/colls/{name}")).expect("a link of a container");
-    let action = Action::Container { container, action };
-    block_on(service.execute(Request { principal: Principal::Account, action }))
+    let action = Action::Container { container, intended_rid: None, action };
+    Request { principal: Principal::Account, action }
 }
 
 #[cfg(test)]

@@ -10,6 +10,8 @@ use std::sync::Arc;
 use cluster::Container;
 use model::rid::{ContainerRid, DatabaseRid};
 
+use crate::response::ContainerName;
+
 #[derive(Debug, Default)]
 pub(crate) struct Directory {
     databases: BTreeMap<String, DatabaseEntry>,
@@ -23,7 +25,7 @@ pub(crate) struct DatabaseEntry {
 
 #[derive(Clone, Debug)]
 pub(crate) struct ContainerEntry {
-    pub(crate) rid: ContainerRid,
+    pub(crate) name: ContainerName,
     pub(crate) container: Arc<Container>,
 }
 
@@ -36,17 +38,23 @@ impl Directory {
         self.databases.remove(name);
     }
 
-    pub(crate) fn insert_container(&mut self, name: &str, entry: ContainerEntry) {
-        let database =
-            self.databases.values_mut().find(|database| database.rid == entry.rid.database());
-        if let Some(database) = database {
-            database.containers.insert(name.to_owned(), entry);
+    pub(crate) fn insert_container(
+        &mut self,
+        name: &str,
+        rid: ContainerRid,
+        container: Arc<Container>,
+    ) {
+        let owner = self.databases.iter_mut().find(|(_, entry)| entry.rid == rid.database());
+        if let Some((database, entry)) = owner {
+            let link = format!("dbs/{database}/colls/{name}").into();
+            let name_of = ContainerName { rid, link };
+            entry.containers.insert(name.to_owned(), ContainerEntry { name: name_of, container });
         }
     }
 
     pub(crate) fn remove_container(&mut self, rid: ContainerRid) {
         for database in self.databases.values_mut() {
-            database.containers.retain(|_, entry| entry.rid != rid);
+            database.containers.retain(|_, entry| entry.name.rid != rid);
         }
     }
 
@@ -72,7 +80,7 @@ impl DatabaseEntry {
         let by_name = self.containers.get_key_value(name_or_rid);
         let found = by_name.or_else(|| {
             let rid = ContainerRid::parse(name_or_rid).ok()?;
-            self.containers.iter().find(|(_, entry)| entry.rid == rid)
+            self.containers.iter().find(|(_, entry)| entry.name.rid == rid)
         });
         found.map(|(name, entry)| (name.as_str(), entry))
     }

@@ -12,7 +12,7 @@ use query::Query;
 
 use super::resolve::Parent;
 use super::{definition, offers, sweep, taken};
-use crate::catalogue::{ContainerEntry, Counters, Record};
+use crate::catalogue::{Counters, Record};
 use crate::error::ServiceError;
 use crate::kind::Kind;
 use crate::offer::Throughput;
@@ -50,7 +50,7 @@ impl Service {
         writes.push(counters.write());
         let rid = spec.rid;
         let container = self.cluster.create_container(spec, ranges, writes).await.map_err(taken)?;
-        self.directory_mut().insert_container(name.as_str(), ContainerEntry { rid, container });
+        self.directory_mut().insert_container(name.as_str(), rid, container);
         Ok(record)
     }
 

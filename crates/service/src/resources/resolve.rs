@@ -73,7 +73,7 @@ impl Service {
                 let directory = self.directory();
                 let container =
                     directory.database(database).and_then(|(_, entry)| entry.container(name));
-                Ok(Parent::container(container.ok_or(ServiceError::OwnerNotFound)?.1.rid))
+                Ok(Parent::container(container.ok_or(ServiceError::OwnerNotFound)?.1.name.rid))
             }
             [owners @ .., (kind, name)] => {
                 let owner = self.walk(owners)?;

@@ -3,11 +3,10 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result, bail};
-use model::epk::EpkRange;
 use model::json;
 use model::name::ItemId;
 use model::partition_key::PartitionKey;
-use service::{Conditions, ContainerAction, ItemTarget, Reply, Rest, Service};
+use service::{Conditions, ContainerAction, ItemTarget, Reply, Rest, Scope, Service};
 
 use super::ledger::Possible;
 use super::workload::padding;
@@ -101,8 +100,8 @@ fn read_all(
 ) -> Result<()> {
     let mut after = None;
     loop {
-        let within = EpkRange::full();
-        let action = ContainerAction::ListItems { within, after, items_max: PAGE_ITEMS };
+        let scope = Scope::default();
+        let action = ContainerAction::ListItems { scope, after, items_max: PAGE_ITEMS };
         let Reply::Feed { bodies, rest, .. } = execute(service, container, action)?.reply else {
             bail!("a list gives a feed");
         };

@@ -7,12 +7,11 @@ use std::fmt::Write as _;
 use bytes::Bytes;
 use cluster::RangeId;
 use goldenscript::{ArgumentConsumer, Command};
-use model::epk::EpkRange;
 use model::name::ItemId;
 use model::partition_key::PartitionKey;
 use service::{
     Action, BulkOperation, ContainerAction, ItemOperation, ItemResult, ItemTarget, Reply, Response,
-    Rest,
+    Rest, Scope,
 };
 
 use super::{Answer, World, failure, key, next_body, show_result, shown};
@@ -82,16 +81,16 @@ impl World {
 
     fn in_container(&mut self, action: ContainerAction) -> Result<Response, Box<dyn Error>> {
         let container = self.container.clone();
-        self.execute(Action::Container { container, action }).map_err(failure)
+        self.execute(Action::Container { container, intended_rid: None, action }).map_err(failure)
     }
 
     fn ranges(&mut self) -> Answer {
-        let Reply::Ranges { map, .. } = self.in_container(ContainerAction::ReadRanges)?.reply
+        let Reply::Ranges { ranges, .. } = self.in_container(ContainerAction::ReadRanges)?.reply
         else {
             return Err("ranges are asked for".into());
         };
         let mut output = String::new();
-        for record in map.ranges() {
+        for record in ranges {
             let bounds = format!("[{}, {})", record.range.min, record.range.max);
             writeln!(output, "{} {bounds} parents {:?}", record.id, record.parents)?;
         }
@@ -104,8 +103,8 @@ impl World {
         args.reject_next()?;
         let (mut output, mut after, mut ids) = (String::new(), None, BTreeSet::new());
         loop {
-            let within = EpkRange::full();
-            let action = ContainerAction::ListItems { within, after, items_max };
+            let scope = Scope::default();
+            let action = ContainerAction::ListItems { scope, after, items_max };
             let Reply::Feed { bodies, rest, .. } = self.in_container(action)?.reply else {
                 return Err("a list gives a feed".into());
             };
