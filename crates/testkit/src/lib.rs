@@ -7,6 +7,7 @@
 //! Must not know: production; no crate may need it outside its tests.
 
 pub mod crash;
+pub mod damage;
 pub mod faulty;
 pub mod fuzz;
 pub mod wait;

@@ -1,0 +1,77 @@
+//! Runs the writing process and listens to it.
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, ensure};
+
+use super::{Ledger, Line};
+
+/// How a run ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// By itself, and cleanly, after so many operations.
+    Clean { operations: u64 },
+    /// Killed without warning once it has said so many lines. By what was said,
+    /// not by the clock: the same on every machine.
+    Killed { lines: u64 },
+}
+
+/// One run of the writing process on a folder.
+#[derive(Clone, Copy, Debug)]
+pub struct Run<'a> {
+    /// The program `crash_writer`, which only its own package's tests can name.
+    pub program: &'a str,
+    pub folder: &'a Path,
+    /// Higher than in all earlier runs on the folder.
+    pub number: u64,
+    pub seed: u64,
+    pub memtable_bytes: u64,
+    pub ending: Ending,
+}
+
+impl Run<'_> {
+    /// Runs it to its end and notes everything it said.
+    pub fn perform(&self, ledger: &mut Ledger) -> Result<()> {
+        let mut writer = self.command().spawn().context("cannot start the writer")?;
+        let mut output = BufReader::new(writer.stdout.take().context("its output is piped")?);
+        let (mut heard, mut line) = (0, String::new());
+        while output.read_line(&mut line)? > 0 {
+            // The last line may be cut off; then the operation is simply under way.
+            if let Some(line) = Line::parse(line.trim_end_matches('\n')) {
+                ledger.hear(line);
+            }
+            heard += 1;
+            if self.ending == (Ending::Killed { lines: heard }) {
+                writer.kill()?;
+            }
+            line.clear();
+        }
+        let status = writer.wait()?;
+        match self.ending {
+            Ending::Clean { .. } => ensure!(status.success(), "the writer failed: {status}"),
+            Ending::Killed { lines } => {
+                ensure!(heard >= lines, "the writer ended by itself after {heard} lines");
+            }
+        }
+        ledger.writers_died();
+        Ok(())
+    }
+
+    fn command(&self) -> Command {
+        let mut command = Command::new(self.program);
+        command
+            .arg(self.folder)
+            .args(["--run", &self.number.to_string(), "--seed", &self.seed.to_string()])
+            .args(["--memtable-bytes", &self.memtable_bytes.to_string()])
+            .stdout(Stdio::piped());
+        match self.ending {
+            Ending::Clean { operations } => {
+                command.args(["--stop-after", &operations.to_string()]).stderr(Stdio::null());
+            }
+            Ending::Killed { .. } => {}
+        }
+        command
+    }
+}
