@@ -6,6 +6,7 @@
 //!
 //! Must not know: IO, async, HTTP.
 
+pub mod charge;
 pub mod epk;
 pub mod etag;
 pub mod json;

@@ -7,7 +7,7 @@ use model::epk::{Epk, EpkRange};
 use model::json;
 use model::partition_key::{Location, PartitionKey};
 use model::position::Lsn;
-use model::session::{RangeToken, SessionToken};
+use model::session::SessionToken;
 use partition::{Command, Document, Effect, Operation, Outcome, Patch, Position, Problem, Work};
 
 use crate::admit::PAGE_ITEMS_MAX;
@@ -91,7 +91,7 @@ impl Service {
         check_session(conditions.session.as_ref(), served.range, served.lsn)?;
         let work = read_work(&served.value);
         let effect = served.value?;
-        Ok(routed(served.range, served.lsn, one(effect), work))
+        Ok(Response::routed(served.range, served.lsn, one(effect), work))
     }
 
     /// All operations in one logical partition, or none.
@@ -119,7 +119,7 @@ impl Service {
             };
         let (work, results) =
             (served.value.work, served.value.effects.into_iter().map(result).collect());
-        Ok(routed(served.range, served.lsn, Reply::Batch { results }, work))
+        Ok(Response::routed(served.range, served.lsn, Reply::Batch { results }, work))
     }
 
     /// Each operation for itself; those of one partition share its fsyncs.
@@ -155,13 +155,7 @@ impl Service {
                 .ok_or_else(|| ServiceError::internal("a command of one operation has one effect"))
         });
         let results = join_all(each).await;
-        Ok(Response {
-            reply: Reply::Bulk { results },
-            range,
-            session: None,
-            work: Work::default(),
-            container: None,
-        })
+        Ok(Response { range, ..Response::unrouted(Reply::Bulk { results }, Work::default()) })
     }
 
     /// One page of items in the order of their hashed keys, range after range.
@@ -196,14 +190,8 @@ impl Service {
         let (owner_rid, rest) = (entry.name.rid.to_string(), after.map(Rest::AfterItem));
         let reply = Reply::Feed { owner_rid, bodies, rest };
         Ok(match served_by {
-            Some((range, lsn)) => routed(range, lsn, reply, Work::default()),
-            None => Response {
-                reply,
-                range: None,
-                session: None,
-                work: Work::default(),
-                container: None,
-            },
+            Some((range, lsn)) => Response::routed(range, lsn, reply, Work::default()),
+            None => Response::unrouted(reply, Work::default()),
         })
     }
 
@@ -222,7 +210,7 @@ impl Service {
         let effect = effects.into_iter().next();
         let effect = effect
             .ok_or_else(|| ServiceError::internal("a command of one operation has one effect"))?;
-        Ok(routed(range, lsn, one(effect), work))
+        Ok(Response::routed(range, lsn, one(effect), work))
     }
 
     /// Checks bodies and keys, and finds out where the operation belongs.
@@ -318,16 +306,6 @@ fn check_session(
 fn read_work(effect: &Result<Effect, Problem>) -> Work {
     let bytes = effect.as_ref().ok().and_then(|effect| effect.text.as_ref()).map_or(0, Bytes::len);
     Work { item_bytes_read: bytes as u64, ..Work::default() }
-}
-
-fn routed(range: RangeId, lsn: Lsn, reply: Reply, work: Work) -> Response {
-    Response {
-        reply,
-        range: Some(range),
-        session: Some(RangeToken::new(range.0, lsn)),
-        work,
-        container: None,
-    }
 }
 
 fn one(effect: Effect) -> Reply {

@@ -7,6 +7,7 @@
 //!
 //! Must not know: HTTP, BSON, frames.
 
+mod account;
 mod admit;
 mod authorise;
 mod catalogue;

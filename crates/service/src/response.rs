@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use cluster::RangeId;
+use model::charge::Charge;
 use model::epk::EpkRange;
 use model::etag::Etag;
 use model::position::Lsn;
@@ -22,6 +23,8 @@ pub struct Response {
     /// What the client has now seen of that partition.
     pub session: Option<RangeToken>,
     pub work: Work,
+    /// Set by the last step, from the work.
+    pub charge: Charge,
     /// The container it was about, if it was about one.
     pub container: Option<ContainerName>,
 }
@@ -46,6 +49,20 @@ pub struct RangeInfo {
     pub lsn: Lsn,
     /// When it was last written to.
     pub ts_secs: u64,
+}
+
+impl Response {
+    /// An answer from one physical partition.
+    pub(crate) fn routed(range: RangeId, lsn: Lsn, reply: Reply, work: Work) -> Response {
+        let session = Some(RangeToken::new(range.0, lsn));
+        Response { range: Some(range), session, ..Response::unrouted(reply, work) }
+    }
+
+    /// An answer from the catalogue, or from several partitions.
+    pub(crate) fn unrouted(reply: Reply, work: Work) -> Response {
+        let charge = Charge::default();
+        Response { reply, range: None, session: None, work, charge, container: None }
+    }
 }
 
 /// What came of it.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
+use bytes::Bytes;
 use cluster::{Cluster, ClusterReport, ContainerSpec, RangeRecord};
 use model::json::Value;
 use model::limits::Limits;
@@ -13,6 +14,7 @@ use partition::{ContainerNumber, Item, Work};
 use runtime::Runtime;
 use storage::Store;
 
+use crate::account;
 use crate::admit::{self, Admitted};
 use crate::authorise::authorise;
 use crate::catalogue::{
@@ -145,12 +147,20 @@ impl Service {
         }
     }
 
-    /// The last step. Faults of ours are logged here, once.
-    fn account(&self, response: Result<Response, ServiceError>) -> Result<Response, ServiceError> {
-        if let Err(error @ ServiceError::Internal { source }) = &response {
-            tracing::error!(%error, source = %source, "request failed");
+    /// The last step: what it cost. Faults of ours are logged here, once.
+    fn account(&self, performed: Result<Response, ServiceError>) -> Result<Response, ServiceError> {
+        match performed {
+            Ok(response) => {
+                let charge = account::charge(&response.work);
+                Ok(Response { charge, ..response })
+            }
+            Err(error) => {
+                if let ServiceError::Internal { source } = &error {
+                    tracing::error!(%error, source = %source, "request failed");
+                }
+                Err(error)
+            }
         }
-        response
     }
 
     pub(crate) fn directory(&self) -> RwLockReadGuard<'_, Directory> {
@@ -258,5 +268,11 @@ pub(crate) fn id_of(item: &Item) -> String {
 
 /// An answer from the catalogue: no partition of a container took part.
 fn unrouted(reply: Reply) -> Response {
-    Response { reply, range: None, session: None, work: Work::default(), container: None }
+    let bytes = match &reply {
+        Reply::One { body, .. } => body.as_ref().map_or(0, Bytes::len),
+        Reply::Feed { bodies, .. } => bodies.iter().map(Bytes::len).sum(),
+        Reply::Batch { .. } | Reply::Bulk { .. } | Reply::Ranges { .. } => 0,
+    };
+    let work = Work { item_bytes_read: bytes as u64, ..Work::default() };
+    Response::unrouted(reply, work)
 }
