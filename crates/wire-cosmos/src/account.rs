@@ -1,0 +1,67 @@
+//! `GET /`: what clients ask first, and every few minutes again.
+
+use model::json::{Object, Value};
+
+use crate::error::WireError;
+use crate::gateway::Call;
+use crate::reply::Answer;
+
+/// The one region of a single server.
+const REGION: &str = "Local";
+
+/// Limits that clients' query engines want to know, as a JSON text inside JSON.
+const QUERY_ENGINE: &str = concat!(
+    r#"{"maxSqlQueryInputLength":524288,"maxJoinsPerSqlQuery":10,"maxLogicalAndPerSqlQuery":2000,"#,
+    r#""maxLogicalOrPerSqlQuery":2000,"maxUdfRefPerSqlQuery":10,"maxInExpressionItemsCount":16000,"#,
+    r#""queryMaxInMemorySortDocumentCount":500,"maxQueryRequestTimeoutFraction":0.9,"#,
+    r#""sqlAllowNonFiniteNumbers":false,"sqlAllowAggregateFunctions":true,"sqlAllowSubQuery":true,"#,
+    r#""sqlAllowScalarSubQuery":true,"allowNewKeywords":true,"sqlAllowLike":true,"sqlAllowGroupByClause":true,"#,
+    r#""maxSpatialQueryCells":12,"spatialMaxGeometryPointCount":256,"sqlDisableOptimizationFlags":0,"#,
+    r#""sqlAllowTop":true,"enableSpatialIndexing":true}"#
+);
+
+pub(crate) fn answer(call: &Call<'_>) -> Result<Answer, WireError> {
+    if call.method != http::Method::GET {
+        return Err(call.not_allowed());
+    }
+    let host = call.headers.text("host").unwrap_or("localhost:8081");
+    // Clients send everything that follows to this address, so it must be the
+    // one they reached us by: a name, a forwarded port, a container.
+    let location = Object::from_iter([
+        ("name", Value::from(REGION)),
+        ("databaseAccountEndpoint", Value::from(format!("{}://{host}/", call.scheme))),
+    ]);
+    let locations = Value::from(vec![location]);
+    let replication = || {
+        let sizes =
+            [("minReplicaSetSize", Value::from(1_i64)), ("maxReplicasetSize", Value::from(1_i64))];
+        let mut policy = Object::from_iter([("asyncReplication", false)]);
+        for (name, value) in sizes {
+            policy.insert(name, value);
+        }
+        policy
+    };
+    let mut account = Object::new();
+    account.insert("_self", "");
+    account.insert("id", "orrery");
+    account.insert("_rid", "orrery.documents");
+    account.insert("media", "//media/");
+    account.insert("addresses", "//addresses/");
+    account.insert("_dbs", "//dbs/");
+    account.insert("writableLocations", locations.clone());
+    account.insert("readableLocations", locations);
+    account.insert("enableMultipleWriteLocations", false);
+    account.insert("continuousBackupEnabled", false);
+    account.insert("enableNRegionSynchronousCommit", false);
+    account.insert("enablePerPartitionFailoverBehavior", false);
+    account.insert("userReplicationPolicy", replication());
+    account.insert(
+        "userConsistencyPolicy",
+        Object::from_iter([("defaultConsistencyLevel", "Session")]),
+    );
+    account.insert("systemReplicationPolicy", replication());
+    let coefficients = [("primaryReadCoefficient", 1_i64), ("secondaryReadCoefficient", 1_i64)];
+    account.insert("readPolicy", Object::from_iter(coefficients));
+    account.insert("queryEngineConfiguration", QUERY_ENGINE);
+    Ok(Answer::json(http::StatusCode::OK, Value::Object(account).to_string()))
+}

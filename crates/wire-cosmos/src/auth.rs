@@ -1,0 +1,252 @@
+//! Master-key authorisation, exactly as the SDKs sign.
+//!
+//! A client signs verb, resource type, resource link and date with the account
+//! key. The server derives type and link from the path; whatever it derives
+//! differently from the client is refused, so odd spellings of a path open
+//! nothing.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use hmac::{Hmac, Mac};
+use model::position::Timestamp;
+use model::rid::DatabaseRid;
+use service::Principal;
+use sha2::Sha256;
+
+use crate::route::Path;
+
+/// The key that every Cosmos DB emulator has and every SDK's samples use.
+pub const EMULATOR_KEY: &str =
+    "C2y6yDjf5/R+ob0N8A7Cgv30VRDJIWEHLM+4QDU5DE2nQ9nDuVTqobD4b8mGGyPMbIZnqyMsEcaGQy67XIw/Jw==";
+
+/// Longest authorisation header that is looked at. Ours have about a hundred bytes.
+const HEADER_BYTES_MAX: usize = 4 << 10;
+
+/// The keys of the account.
+#[derive(Clone)]
+pub struct AccountKeys {
+    full: Vec<Vec<u8>>,
+    read_only: Vec<Vec<u8>>,
+}
+
+impl std::fmt::Debug for AccountKeys {
+    /// Keys never reach a log.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("AccountKeys").finish_non_exhaustive()
+    }
+}
+
+/// A key that is not base64.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the account key must be base64 of at least 16 bytes")]
+pub struct InvalidKey;
+
+impl AccountKeys {
+    /// Takes base64 texts as users configure them.
+    pub fn new(full: &[&str], read_only: &[&str]) -> Result<AccountKeys, InvalidKey> {
+        let decode =
+            |keys: &[&str]| keys.iter().map(|key| decode_key(key)).collect::<Result<Vec<_>, _>>();
+        Ok(AccountKeys { full: decode(full)?, read_only: decode(read_only)? })
+    }
+}
+
+fn decode_key(text: &str) -> Result<Vec<u8>, InvalidKey> {
+    let key = STANDARD.decode(text.trim()).map_err(|_| InvalidKey)?;
+    if key.len() < 16 { Err(InvalidKey) } else { Ok(key) }
+}
+
+/// What a request says about itself, as far as it is signed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Claim<'a> {
+    pub(crate) verb: &'a str,
+    pub(crate) path: &'a Path,
+    pub(crate) authorization: Option<&'a str>,
+    /// The `x-ms-date` header.
+    pub(crate) ms_date: Option<&'a str>,
+    /// The `date` header, which counts where the other is absent.
+    pub(crate) date: Option<&'a str>,
+}
+
+/// Why a request is not let in.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Refused {
+    #[error(
+        "Required Header authorization is missing. Ensure a valid Authorization token is passed."
+    )]
+    Missing,
+    #[error("The authorization token is malformed.")]
+    Malformed,
+    #[error("Authorization by '{0}' is not supported by this server.")]
+    Scheme(String),
+    #[error("Neither x-ms-date nor date is a valid RFC 1123 date.")]
+    Date,
+    #[error(
+        "The authorization token is not valid at the current time. Please create another token and retry (token \
+         time: {token}, current server time: {server})."
+    )]
+    Skewed { token: String, server: String },
+    #[error(
+        "The input authorization token can't serve the request. The wrong key is being used or the expected payload \
+         is not built as per the protocol. The server used the following payload to sign: '{payload}'"
+    )]
+    Signature { payload: String },
+}
+
+/// Finds out who is asking.
+pub(crate) fn authenticate(
+    claim: Claim<'_>,
+    keys: &AccountKeys,
+    now: Timestamp,
+    skew_secs_max: u64,
+) -> Result<Principal, Refused> {
+    let header = claim.authorization.filter(|header| !header.is_empty()).ok_or(Refused::Missing)?;
+    let signature = parse_header(header)?;
+    let dates =
+        Dates { ms: claim.ms_date.unwrap_or_default(), plain: claim.date.unwrap_or_default() };
+    dates.check(now, skew_secs_max)?;
+    let payloads = payloads(claim.verb, claim.path, dates);
+    let signed_by =
+        |key: &Vec<u8>| payloads.iter().any(|payload| is_signature(key, payload, &signature));
+    if keys.full.iter().any(signed_by) {
+        return Ok(Principal::Account);
+    }
+    if keys.read_only.iter().any(signed_by) {
+        return Ok(Principal::Reader);
+    }
+    let payload =
+        payloads.first().map(|payload| payload.escape_default().to_string()).unwrap_or_default();
+    Err(Refused::Signature { payload })
+}
+
+/// `type=master&ver=1.0&sig=…`, percent-encoded or not.
+fn parse_header(header: &str) -> Result<Vec<u8>, Refused> {
+    if header.len() > HEADER_BYTES_MAX {
+        return Err(Refused::Malformed);
+    }
+    let decoded = percent_decode(header);
+    let mut fields = decoded.splitn(3, '&').map(|field| field.split_once('='));
+    let mut field = |name: &str| match fields.next() {
+        Some(Some((found, value))) if found.eq_ignore_ascii_case(name) => Ok(value.to_owned()),
+        _ => Err(Refused::Malformed),
+    };
+    let scheme = field("type")?;
+    if !scheme.eq_ignore_ascii_case("master") {
+        return Err(Refused::Scheme(scheme.chars().take(20).collect()));
+    }
+    if field("ver")? != "1.0" {
+        return Err(Refused::Malformed);
+    }
+    STANDARD.decode(field("sig")?).map_err(|_| Refused::Malformed)
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Dates<'a> {
+    ms: &'a str,
+    plain: &'a str,
+}
+
+impl Dates<'_> {
+    fn check(self, now: Timestamp, skew_secs_max: u64) -> Result<(), Refused> {
+        let text = if self.ms.is_empty() { self.plain } else { self.ms };
+        let time = httpdate::parse_http_date(text).map_err(|_| Refused::Date)?;
+        let secs = time.duration_since(std::time::UNIX_EPOCH).map_err(|_| Refused::Date)?.as_secs();
+        if secs.abs_diff(now.secs()) <= skew_secs_max {
+            return Ok(());
+        }
+        let server = std::time::UNIX_EPOCH + std::time::Duration::from_secs(now.secs());
+        Err(Refused::Skewed { token: text.to_owned(), server: httpdate::fmt_http_date(server) })
+    }
+}
+
+/// The texts that a client may have signed for this path: by name, and by
+/// resource id where the path could be one.
+fn payloads(verb: &str, path: &Path, dates: Dates<'_>) -> Vec<String> {
+    let (kind, link) = signed_resource(path.segments());
+    let text = |link: &str| {
+        format!(
+            "{}\n{}\n{link}\n{}\n{}\n",
+            verb.to_ascii_lowercase(),
+            kind.to_ascii_lowercase(),
+            dates.ms.to_ascii_lowercase(),
+            dates.plain.to_ascii_lowercase()
+        )
+    };
+    let plain = if dates.ms.is_empty() {
+        text(&link)
+    } else {
+        text_without_date(verb, kind, &link, dates.ms)
+    };
+    let mut payloads = vec![plain];
+    if let Some(rid) = signed_rid(path.segments(), &link) {
+        payloads.push(text_without_date(verb, kind, &rid, dates.ms));
+    }
+    payloads
+}
+
+/// With `x-ms-date` the last field is empty, whatever `date` a proxy added.
+fn text_without_date(verb: &str, kind: &str, link: &str, ms_date: &str) -> String {
+    let (verb, kind) = (verb.to_ascii_lowercase(), kind.to_ascii_lowercase());
+    format!("{verb}\n{kind}\n{link}\n{}\n\n", ms_date.to_ascii_lowercase())
+}
+
+/// The type and link that a path stands for.
+fn signed_resource(segments: &[String]) -> (&str, String) {
+    let segments = match segments {
+        [front @ .., operations, action]
+            if operations == "operations" && action == "partitionkeydelete" =>
+        {
+            front
+        }
+        all => all,
+    };
+    match segments {
+        [] => ("", String::new()),
+        [front @ .., kind] if segments.len() % 2 == 1 => (kind, front.join("/")),
+        [.., kind, _] => (kind, segments.join("/")),
+        // One segment is odd and was handled above.
+        [kind] => (kind, String::new()),
+    }
+}
+
+/// By resource id, only the last id counts, in lower case.
+fn signed_rid(segments: &[String], link: &str) -> Option<String> {
+    let by_rid = match segments {
+        [kind, ..] if kind == "offers" => true,
+        [kind, database, ..] => kind == "dbs" && DatabaseRid::parse(database).is_ok(),
+        _ => false,
+    };
+    let last = link.rsplit('/').next().unwrap_or_default();
+    (by_rid && !last.is_empty()).then(|| last.to_ascii_lowercase())
+}
+
+fn is_signature(key: &[u8], payload: &str, signature: &[u8]) -> bool {
+    let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(key) else { return false };
+    mac.update(payload.as_bytes());
+    // Compares in constant time.
+    mac.verify_slice(signature).is_ok()
+}
+
+/// Decodes `%XX`; anything malformed stays as it is and fails later.
+fn percent_decode(text: &str) -> String {
+    let mut out = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((&byte, tail)) = rest.split_first() {
+        let decoded = (byte == b'%').then(|| tail.split_first_chunk::<2>()).flatten().and_then(
+            |(digits, after)| {
+                let digits = std::str::from_utf8(digits).ok()?;
+                Some((u8::from_str_radix(digits, 16).ok()?, after))
+            },
+        );
+        match decoded {
+            Some((value, after)) => {
+                out.push(value);
+                rest = after;
+            }
+            None => {
+                out.push(byte);
+                rest = tail;
+            }
+        }
+    }
+    String::from_utf8_lossy(&out).into_owned()
+}

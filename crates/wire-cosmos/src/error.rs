@@ -1,0 +1,154 @@
+//! The one mapping of errors to this protocol's status codes.
+
+use http::StatusCode;
+use model::json::{Object, Value};
+use model::partition_key::KeyError;
+use service::ServiceError;
+
+use crate::auth::Refused;
+use crate::route::PathError;
+
+/// Sub-statuses that clients act on.
+mod substatus {
+    pub(super) const KEY_MISMATCH: u32 = 1001;
+    pub(super) const SESSION_NOT_AVAILABLE: u32 = 1002;
+    pub(super) const RANGE_GONE: u32 = 1002;
+    pub(super) const OWNER_NOT_FOUND: u32 = 1003;
+    pub(super) const QUOTA: u32 = 1005;
+    pub(super) const CONTAINER_RECREATED: u32 = 1024;
+    pub(super) const OVERLOADED: u32 = 3092;
+}
+
+/// An answer that says no.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct WireError {
+    pub(crate) status: StatusCode,
+    pub(crate) substatus: u32,
+    pub(crate) message: String,
+    /// When to try again, where trying again helps.
+    pub(crate) retry_after_ms: Option<u64>,
+}
+
+/// How long a client waits when a queue was full: a few fsyncs.
+const BUSY_RETRY_MS: u64 = 20;
+
+impl WireError {
+    pub(crate) fn new(status: StatusCode, substatus: u32, message: impl Into<String>) -> WireError {
+        WireError { status, substatus, message: message.into(), retry_after_ms: None }
+    }
+
+    pub(crate) fn bad_request(message: impl Into<String>) -> WireError {
+        WireError::new(StatusCode::BAD_REQUEST, 0, message)
+    }
+
+    pub(crate) fn key(error: KeyError) -> WireError {
+        ServiceError::from(error).into()
+    }
+
+    /// The protocol has it, this server does not yet.
+    pub(crate) fn later(what: &str) -> WireError {
+        WireError::bad_request(format!("{what} is not supported by this version of Orrery yet."))
+    }
+
+    pub(crate) fn method_not_allowed(method: &http::Method) -> WireError {
+        let message = format!("The method {method} is not allowed for this resource.");
+        WireError::new(StatusCode::METHOD_NOT_ALLOWED, 0, message)
+    }
+
+    pub(crate) fn too_large() -> WireError {
+        WireError::new(StatusCode::PAYLOAD_TOO_LARGE, 0, "Request size is too large")
+    }
+
+    /// The body that clients parse.
+    pub(crate) fn body(&self, activity_id: &str) -> String {
+        let errors = Object::from_iter([("Errors", Value::from(vec![self.message.as_str()]))]);
+        let message = format!("Message: {}\r\nActivityId: {activity_id}", Value::Object(errors));
+        let body = Object::from_iter([("code", code(self.status)), ("message", message.as_str())]);
+        Value::Object(body).to_string()
+    }
+}
+
+/// The word for a status.
+pub(crate) fn code(status: StatusCode) -> &'static str {
+    match status.as_u16() {
+        400 => "BadRequest",
+        401 => "Unauthorized",
+        403 => "Forbidden",
+        404 => "NotFound",
+        405 => "MethodNotAllowed",
+        408 => "RequestTimeout",
+        409 => "Conflict",
+        410 => "Gone",
+        412 => "PreconditionFailed",
+        413 => "RequestEntityTooLarge",
+        424 => "FailedDependency",
+        429 => "TooManyRequests",
+        449 => "RetryWith",
+        503 => "ServiceUnavailable",
+        _ => "InternalServerError",
+    }
+}
+
+impl From<ServiceError> for WireError {
+    fn from(error: ServiceError) -> WireError {
+        // A batch fails with the error of the operation that made it fail.
+        let cause = if let ServiceError::Batch { error, .. } = &error { error } else { &error };
+        let (status, substatus) = status_of(cause);
+        let retry_after_ms = matches!(cause, ServiceError::Busy).then_some(BUSY_RETRY_MS);
+        WireError { status, substatus, message: cause.to_string(), retry_after_ms }
+    }
+}
+
+fn status_of(error: &ServiceError) -> (StatusCode, u32) {
+    match error {
+        ServiceError::Unauthorised => (StatusCode::UNAUTHORIZED, 0),
+        ServiceError::Forbidden => (StatusCode::FORBIDDEN, 0),
+        ServiceError::Invalid { .. } => (StatusCode::BAD_REQUEST, 0),
+        ServiceError::KeyMismatch => (StatusCode::BAD_REQUEST, substatus::KEY_MISMATCH),
+        ServiceError::ContainerRecreated => {
+            (StatusCode::BAD_REQUEST, substatus::CONTAINER_RECREATED)
+        }
+        ServiceError::NotFound => (StatusCode::NOT_FOUND, 0),
+        ServiceError::OwnerNotFound => (StatusCode::NOT_FOUND, substatus::OWNER_NOT_FOUND),
+        ServiceError::Conflict { .. } => (StatusCode::CONFLICT, 0),
+        ServiceError::Precondition => (StatusCode::PRECONDITION_FAILED, 0),
+        ServiceError::TooLarge { .. } => (StatusCode::PAYLOAD_TOO_LARGE, 0),
+        ServiceError::SessionNotAvailable => {
+            (StatusCode::NOT_FOUND, substatus::SESSION_NOT_AVAILABLE)
+        }
+        ServiceError::RangeGone { .. } => (StatusCode::GONE, substatus::RANGE_GONE),
+        ServiceError::Quota { .. } => (StatusCode::FORBIDDEN, substatus::QUOTA),
+        ServiceError::Busy => (StatusCode::TOO_MANY_REQUESTS, substatus::OVERLOADED),
+        // The client cannot tell whether it happened, and its retry rules for
+        // this status are made for exactly that.
+        ServiceError::Unknown => (StatusCode::REQUEST_TIMEOUT, 0),
+        // Batches do not nest.
+        ServiceError::Batch { .. } | ServiceError::Internal { .. } => {
+            (StatusCode::INTERNAL_SERVER_ERROR, 0)
+        }
+    }
+}
+
+impl From<Refused> for WireError {
+    fn from(refused: Refused) -> WireError {
+        let status = match refused {
+            Refused::Missing
+            | Refused::Malformed
+            | Refused::Scheme(_)
+            | Refused::Date
+            | Refused::Signature { .. } => StatusCode::UNAUTHORIZED,
+            Refused::Skewed { .. } => StatusCode::FORBIDDEN,
+        };
+        WireError::new(status, 0, refused.to_string())
+    }
+}
+
+impl From<PathError> for WireError {
+    fn from(error: PathError) -> WireError {
+        let status = match error {
+            PathError::Unknown => StatusCode::NOT_FOUND,
+            PathError::TooLong | PathError::Encoding | PathError::Empty => StatusCode::BAD_REQUEST,
+        };
+        WireError::new(status, 0, error.to_string())
+    }
+}

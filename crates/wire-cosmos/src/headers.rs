@@ -1,0 +1,122 @@
+//! The request headers that change behaviour, read once and checked.
+
+use http::HeaderMap;
+use model::partition_key::PartitionKey;
+use model::session::SessionToken;
+use service::{Conditions, EtagMatch, Throughput};
+
+use crate::error::WireError;
+
+pub(crate) const ACTIVITY_ID: &str = "x-ms-activity-id";
+pub(crate) const BATCH_ATOMIC: &str = "x-ms-cosmos-batch-atomic";
+pub(crate) const BATCH_CONTINUE: &str = "x-ms-cosmos-batch-continue-on-error";
+pub(crate) const CONTINUATION: &str = "x-ms-continuation";
+pub(crate) const IS_BATCH: &str = "x-ms-cosmos-is-batch-request";
+pub(crate) const IS_QUERY: &str = "x-ms-documentdb-isquery";
+pub(crate) const IS_QUERY_PLAN: &str = "x-ms-cosmos-is-query-plan-request";
+pub(crate) const IS_UPSERT: &str = "x-ms-documentdb-is-upsert";
+pub(crate) const PARTITION_KEY: &str = "x-ms-documentdb-partitionkey";
+pub(crate) const RANGE_ID: &str = "x-ms-documentdb-partitionkeyrangeid";
+
+/// Page size where the client leaves it to the server.
+const PAGE_ITEMS_DEFAULT: usize = 100;
+
+/// The headers of one request.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Headers<'a> {
+    map: &'a HeaderMap,
+}
+
+impl<'a> Headers<'a> {
+    pub(crate) fn new(map: &'a HeaderMap) -> Headers<'a> {
+        Headers { map }
+    }
+
+    /// A header as text. Bytes that are not ASCII count as absent here and fail
+    /// where the header is needed.
+    pub(crate) fn text(self, name: &str) -> Option<&'a str> {
+        self.map.get(name)?.to_str().ok()
+    }
+
+    /// Clients write booleans in every case, and also say `False`.
+    pub(crate) fn flag(self, name: &str) -> bool {
+        self.text(name).is_some_and(|value| value.eq_ignore_ascii_case("true"))
+    }
+
+    pub(crate) fn partition_key(self) -> Result<Option<PartitionKey>, WireError> {
+        match self.map.get(PARTITION_KEY) {
+            None => Ok(None),
+            Some(value) => {
+                let text = std::str::from_utf8(value.as_bytes())
+                    .map_err(|_| self.invalid(PARTITION_KEY))?;
+                Ok(Some(PartitionKey::parse_header(text).map_err(WireError::key)?))
+            }
+        }
+    }
+
+    pub(crate) fn conditions(self) -> Result<Conditions, WireError> {
+        let etag = |name| self.text(name).map(|value| EtagMatch(value.to_owned()));
+        Ok(Conditions {
+            if_match: etag("if-match"),
+            if_none_match: etag("if-none-match"),
+            session: self.session()?,
+        })
+    }
+
+    fn session(self) -> Result<Option<SessionToken>, WireError> {
+        match self.text("x-ms-session-token") {
+            None | Some("") => Ok(None),
+            Some(text) => SessionToken::parse(text)
+                .map(Some)
+                .map_err(|error| WireError::bad_request(error.to_string())),
+        }
+    }
+
+    /// The page size; -1 leaves it to the server.
+    pub(crate) fn items_max(self) -> Result<usize, WireError> {
+        match self.text("x-ms-max-item-count").map(str::trim) {
+            None | Some("" | "-1") => Ok(PAGE_ITEMS_DEFAULT),
+            Some(text) => match text.parse::<usize>() {
+                Ok(count) if count > 0 => Ok(count),
+                _ => Err(WireError::bad_request(format!(
+                    "'{text}' is not a valid x-ms-max-item-count"
+                ))),
+            },
+        }
+    }
+
+    pub(crate) fn wants_minimal(self) -> bool {
+        self.text("prefer").is_some_and(|value| value.eq_ignore_ascii_case("return=minimal"))
+    }
+
+    /// What a new database or container is to be given.
+    pub(crate) fn throughput(self) -> Result<Option<Throughput>, WireError> {
+        let manual = self.text("x-ms-offer-throughput");
+        let autoscale = self.text("x-ms-cosmos-offer-autopilot-settings");
+        match (manual, autoscale) {
+            (None, None) => Ok(None),
+            (Some(_), Some(_)) => Err(WireError::bad_request(
+                "Both x-ms-offer-throughput and x-ms-cosmos-offer-autopilot-settings are given: only one can be.",
+            )),
+            (Some(text), None) => {
+                let rate =
+                    text.trim().parse().map_err(|_| self.invalid("x-ms-offer-throughput"))?;
+                Ok(Some(Throughput::Manual(rate)))
+            }
+            (None, Some(text)) => {
+                let settings = model::json::parse(text.as_bytes()).ok();
+                let max = settings
+                    .as_ref()
+                    .and_then(|settings| settings.get("maxThroughput")?.as_number()?.as_i64());
+                let max = max.and_then(|max| u32::try_from(max).ok());
+                let max =
+                    max.ok_or_else(|| self.invalid("x-ms-cosmos-offer-autopilot-settings"))?;
+                Ok(Some(Throughput::Autoscale(max)))
+            }
+        }
+    }
+
+    pub(crate) fn invalid(self, name: &str) -> WireError {
+        WireError::bad_request(format!("The value of the header {name} is invalid."))
+    }
+}

@@ -1,0 +1,152 @@
+//! Items: one at a time, as feeds, in batches.
+
+use bytes::Bytes;
+use http::{Method, StatusCode};
+use model::epk::{Epk, EpkRange};
+use model::name::ItemId;
+use service::{
+    ContainerAction, EffectKind, ItemTarget, Link, Position, RangeId, Reply, Response, Rest, Scope,
+};
+
+use crate::batch;
+use crate::binary_json;
+use crate::error::WireError;
+use crate::gateway::Call;
+use crate::headers::{CONTINUATION, IS_BATCH, IS_QUERY_PLAN, IS_UPSERT, RANGE_ID};
+use crate::reply::{Answer, envelope, status_of};
+use crate::resources::is_query;
+
+/// Requests on the items of a container. What a POST is, its headers tell, in this order.
+pub(crate) async fn feed(call: &Call<'_>, container: Link) -> Result<Answer, WireError> {
+    match *call.method {
+        Method::GET if call.headers.text("a-im").is_some() => {
+            Err(WireError::later("The change feed of items"))
+        }
+        Method::GET => list(call, container).await,
+        Method::POST if call.headers.flag(IS_QUERY_PLAN) => Err(WireError::later("Query plans")),
+        Method::POST if call.headers.flag(IS_BATCH) => batch::answer(call, container).await,
+        Method::POST if is_query(call) => Err(WireError::later("Querying items")),
+        Method::POST => write(call, container).await,
+        _ => Err(call.not_allowed()),
+    }
+}
+
+/// Requests on one item.
+pub(crate) async fn item(call: &Call<'_>, container: Link, id: &str) -> Result<Answer, WireError> {
+    let id = ItemId::parse(id).map_err(|error| WireError::bad_request(error.to_string()))?;
+    let target = ItemTarget { key: call.headers.partition_key()?, id };
+    let conditions = call.headers.conditions()?;
+    let action = match *call.method {
+        Method::GET => ContainerAction::ReadItem { target, conditions },
+        Method::PUT => ContainerAction::ReplaceItem { target, body: document(call)?, conditions },
+        Method::DELETE => ContainerAction::DeleteItem { target, conditions },
+        Method::PATCH => {
+            ContainerAction::PatchItem { target, body: call.body()?.clone(), conditions }
+        }
+        _ => return Err(call.not_allowed()),
+    };
+    let response = call.container(container, action).await?;
+    Ok(one(call, response))
+}
+
+async fn write(call: &Call<'_>, container: Link) -> Result<Answer, WireError> {
+    refuse_triggers(call)?;
+    let (key, body) = (call.headers.partition_key()?, document(call)?);
+    let action = if call.headers.flag(IS_UPSERT) {
+        ContainerAction::UpsertItem { key, body, conditions: call.headers.conditions()? }
+    } else {
+        ContainerAction::CreateItem { key, body }
+    };
+    let response = call.container(container, action).await?;
+    Ok(one(call, response))
+}
+
+/// A trigger that does not run must not be silently left out.
+fn refuse_triggers(call: &Call<'_>) -> Result<(), WireError> {
+    let named = ["x-ms-documentdb-pre-trigger-include", "x-ms-documentdb-post-trigger-include"];
+    if named.into_iter().any(|name| call.headers.text(name).is_some_and(|value| !value.is_empty()))
+    {
+        return Err(WireError::later("Running triggers"));
+    }
+    Ok(())
+}
+
+/// The body of an item as JSON text, whichever of the two encodings it came in.
+fn document(call: &Call<'_>) -> Result<Bytes, WireError> {
+    let body = call.body()?;
+    if !binary_json::is_binary(body) {
+        return Ok(body.clone());
+    }
+    let text =
+        binary_json::decode(body).map_err(|error| WireError::bad_request(error.to_string()))?;
+    Ok(Bytes::from(text))
+}
+
+async fn list(call: &Call<'_>, container: Link) -> Result<Answer, WireError> {
+    let after = call.headers.text(CONTINUATION).map(parse_position).transpose()?;
+    let scope = Scope {
+        key: call.headers.partition_key()?,
+        range: range_id(call)?,
+        within: epk_range(call)?,
+    };
+    let items_max = call.headers.items_max()?;
+    let action = ContainerAction::ListItems { scope, after, items_max };
+    let response = call.container(container, action).await?;
+    let Reply::Feed { owner_rid, bodies, rest } = &response.reply else {
+        return Ok(Answer::empty(StatusCode::INTERNAL_SERVER_ERROR));
+    };
+    let continuation = match rest {
+        Some(Rest::AfterItem(position)) => Some(position_token(position)),
+        Some(Rest::AfterName(_)) | None => None,
+    };
+    let mut answer = Answer::json(StatusCode::OK, envelope(owner_rid, "Documents", bodies));
+    answer.set("x-ms-item-count", &bodies.len().to_string());
+    Ok(answer.with_session(&response).with_continuation(continuation.as_deref()))
+}
+
+/// The physical partition that a client addresses; `<container rid>,<id>` is the old form.
+pub(crate) fn range_id(call: &Call<'_>) -> Result<Option<RangeId>, WireError> {
+    let Some(text) = call.headers.text(RANGE_ID).filter(|text| !text.is_empty()) else {
+        return Ok(None);
+    };
+    let id = text.rsplit(',').next().unwrap_or(text);
+    let id = id.trim().parse().map_err(|_| call.headers.invalid(RANGE_ID))?;
+    Ok(Some(RangeId(id)))
+}
+
+fn epk_range(call: &Call<'_>) -> Result<EpkRange, WireError> {
+    let bound = |name: &'static str, default: Epk| match call.headers.text(name) {
+        Some(text) if !text.is_empty() => {
+            Epk::from_hex(text).map_err(|_| call.headers.invalid(name))
+        }
+        Some(_) | None => Ok(default),
+    };
+    Ok(EpkRange::new(bound("x-ms-start-epk", Epk::MIN)?, bound("x-ms-end-epk", Epk::max())?))
+}
+
+fn one(call: &Call<'_>, response: Response) -> Answer {
+    let Reply::One { kind, etag, body } = &response.reply else {
+        return Answer::empty(StatusCode::INTERNAL_SERVER_ERROR);
+    };
+    let wrote = matches!(kind, EffectKind::Created | EffectKind::Replaced);
+    let body = body.clone().filter(|_| !(wrote && call.headers.wants_minimal()));
+    Answer::json(status_of(*kind), body.unwrap_or_default())
+        .with_etag(etag.as_ref())
+        .with_session(&response)
+}
+
+/// `EPK:id` with the id in hexadecimal: header-safe, and short for ordinary ids.
+fn position_token(position: &Position) -> String {
+    let id: String = position.id.bytes().map(|byte| format!("{byte:02x}")).collect();
+    format!("{}:{id}", position.epk)
+}
+
+fn parse_position(token: &str) -> Result<Position, WireError> {
+    let invalid = || WireError::bad_request("The continuation token is malformed.");
+    let (epk, id) = token.split_once(':').ok_or_else(invalid)?;
+    let digits = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
+    let id =
+        id.as_bytes().chunks(2).map(digits).collect::<Option<Vec<u8>>>().ok_or_else(invalid)?;
+    let id = String::from_utf8(id).map_err(|_| invalid())?;
+    Ok(Position { epk: Epk::from_hex(epk).map_err(|_| invalid())?, id })
+}

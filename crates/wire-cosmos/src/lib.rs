@@ -1,0 +1,23 @@
+//! The REST protocol of Azure Cosmos DB for NoSQL, as the official SDKs speak it.
+//!
+//! [`Gateway::answer`] takes one HTTP request apart — route, signature, headers,
+//! body — asks the service, and puts the answer together again. It is the only
+//! place that knows this protocol's paths, headers, bodies and status codes.
+//!
+//! Must not know: partitions, storage, other protocols.
+
+mod account;
+mod auth;
+mod batch;
+mod binary_json;
+mod error;
+mod gateway;
+mod headers;
+mod items;
+mod ranges;
+mod reply;
+mod resources;
+mod route;
+
+pub use auth::{AccountKeys, EMULATOR_KEY, InvalidKey};
+pub use gateway::{BODY_BYTES_MAX, Gateway, GatewayConfig, HttpRequest, HttpResponse};

@@ -1,0 +1,76 @@
+//! `pkranges`: the physical partitions, as clients' routing maps want them.
+//!
+//! Clients read this as a feed of changes: they send back the etag of the last
+//! answer until there is nothing new (304). After a split only the new ranges
+//! come, and their `parents` say which old ones to forget.
+
+use bytes::Bytes;
+use http::{Method, StatusCode};
+use model::json::{Object, Value};
+use model::rid::{ChildKind, ChildRid, ContainerRid};
+use service::{ContainerAction, Link, RangeInfo, Reply};
+
+use crate::error::WireError;
+use crate::gateway::Call;
+use crate::reply::{Answer, envelope};
+
+pub(crate) async fn feed(call: &Call<'_>, container: Link) -> Result<Answer, WireError> {
+    if *call.method != Method::GET {
+        return Err(call.not_allowed());
+    }
+    let response = call.container(container, ContainerAction::ReadRanges).await?;
+    let (Reply::Ranges { change, ranges }, Some(name)) = (&response.reply, &response.container)
+    else {
+        return Ok(Answer::empty(StatusCode::INTERNAL_SERVER_ERROR));
+    };
+    let incremental = call
+        .headers
+        .text("a-im")
+        .is_some_and(|value| value.eq_ignore_ascii_case("incremental feed"));
+    let seen = call.headers.text("if-none-match").filter(|_| incremental).and_then(parse_etag);
+    let new: Vec<&RangeInfo> =
+        ranges.iter().filter(|range| seen.is_none_or(|seen| range.change > seen)).collect();
+    let mut answer = if seen.is_some() && new.is_empty() {
+        Answer::empty(StatusCode::NOT_MODIFIED)
+    } else {
+        let fraction = 1.0 / f64::from(u32::try_from(ranges.len()).unwrap_or(u32::MAX).max(1));
+        let bodies: Vec<Bytes> =
+            new.iter().map(|range| body(name.rid, range, fraction).into()).collect();
+        let mut answer = Answer::json(
+            StatusCode::OK,
+            envelope(&name.rid.to_string(), "PartitionKeyRanges", &bodies),
+        );
+        answer.set("x-ms-item-count", &bodies.len().to_string());
+        answer
+    };
+    answer.set("etag", &format!("\"{change}\""));
+    Ok(answer.with_session(&response))
+}
+
+fn parse_etag(text: &str) -> Option<u64> {
+    text.trim_matches('"').parse().ok()
+}
+
+fn body(container: ContainerRid, range: &RangeInfo, fraction: f64) -> String {
+    let database = container.database();
+    let number = u64::from(range.id.0) + 1;
+    let rid =
+        ChildRid::new(container, ChildKind::PartitionKeyRange, number).map(|rid| rid.to_string());
+    let rid = rid.unwrap_or_default();
+    let mut object = Object::new();
+    object.insert("_rid", rid.as_str());
+    object.insert("id", range.id.to_string());
+    object.insert("_etag", format!("\"{}\"", range.change));
+    object.insert("minInclusive", range.range.min.to_string());
+    object.insert("maxExclusive", range.range.max.to_string());
+    object.insert("ridPrefix", range.id.0);
+    object.insert("_self", format!("dbs/{database}/colls/{container}/pkranges/{rid}/"));
+    let fraction = model::json::Number::from_f64(fraction).map_or(Value::Null, Value::Number);
+    object.insert("throughputFraction", fraction);
+    object.insert("status", "online");
+    object.insert("parents", range.parents.iter().map(ToString::to_string).collect::<Value>());
+    object.insert("ownedArchivalPKRangeIds", Value::Array(Vec::new()));
+    object.insert("_ts", i64::try_from(range.ts_secs).unwrap_or(i64::MAX));
+    object.insert("lsn", i64::try_from(range.lsn.get()).unwrap_or(i64::MAX));
+    Value::Object(object).to_string()
+}

@@ -1,0 +1,155 @@
+//! From a service's reply to status, headers and body.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{CONTENT_TYPE, DATE, ETAG};
+use http::{HeaderName, HeaderValue, Response as HttpResponse, StatusCode};
+use model::etag::Etag;
+use model::json::write_string;
+use model::position::Timestamp;
+use service::{EffectKind, Kind, Response};
+
+use crate::error::WireError;
+use crate::headers::{ACTIVITY_ID, CONTINUATION, RANGE_ID};
+
+/// An answer in the making.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    response: HttpResponse<Bytes>,
+}
+
+impl Answer {
+    pub(crate) fn empty(status: StatusCode) -> Answer {
+        let mut response = HttpResponse::new(Bytes::new());
+        *response.status_mut() = status;
+        Answer { response }
+    }
+
+    pub(crate) fn json(status: StatusCode, body: impl Into<Bytes>) -> Answer {
+        let mut answer = Answer::empty(status);
+        *answer.response.body_mut() = body.into();
+        answer
+    }
+
+    /// An answer that says no. Clients read `message` from every such body.
+    pub(crate) fn error(error: &WireError, activity_id: &str) -> Answer {
+        let mut answer = Answer::json(error.status, error.body(activity_id));
+        if error.substatus != 0 {
+            answer.set("x-ms-substatus", &error.substatus.to_string());
+        }
+        if let Some(ms) = error.retry_after_ms {
+            answer.set("x-ms-retry-after-ms", &ms.to_string());
+        }
+        answer
+    }
+
+    pub(crate) fn status(&self) -> StatusCode {
+        self.response.status()
+    }
+
+    /// Sets a header. A value that HTTP cannot carry is left out.
+    pub(crate) fn set(&mut self, name: &'static str, value: &str) {
+        if let Ok(value) = HeaderValue::from_str(value) {
+            self.response.headers_mut().insert(HeaderName::from_static(name), value);
+        }
+    }
+
+    pub(crate) fn with_etag(mut self, etag: Option<&Etag>) -> Answer {
+        if let Some(value) = etag.and_then(|etag| HeaderValue::from_str(etag.as_str()).ok()) {
+            self.response.headers_mut().insert(ETAG, value);
+        }
+        self
+    }
+
+    /// Says what the client has now seen, and of which partition.
+    pub(crate) fn with_session(mut self, response: &Response) -> Answer {
+        self.set("x-ms-request-charge", &response.charge.to_string());
+        if let Some(token) = &response.session {
+            self.set("x-ms-session-token", &token.to_string());
+            self.set("lsn", &token.lsn.get().to_string());
+        }
+        if let Some(range) = response.range {
+            self.set(RANGE_ID, &range.to_string());
+        }
+        if let Some(name) = &response.container {
+            self.set("x-ms-content-path", &name.rid.to_string());
+            self.set("x-ms-alt-content-path", &name.link);
+        }
+        self
+    }
+
+    pub(crate) fn with_continuation(mut self, token: Option<&str>) -> Answer {
+        if let Some(token) = token {
+            self.set(CONTINUATION, token);
+        }
+        self
+    }
+
+    /// Adds what every answer has.
+    pub(crate) fn finish(
+        mut self,
+        activity_id: &str,
+        elapsed: Duration,
+        now: Timestamp,
+    ) -> HttpResponse<Bytes> {
+        self.set(ACTIVITY_ID, activity_id);
+        self.set("x-ms-request-duration-ms", &format!("{:.3}", elapsed.as_secs_f64() * 1000.0));
+        self.set("x-ms-gatewayversion", "version=2.14.0");
+        self.set("x-ms-serviceversion", concat!("version=orrery ", env!("CARGO_PKG_VERSION")));
+        let date = std::time::UNIX_EPOCH + Duration::from_secs(now.secs());
+        let headers = self.response.headers_mut();
+        if let Ok(value) = HeaderValue::from_str(&httpdate::fmt_http_date(date)) {
+            headers.insert(DATE, value);
+        }
+        if !self.response.body().is_empty() {
+            self.response
+                .headers_mut()
+                .insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        }
+        self.response
+    }
+}
+
+/// The status of something done to one resource.
+pub(crate) fn status_of(kind: EffectKind) -> StatusCode {
+    match kind {
+        EffectKind::Created => StatusCode::CREATED,
+        EffectKind::Replaced | EffectKind::Read => StatusCode::OK,
+        EffectKind::Deleted => StatusCode::NO_CONTENT,
+        EffectKind::NotModified => StatusCode::NOT_MODIFIED,
+    }
+}
+
+/// The name of the array in a feed's envelope.
+pub(crate) fn feed_name(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Database => "Databases",
+        Kind::Container => "DocumentCollections",
+        Kind::User => "Users",
+        Kind::Permission => "Permissions",
+        Kind::StoredProcedure => "StoredProcedures",
+        Kind::Trigger => "Triggers",
+        Kind::UserDefinedFunction => "UserDefinedFunctions",
+        Kind::Offer => "Offers",
+    }
+}
+
+/// `{"_rid":…,"<name>":[…],"_count":n}` around bodies that are JSON already.
+pub(crate) fn envelope(owner_rid: &str, name: &str, bodies: &[Bytes]) -> String {
+    let bytes: usize = bodies.iter().map(Bytes::len).sum();
+    let mut out = String::with_capacity(bytes + bodies.len() + 96);
+    out.push_str("{\"_rid\":");
+    write_string(&mut out, owner_rid);
+    out.push_str(",\"");
+    out.push_str(name);
+    out.push_str("\":[");
+    for (at, body) in bodies.iter().enumerate() {
+        if at > 0 {
+            out.push(',');
+        }
+        out.push_str(std::str::from_utf8(body).unwrap_or("null"));
+    }
+    out.push_str(&format!("],\"_count\":{}}}", bodies.len()));
+    out
+}

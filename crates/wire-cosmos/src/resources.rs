@@ -1,0 +1,113 @@
+//! Databases, containers, users, permissions, scripts and offers.
+
+use http::{Method, StatusCode};
+use model::json::Value;
+use service::{CatalogueAction, Kind, Link, Reply, Response, Rest};
+
+use crate::error::WireError;
+use crate::gateway::Call;
+use crate::headers::{CONTINUATION, IS_QUERY, IS_UPSERT};
+use crate::reply::{Answer, envelope, feed_name, status_of};
+
+/// Requests on all resources of a kind.
+pub(crate) async fn feed(call: &Call<'_>, parent: Link, kind: Kind) -> Result<Answer, WireError> {
+    match *call.method {
+        Method::GET => list(call, parent, kind).await,
+        Method::POST if is_query(call) => query(call, parent, kind).await,
+        Method::POST if call.headers.flag(IS_UPSERT) => {
+            let action = CatalogueAction::Upsert { parent, kind, body: call.json()? };
+            Ok(one(call.catalogue(action).await?))
+        }
+        Method::POST => {
+            let (body, throughput) = (call.json()?, call.headers.throughput()?);
+            Ok(one(call
+                .catalogue(CatalogueAction::Create { parent, kind, body, throughput })
+                .await?))
+        }
+        _ => Err(call.not_allowed()),
+    }
+}
+
+/// Requests on one resource.
+pub(crate) async fn resource(call: &Call<'_>, link: Link) -> Result<Answer, WireError> {
+    let conditions = call.headers.conditions()?;
+    let action = match *call.method {
+        Method::GET => CatalogueAction::Read { link, conditions },
+        Method::PUT => CatalogueAction::Replace { link, body: call.json()?, conditions },
+        Method::DELETE => CatalogueAction::Delete { link, conditions },
+        Method::POST if link.kind() == Some(Kind::StoredProcedure) => {
+            return Err(WireError::later("Executing stored procedures"));
+        }
+        _ => return Err(call.not_allowed()),
+    };
+    Ok(one(call.catalogue(action).await?))
+}
+
+async fn list(call: &Call<'_>, parent: Link, kind: Kind) -> Result<Answer, WireError> {
+    let after = call.headers.text(CONTINUATION).map(parse_continuation).transpose()?;
+    let items_max = call.headers.items_max()?;
+    let response = call.catalogue(CatalogueAction::List { parent, kind, after, items_max }).await?;
+    Ok(feed_answer(response, kind))
+}
+
+async fn query(call: &Call<'_>, parent: Link, kind: Kind) -> Result<Answer, WireError> {
+    let (text, parameters) = query_body(call)?;
+    let response =
+        call.catalogue(CatalogueAction::Query { parent, kind, text, parameters }).await?;
+    Ok(feed_answer(response, kind))
+}
+
+/// Whether a POST on a feed is a query.
+pub(crate) fn is_query(call: &Call<'_>) -> bool {
+    let content_type = call.headers.text("content-type").unwrap_or_default();
+    call.headers.flag(IS_QUERY)
+        || call.headers.flag("x-ms-documentdb-query")
+        || content_type.starts_with("application/query+json")
+}
+
+/// The text and parameters of a query.
+pub(crate) fn query_body(call: &Call<'_>) -> Result<(String, Value), WireError> {
+    let body = call.json()?;
+    let text = body.get("query").and_then(Value::as_str);
+    let text =
+        text.ok_or_else(|| WireError::bad_request("The request body has no 'query' text."))?;
+    let parameters = body.get("parameters").filter(|value| !value.is_null()).cloned();
+    Ok((text.to_owned(), parameters.unwrap_or_else(|| Value::Array(Vec::new()))))
+}
+
+fn one(response: Response) -> Answer {
+    match response.reply {
+        Reply::One { kind, etag, body } => {
+            Answer::json(status_of(kind), body.unwrap_or_default()).with_etag(etag.as_ref())
+        }
+        Reply::Feed { .. } | Reply::Batch { .. } | Reply::Bulk { .. } | Reply::Ranges { .. } => {
+            Answer::empty(StatusCode::INTERNAL_SERVER_ERROR)
+        }
+    }
+}
+
+fn feed_answer(response: Response, kind: Kind) -> Answer {
+    let Reply::Feed { owner_rid, bodies, rest } = response.reply else {
+        return Answer::empty(StatusCode::INTERNAL_SERVER_ERROR);
+    };
+    let continuation = match rest {
+        Some(Rest::AfterName(name)) => Some(continuation(&name)),
+        Some(Rest::AfterItem(_)) | None => None,
+    };
+    let mut answer = Answer::json(StatusCode::OK, envelope(&owner_rid, feed_name(kind), &bodies));
+    answer.set("x-ms-item-count", &bodies.len().to_string());
+    answer.with_continuation(continuation.as_deref())
+}
+
+/// Names may be anything, headers may not: tokens are hexadecimal.
+fn continuation(name: &str) -> String {
+    name.bytes().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn parse_continuation(token: &str) -> Result<String, WireError> {
+    let invalid = || WireError::bad_request("The continuation token is malformed.");
+    let digits = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
+    let bytes =
+        token.as_bytes().chunks(2).map(digits).collect::<Option<Vec<u8>>>().ok_or_else(invalid)?;
+    String::from_utf8(bytes).map_err(|_| invalid())
+}

@@ -1,0 +1,216 @@
+//! From a path to what it names. One table, for every method.
+
+use service::{Kind, Link};
+
+/// Longest path that is looked at: the deepest link with names of their longest.
+const PATH_BYTES_MAX: usize = 8 << 10;
+
+/// What a path names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Route {
+    Account,
+    /// All resources of a kind inside a parent.
+    Feed {
+        parent: Link,
+        kind: Kind,
+    },
+    Resource {
+        link: Link,
+    },
+    /// All items of a container.
+    Items {
+        container: Link,
+    },
+    Item {
+        container: Link,
+        id: String,
+    },
+    /// The physical partitions of a container.
+    Ranges {
+        container: Link,
+    },
+    /// Deletion of a whole logical partition.
+    KeyDelete {
+        container: Link,
+    },
+    /// Something the protocol has and this server does not, by its name.
+    Later {
+        what: &'static str,
+    },
+}
+
+/// A path with its segments decoded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Path {
+    segments: Vec<String>,
+}
+
+/// A path that cannot name anything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum PathError {
+    #[error("The path is too long.")]
+    TooLong,
+    #[error("The path is not valid percent-encoded UTF-8.")]
+    Encoding,
+    #[error("The path has an empty segment.")]
+    Empty,
+    #[error("There is no resource at this path.")]
+    Unknown,
+}
+
+impl Path {
+    /// Splits first and decodes then, so that an encoded slash stays part of a name.
+    pub(crate) fn parse(raw: &str) -> Result<Path, PathError> {
+        if raw.len() > PATH_BYTES_MAX {
+            return Err(PathError::TooLong);
+        }
+        // Some clients end every path with a slash.
+        let inner = raw.strip_prefix('/').unwrap_or(raw);
+        let inner = inner.strip_suffix('/').unwrap_or(inner);
+        if inner.is_empty() {
+            return Ok(Path { segments: Vec::new() });
+        }
+        let segments = inner.split('/').map(decode).collect::<Result<Vec<_>, _>>()?;
+        if segments.iter().any(String::is_empty) {
+            return Err(PathError::Empty);
+        }
+        Ok(Path { segments })
+    }
+
+    pub(crate) fn segments(&self) -> &[String] {
+        &self.segments
+    }
+
+    pub(crate) fn route(&self) -> Result<Route, PathError> {
+        let segments: Vec<&str> = self.segments.iter().map(String::as_str).collect();
+        if segments.is_empty() {
+            return Ok(Route::Account);
+        }
+        let (owner, rest) = split_owner(&segments);
+        let container = owner.kind() == Some(Kind::Container);
+        match rest {
+            [] => Ok(Route::Resource { link: owner }),
+            [feed] if feed_kind(feed, &owner).is_some() => {
+                let kind = feed_kind(feed, &owner).ok_or(PathError::Unknown)?;
+                Ok(Route::Feed { parent: owner, kind })
+            }
+            ["docs"] if container => Ok(Route::Items { container: owner }),
+            ["docs", id] if container => Ok(Route::Item { container: owner, id: (*id).to_owned() }),
+            ["pkranges"] if container => Ok(Route::Ranges { container: owner }),
+            ["operations", "partitionkeydelete"] if container => {
+                Ok(Route::KeyDelete { container: owner })
+            }
+            ["conflicts", ..] if container => Ok(Route::Later { what: "The conflict feed" }),
+            ["docs", _, "attachments", ..] if container => Ok(Route::Later { what: "Attachments" }),
+            ["clientencryptionkeys", ..] => Ok(Route::Later { what: "Client encryption keys" }),
+            _ => Err(PathError::Unknown),
+        }
+    }
+}
+
+/// The longest beginning that is a link, and what follows it.
+fn split_owner<'a>(segments: &'a [&'a str]) -> (Link, &'a [&'a str]) {
+    let mut link = Link::default();
+    let mut rest = segments;
+    while let [kind, name, tail @ ..] = rest {
+        let child = feed_kind(kind, &link).and_then(|kind| link.clone().child(kind, name));
+        let Some(child) = child else { break };
+        (link, rest) = (child, tail);
+    }
+    (link, rest)
+}
+
+/// The kind that a word stands for inside an owner.
+fn feed_kind(word: &str, owner: &Link) -> Option<Kind> {
+    Kind::from_segment(word).filter(|kind| kind.parent() == owner.kind())
+}
+
+/// Decodes `%XX` and nothing else: a plus sign is a plus sign.
+fn decode(segment: &str) -> Result<String, PathError> {
+    let mut bytes = Vec::with_capacity(segment.len());
+    let mut rest = segment.as_bytes();
+    while let Some((&byte, tail)) = rest.split_first() {
+        rest = tail;
+        if byte != b'%' {
+            bytes.push(byte);
+            continue;
+        }
+        let Some((digits, tail)) = rest.split_first_chunk::<2>() else {
+            return Err(PathError::Encoding);
+        };
+        bytes.push(hex(digits).ok_or(PathError::Encoding)?);
+        rest = tail;
+    }
+    String::from_utf8(bytes).map_err(|_| PathError::Encoding)
+}
+
+fn hex(digits: &[u8; 2]) -> Option<u8> {
+    let [high, low] = digits.map(|digit| char::from(digit).to_digit(16));
+    u8::try_from(high? * 16 + low?).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn route(path: &str) -> Result<Route, PathError> {
+        Path::parse(path)?.route()
+    }
+
+    fn link(text: &str) -> Link {
+        Link::parse(text).unwrap()
+    }
+
+    #[test]
+    fn paths_name_what_they_name_with_or_without_a_final_slash() {
+        let container = || link("dbs/d/colls/c");
+        let cases = [
+            ("/", Route::Account),
+            ("/dbs", Route::Feed { parent: Link::default(), kind: Kind::Database }),
+            ("/dbs/d", Route::Resource { link: link("dbs/d") }),
+            ("/dbs/d/colls", Route::Feed { parent: link("dbs/d"), kind: Kind::Container }),
+            ("/dbs/d/colls/c", Route::Resource { link: container() }),
+            ("/dbs/d/colls/c/docs", Route::Items { container: container() }),
+            (
+                "/dbs/d/colls/c/docs/a%2Fb%20+",
+                Route::Item { container: container(), id: "a/b +".to_owned() },
+            ),
+            ("/dbs/d/colls/c/pkranges", Route::Ranges { container: container() }),
+            ("/dbs/d/colls/c/sprocs/s", Route::Resource { link: link("dbs/d/colls/c/sprocs/s") }),
+            (
+                "/dbs/d/users/u/permissions",
+                Route::Feed { parent: link("dbs/d/users/u"), kind: Kind::Permission },
+            ),
+            ("/offers/abcD", Route::Resource { link: link("offers/abcD") }),
+            (
+                "/dbs/d/colls/c/operations/partitionkeydelete",
+                Route::KeyDelete { container: container() },
+            ),
+        ];
+        for (path, expected) in cases {
+            assert_eq!(route(path).as_ref(), Ok(&expected), "{path}");
+            if path != "/" {
+                assert_eq!(route(&format!("{path}/")), Ok(expected), "{path}/");
+            }
+        }
+    }
+
+    #[test]
+    fn what_names_nothing_is_refused() {
+        let cases = [
+            ("/colls/c", PathError::Unknown),
+            ("/dbs/d/docs/x", PathError::Unknown),
+            ("/dbs//colls/c", PathError::Empty),
+            ("//dbs/d", PathError::Empty),
+            ("/dbs/d//", PathError::Empty),
+            ("/dbs/%zz", PathError::Encoding),
+            ("/dbs/%ff", PathError::Encoding),
+            ("/dbs/%4", PathError::Encoding),
+            ("/dbs/d/colls/c/docs/x/y", PathError::Unknown),
+        ];
+        for (path, expected) in cases {
+            assert_eq!(route(path), Err(expected), "{path}");
+        }
+        assert_eq!(route(&format!("/dbs/{}", "x".repeat(PATH_BYTES_MAX))), Err(PathError::TooLong));
+    }
+}
