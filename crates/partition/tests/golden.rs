@@ -2,7 +2,8 @@
 //!
 //! Commands:
 //! - `container pk=PATH[,PATH] [version=1] [unique=PATH,…]… [ttl=N] [indexing=JSON] [buckets=N]
-//!   [item_bytes=N] [operations=N] [numbers=FROM..TO]` opens an empty container;
+//!   [owns=N] [floor=LSN] [item_bytes=N] [operations=N] [numbers=FROM..TO]` opens an empty
+//!   container in a partition that owns the first N buckets;
 //!   `replace_container [ttl=N] [indexing=JSON]` changes its policies; `grant FROM..TO`.
 //! - `create DOC`, `upsert DOC`, `replace DOC [id=ID]`, `delete KEY ID`, `patch KEY ID PATCH`,
 //!   each with `[if-match=ETAG]`, and `peek KEY ID` (a read by the sequencer); `batch KEY STEP…`
@@ -163,6 +164,8 @@ impl World {
             limits.batch_operations_max = count;
         }
         setup.limits = Arc::new(limits);
+        setup.buckets.truncate(args.number("owns")?.unwrap_or(usize::MAX));
+        setup.lsn_floor = Lsn::from_u64(args.number("floor")?.unwrap_or(0));
         if let Some(numbers) = args.key("numbers") {
             setup.numbers = vec![parse_range(numbers)?];
         }

@@ -36,6 +36,9 @@ fn each_operation_does_its_work() {
             (r#"{"a":9007199254740993}"#, r#"[{"op":"incr","path":"/a","value":1}]"#),
             (r#"{"a":1}"#, r#"[{"op":"incr","path":"/b","value":0.5}]"#),
             (r#"{"a":{"x":1}}"#, r#"[{"op":"move","from":"/a/x","path":"/y"}]"#),
+            (r#"{"a":1,"b":2}"#, r#"[{"op":"move","from":"/a","path":"/b"}]"#),
+            (r#"{"a":[1,2,3],"b":4}"#, r#"[{"op":"move","from":"/b","path":"/a/1"}]"#),
+            (r#"{"a":[1,2,3]}"#, r#"[{"op":"move","from":"/a/0","path":"/a/-"}]"#),
             (r#"{"a/b":{"~":1}}"#, r#"[{"op":"set","path":"/a~1b/~0","value":2}]"#),
         ],
         expect![[r#"
@@ -65,6 +68,12 @@ fn each_operation_does_its_work() {
               {"a":1,"b":0.5}
             {"a":{"x":1}} [{"op":"move","from":"/a/x","path":"/y"}]
               {"a":{},"y":1}
+            {"a":1,"b":2} [{"op":"move","from":"/a","path":"/b"}]
+              {"b":1}
+            {"a":[1,2,3],"b":4} [{"op":"move","from":"/b","path":"/a/1"}]
+              {"a":[1,4,3]}
+            {"a":[1,2,3]} [{"op":"move","from":"/a/0","path":"/a/-"}]
+              {"a":[2,3,1]}
             {"a/b":{"~":1}} [{"op":"set","path":"/a~1b/~0","value":2}]
               {"a/b":{"~":2}}
         "#]],
