@@ -6,6 +6,7 @@ use model::partition_key::KeyError;
 use service::ServiceError;
 
 use crate::auth::Refused;
+use crate::binary_json::BinaryJsonError;
 use crate::route::PathError;
 
 /// Sub-statuses that clients act on.
@@ -47,7 +48,7 @@ impl WireError {
 
     /// The protocol has it, this server does not yet.
     pub(crate) fn later(what: &str) -> WireError {
-        WireError::bad_request(format!("{what} is not supported by this version of Orrery yet."))
+        WireError::bad_request(format!("{what}: not supported by this version of Orrery yet."))
     }
 
     pub(crate) fn method_not_allowed(method: &http::Method) -> WireError {
@@ -140,6 +141,15 @@ impl From<Refused> for WireError {
             Refused::Skewed { .. } => StatusCode::FORBIDDEN,
         };
         WireError::new(status, 0, refused.to_string())
+    }
+}
+
+impl From<BinaryJsonError> for WireError {
+    fn from(error: BinaryJsonError) -> WireError {
+        if matches!(error, BinaryJsonError::TooLarge) {
+            return WireError::too_large();
+        }
+        WireError::bad_request(error.to_string())
     }
 }
 
