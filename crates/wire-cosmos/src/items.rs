@@ -77,8 +77,7 @@ fn document(call: &Call<'_>) -> Result<Bytes, WireError> {
     if !binary_json::is_binary(body) {
         return Ok(body.clone());
     }
-    let text =
-        binary_json::decode(body).map_err(|error| WireError::bad_request(error.to_string()))?;
+    let text = binary_json::decode(body)?;
     Ok(Bytes::from(text))
 }
 
