@@ -65,6 +65,10 @@ impl Service {
     }
 
     /// Does one request. Every protocol and every request goes through these five steps.
+    ///
+    /// To be driven to its end, in a task of its own where clients may go away: a
+    /// change of the catalogue that is dropped half-way may be on the disk without
+    /// being known in memory until a restart.
     pub async fn execute(&self, request: Request) -> Result<Response, ServiceError> {
         let authorised = authorise(request)?;
         let resolved = self.resolve(authorised)?;

@@ -9,7 +9,7 @@
 //! Items of the container chosen with `use LINK`: `item.create BODY`, `item.upsert
 //! BODY`, `item.read ID`, `item.replace ID BODY`, `item.delete ID`, `item.patch ID
 //! BODY`, each with `[key=JSON] [match=E] [none-match=E] [session=T]`; `batch KEY
-//! OPERATION…`, `bulk [range=N] KEY OPERATION …`, `items [max=N] [key=JSON]`, `ranges`.
+//! OPERATION…`, `bulk [range=N] KEY OPERATION …`, `items [max=N] [key=JSON] [range=N]`, `ranges`.
 //!
 //! Also: `as anonymous|reader|account`, `save NAME` (keeps the last etag for
 //! `match=NAME`), `advance SECONDS`, `sweep`, `check`, `reopen`.

@@ -100,10 +100,12 @@ impl World {
     /// All items, page after page. Their order is that of their hashes.
     fn items(&mut self, args: &mut ArgumentConsumer<'_>) -> Answer {
         let items_max = args.take_key("max").map_or(Ok(100), str::parse)?;
+        let range = args.take_key("range").map(str::parse).transpose()?.map(RangeId);
+        let scope = Scope { key: key(args)?, range, ..Scope::default() };
         args.reject_next()?;
         let (mut output, mut after, mut ids) = (String::new(), None, BTreeSet::new());
         loop {
-            let scope = Scope::default();
+            let scope = scope.clone();
             let action = ContainerAction::ListItems { scope, after, items_max };
             let Reply::Feed { bodies, rest, .. } = self.in_container(action)?.reply else {
                 return Err("a list gives a feed".into());

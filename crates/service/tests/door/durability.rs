@@ -1,5 +1,4 @@
 //! The answer waits for the disk, and many answers share one wait.
-#![allow(clippy::unwrap_used, reason = "helpers of tests fail the test")]
 
 use std::path::Path;
 

@@ -1,0 +1,94 @@
+//! Limits are parameters: small ones show in a moment what the published ones would.
+
+use crate::fixture::Fixture;
+use model::limits::Limits;
+use service::{Kind, Remedy, ServiceError, Throughput};
+
+fn small() -> Fixture {
+    Fixture::with_limits(Limits {
+        databases_and_containers_max: 3,
+        stored_procedures_max: 2,
+        item_bytes_max: 200,
+        request_bytes_max: 500,
+        batch_operations_max: 4,
+        ..Limits::default()
+    })
+}
+
+#[test]
+fn an_account_holds_so_many_databases_and_containers() {
+    let fixture = small();
+    fixture.create_container("a", 2, Throughput::Manual(400));
+    fixture.create_container("b", 2, Throughput::Manual(400));
+    for (parent, kind, body) in [
+        ("dbs/d", Kind::Container, r#"{"id":"c","partitionKey":{"paths":["/pk"]}}"#),
+        ("", Kind::Database, r#"{"id":"e"}"#),
+    ] {
+        let error = fixture.create(parent, kind, body).unwrap_err();
+        assert!(matches!(error, ServiceError::Quota { .. }), "{error:?}");
+        assert_eq!(error.remedy(), Remedy::Correct);
+    }
+    fixture.delete("dbs/d/colls/a");
+    fixture.create_container("c", 2, Throughput::Manual(400));
+}
+
+#[test]
+fn a_container_holds_so_many_scripts_of_each_kind() {
+    let fixture = small();
+    fixture.create_container("c", 2, Throughput::Manual(400));
+    let create = |kind, id: &str| {
+        let body = format!(r#"{{"id":"{id}","body":"function () {{}}"}}"#);
+        fixture.create("dbs/d/colls/c", kind, &body)
+    };
+    create(Kind::StoredProcedure, "1").unwrap();
+    create(Kind::StoredProcedure, "2").unwrap();
+    let error = create(Kind::StoredProcedure, "3").unwrap_err();
+    assert!(matches!(error, ServiceError::Quota { .. }), "{error:?}");
+    create(Kind::UserDefinedFunction, "3").unwrap();
+    fixture.delete("dbs/d/colls/c/sprocs/1");
+    create(Kind::StoredProcedure, "3").unwrap();
+}
+
+#[test]
+fn items_and_requests_have_a_size() {
+    let fixture = small();
+    fixture.create_container("c", 2, Throughput::Manual(400));
+    let item = |id: usize, bytes: usize| {
+        let body = format!(r#"{{"id":"{id}","pk":"x","padding":""}}"#);
+        let padding = "x".repeat(bytes - body.len());
+        body.replace(r#""padding":"""#, &format!(r#""padding":"{padding}""#))
+    };
+    fixture.create_item("c", item(1, 200)).unwrap();
+    let error = fixture.create_item("c", item(2, 201)).unwrap_err();
+    assert!(matches!(error, ServiceError::TooLarge { .. }), "{error:?}");
+    fixture.batch("c", vec![item(3, 200), item(4, 200)]).unwrap();
+    let error = fixture.batch("c", vec![item(5, 200), item(6, 200), item(7, 200)]).unwrap_err();
+    assert!(matches!(error, ServiceError::TooLarge { .. }), "{error:?}");
+    let many = (10..15).map(|id| item(id, 60)).collect();
+    let error = fixture.batch("c", many).unwrap_err();
+    assert!(matches!(error, ServiceError::Invalid { .. }), "{error:?}");
+    // A patch may not grow an item beyond the limit either.
+    let set = format!(r#"{{"op":"set","path":"/more","value":"{}"}}"#, "x".repeat(100));
+    let error = fixture.patch("c", "1", &format!(r#"{{"operations":[{set}]}}"#)).unwrap_err();
+    assert!(matches!(error, ServiceError::TooLarge { .. }), "{error:?}");
+}
+
+#[test]
+fn one_of_many_who_create_the_same_thing_succeeds() {
+    let fixture = Fixture::new();
+    let attempts = |parent: &str, kind, body: &str| {
+        let results = std::thread::scope(|scope| {
+            let threads: Vec<_> =
+                (0..8).map(|_| scope.spawn(|| fixture.create(parent, kind, body))).collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).collect::<Vec<_>>()
+        });
+        let done = results.iter().filter(|result| result.is_ok()).count();
+        let taken = |error: &ServiceError| matches!(error, ServiceError::Conflict { .. });
+        let refused = results.iter().filter(|result| result.as_ref().is_err_and(taken)).count();
+        (done, refused)
+    };
+    assert_eq!(attempts("", Kind::Database, r#"{"id":"e"}"#), (1, 7));
+    let container = r#"{"id":"c","partitionKey":{"paths":["/pk"]}}"#;
+    assert_eq!(attempts("dbs/e", Kind::Container, container), (1, 7));
+    assert_eq!(attempts("dbs/e", Kind::User, r#"{"id":"u"}"#), (1, 7));
+}

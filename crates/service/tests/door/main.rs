@@ -1,0 +1,8 @@
+//! What the door promises beyond transcripts: published numbers, limits, durability.
+#![allow(clippy::unwrap_used, reason = "helpers of tests fail the test")]
+#![allow(clippy::print_stdout, reason = "tests tell figures, and what they left out")]
+
+mod durability;
+mod fixture;
+mod limits;
+mod published;
