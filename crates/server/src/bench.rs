@@ -12,7 +12,6 @@ use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
 use bytes::Bytes;
-use clap::ValueEnum;
 use model::json::{Object, Value};
 use model::name::ItemId;
 use model::partition_key::{KeyComponent, PartitionKey};
@@ -21,10 +20,9 @@ use service::{
     Action, CatalogueAction, Conditions, ContainerAction, ItemTarget, Kind, Link, Principal,
     Request, Service, Throughput,
 };
-use storage::Durability;
 use storage::local::LocalConfig;
 
-use crate::data::{self, say};
+use crate::data::{self, DurabilitySetting, say};
 
 /// Throughput of the container: five physical partitions.
 const THROUGHPUT: u32 = 30_000;
@@ -37,8 +35,8 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
     /// When a write is answered: after an fsync, or once the operating system has it.
-    #[arg(long, value_enum, default_value_t = DurabilityArgument::Full)]
-    durability: DurabilityArgument,
+    #[arg(long, value_enum, default_value_t = DurabilitySetting::Full)]
+    durability: DurabilitySetting,
     /// Requests in flight at any time.
     #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=4096))]
     clients: u32,
@@ -48,12 +46,6 @@ pub(crate) struct Arguments {
     /// Length of each of the two phases.
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=3600))]
     seconds: u64,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum DurabilityArgument {
-    Full,
-    Os,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
@@ -73,10 +65,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
 }
 
 async fn measure(arguments: &Arguments, folder: &std::path::Path) -> anyhow::Result<()> {
-    let durability = match arguments.durability {
-        DurabilityArgument::Full => Durability::Full,
-        DurabilityArgument::Os => Durability::Os,
-    };
+    let durability = arguments.durability.to_storage();
     let config = LocalConfig { durability, ..LocalConfig::default() };
     let service = Arc::new(data::create(folder, config)?);
     let container = prepare(&service).await?;

@@ -3,9 +3,23 @@
 //!
 //! Must not know: what the layers decide; it wires them.
 
+mod admin;
+mod banner;
 mod bench;
+mod cert;
+mod certificate;
 mod check;
+mod connection;
+mod counters;
 mod data;
+mod front;
+mod listener;
+mod log;
+mod serve;
+mod settings;
+mod stop;
+mod sweeper;
+mod transport;
 
 use std::process::ExitCode;
 
@@ -13,17 +27,23 @@ use clap::{Parser, Subcommand};
 
 /// A database that speaks Azure Cosmos DB's protocols.
 ///
-/// The network comes with the next version; today the program can check a data
-/// folder and measure what the core does on this machine.
+/// Without a command it serves, on 127.0.0.1:8081 with the emulators' well-known key and with its data in ./orrery-data:
+/// official SDKs connect to http://127.0.0.1:8081/ or, with TLS, to https://localhost:8081/.
 #[derive(Debug, Parser)]
-#[command(name = "orrery", version)]
-struct Arguments {
+#[command(name = "orrery", version, args_conflicts_with_subcommands = true)]
+struct CommandLine {
     #[command(subcommand)]
-    command: Command,
+    command: Option<Command>,
+    #[command(flatten)]
+    serve: serve::Arguments,
 }
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Serve the database. The same as giving no command.
+    Serve(serve::Arguments),
+    /// Print the certificate that clients of https:// have to trust, in PEM.
+    Cert(cert::Arguments),
     /// Read everything in a data folder and say whether it all agrees.
     Check(check::Arguments),
     /// Measure durable writes and point reads on this machine.
@@ -31,8 +51,14 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    tracing_subscriber::fmt().with_writer(std::io::stderr).with_target(false).init();
-    let outcome = match Arguments::parse().command {
+    let arguments = CommandLine::parse();
+    let command = arguments.command.unwrap_or(Command::Serve(arguments.serve));
+    if !matches!(command, Command::Serve(_)) {
+        log::start(settings::LogLevel::default());
+    }
+    let outcome = match command {
+        Command::Serve(arguments) => serve::run(arguments),
+        Command::Cert(arguments) => cert::run(&arguments),
         Command::Check(arguments) => check::run(&arguments),
         Command::Bench(arguments) => bench::run(&arguments),
     };

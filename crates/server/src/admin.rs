@@ -1,0 +1,109 @@
+//! The paths that belong to the server and to no protocol.
+//!
+//! Three of them are open to everybody: whether the process lives, whether it can
+//! serve, and the certificate to trust. All others ask for the account key.
+
+use bytes::Bytes;
+use http::header::{ALLOW, AUTHORIZATION, CONTENT_TYPE, WWW_AUTHENTICATE};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
+use http_body_util::Full;
+use serde_json::json;
+use subtle::ConstantTimeEq as _;
+
+use crate::front::{Answer, Front, json, problem};
+use crate::settings::Secret;
+
+/// Where the official emulators have it.
+const CERTIFICATE_PATH: &str = "/_explorer/emulator.pem";
+const ROOT: &str = "/_orrery";
+
+/// What these paths need to know.
+#[derive(Debug)]
+pub(crate) struct Admin {
+    pub(crate) key: Secret,
+    pub(crate) certificate_pem: Bytes,
+}
+
+/// The answer, if the path is one of ours. Paths are compared as they were sent:
+/// another spelling is another path, and the protocols want a signature for it.
+pub(crate) fn answer<B>(front: &Front, request: &Request<B>) -> Option<Answer> {
+    let path = request.uri().path();
+    if path == CERTIFICATE_PATH {
+        return Some(get_only(request, || certificate(front)));
+    }
+    let below = path.strip_prefix(ROOT)?;
+    let answer = match below {
+        "/health" => get_only(request, || json(StatusCode::OK, &json!({ "status": "alive" }))),
+        "/ready" => get_only(request, || ready(front)),
+        _ if !below.is_empty() && !below.starts_with('/') => return None,
+        _ if !bears(request.headers(), &front.admin.key) => unauthorised(),
+        "/version" => get_only(request, version),
+        "/counters" => get_only(request, || counters(front)),
+        _ => problem(StatusCode::NOT_FOUND, "NotFound", "There is nothing at this path."),
+    };
+    Some(answer)
+}
+
+fn get_only<B>(request: &Request<B>, answer: impl FnOnce() -> Answer) -> Answer {
+    if matches!(*request.method(), Method::GET | Method::HEAD) {
+        return answer();
+    }
+    let mut refusal =
+        problem(StatusCode::METHOD_NOT_ALLOWED, "MethodNotAllowed", "This path can only be read.");
+    refusal.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
+    refusal
+}
+
+fn certificate(front: &Front) -> Answer {
+    let mut answer = Response::new(Full::new(front.admin.certificate_pem.clone()));
+    answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/x-pem-file"));
+    answer
+}
+
+fn ready(front: &Front) -> Answer {
+    let not_ready = |status: &str, message: &str| {
+        json(StatusCode::SERVICE_UNAVAILABLE, &json!({ "status": status, "message": message }))
+    };
+    match front.open.get().map(|open| open.service.store().health()) {
+        Some(Ok(())) => json(StatusCode::OK, &json!({ "status": "ready" })),
+        Some(Err(error)) => not_ready("failed", &error.to_string()),
+        None => not_ready("opening", "The data is being opened."),
+    }
+}
+
+fn version() -> Answer {
+    json(StatusCode::OK, &json!({ "name": "orrery", "version": env!("CARGO_PKG_VERSION") }))
+}
+
+fn counters(front: &Front) -> Answer {
+    let mut body = front.counters.to_json();
+    if let Some(open) = front.open.get() {
+        let store = open.service.store().counters();
+        body["store"] = json!({
+            "batchesSubmitted": store.batches_submitted,
+            "batchesDurable": store.batches_durable,
+            "commits": store.commits,
+            "syncs": store.syncs,
+            "keys": store.keys,
+            "bytes": store.bytes,
+        });
+    }
+    json(StatusCode::OK, &body)
+}
+
+/// Whether the key stands in the request, compared in constant time.
+fn bears(headers: &HeaderMap, key: &Secret) -> bool {
+    let given = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
+    let Some((scheme, token)) = given.and_then(|value| value.split_once(' ')) else {
+        return false;
+    };
+    let right: bool = token.trim().as_bytes().ct_eq(key.reveal().as_bytes()).into();
+    scheme.eq_ignore_ascii_case("bearer") && right
+}
+
+fn unauthorised() -> Answer {
+    let message = "This path takes the account key as a bearer token.";
+    let mut answer = problem(StatusCode::UNAUTHORIZED, "Unauthorized", message);
+    answer.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+    answer
+}

@@ -1,0 +1,90 @@
+//! What the server says when it is ready.
+
+use std::io::IsTerminal as _;
+use std::net::SocketAddr;
+
+use serde_json::json;
+
+use crate::data::DurabilitySetting;
+use crate::settings::{Place, Settings};
+
+/// One line for programs.
+pub(crate) fn json_line(settings: &Settings, address: SocketAddr) -> String {
+    let authority = authority(address);
+    let data = match &settings.place {
+        Place::Memory => None,
+        Place::Folder(folder) => Some(folder.display().to_string()),
+    };
+    json!({
+        "event": "ready",
+        "version": env!("CARGO_PKG_VERSION"),
+        "pid": std::process::id(),
+        "port": address.port(),
+        "endpoint": format!("http://{authority}/"),
+        "tlsEndpoint": format!("https://{authority}/"),
+        "key": settings.key.reveal(),
+        "connectionString": connection_string(settings, &authority),
+        "data": data,
+    })
+    .to_string()
+}
+
+/// Some lines for people.
+pub(crate) fn words(settings: &Settings, address: SocketAddr) -> String {
+    let authority = authority(address);
+    let data = match (&settings.place, settings.durability) {
+        (Place::Memory, _) => "in memory: gone when the server stops".to_owned(),
+        (Place::Folder(folder), DurabilitySetting::Full) => {
+            format!("{} (written to disk before it is answered)", folder.display())
+        }
+        (Place::Folder(folder), DurabilitySetting::Os) => {
+            format!("{} (a power cut can lose the last writes)", folder.display())
+        }
+    };
+    let certificate = match &settings.place {
+        Place::Memory => "new with every start".to_owned(),
+        Place::Folder(folder) => format!("orrery cert --data {}", folder.display()),
+    };
+    // A key of one's own does not belong into log files.
+    let (key, connection) = if settings.has_well_known_key() {
+        let key = format!("{}  (well known)", settings.key.reveal());
+        (key, connection_string(settings, &authority))
+    } else if std::io::stdout().is_terminal() {
+        (settings.key.reveal().to_owned(), connection_string(settings, &authority))
+    } else {
+        let hidden = format!("AccountEndpoint=http://{authority}/;AccountKey=<your key>;");
+        ("the one you gave".to_owned(), hidden)
+    };
+    format!(
+        "Orrery {version} is ready.
+
+  Endpoint     http://{authority}/ and https://{authority}/
+  Key          {key}
+  Connection   {connection}
+  Data         {data}
+  Certificate  {certificate}
+               or GET http://{authority}/_explorer/emulator.pem; clients of https:// have to trust it
+  Enforced     signatures, sizes, partition keys, unique keys, preconditions
+  Not yet      throughput (no 429), queries on items, stored procedures and triggers
+
+Stop with Ctrl-C.",
+        version = env!("CARGO_PKG_VERSION"),
+    )
+}
+
+fn connection_string(settings: &Settings, authority: &str) -> String {
+    format!("AccountEndpoint=http://{authority}/;AccountKey={};", settings.key.reveal())
+}
+
+/// Host and port as a client on this machine writes them.
+fn authority(address: SocketAddr) -> String {
+    let mut address = address;
+    if address.ip().is_unspecified() {
+        let loopback: std::net::IpAddr = match address {
+            SocketAddr::V4(_) => std::net::Ipv4Addr::LOCALHOST.into(),
+            SocketAddr::V6(_) => std::net::Ipv6Addr::LOCALHOST.into(),
+        };
+        address.set_ip(loopback);
+    }
+    address.to_string()
+}

@@ -1,0 +1,37 @@
+//! `orrery cert`: hand out the certificate, so that clients can trust it.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Context as _;
+use runtime::RealClock;
+
+use crate::certificate::{self, Certificate};
+use crate::data::{self, DataArguments, Home};
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    data: DataArguments,
+    /// Write to this file instead of the terminal.
+    #[arg(long, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+/// Works while a server runs on the same folder, and before one ever did.
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    let root = &arguments.data.folder;
+    let pem = match certificate::export(&data::tls_folder(root))? {
+        Some(pem) => pem,
+        None => {
+            let home = Home::claim(root)?;
+            Certificate::kept(&home.tls_folder(), &RealClock::new())?.pem
+        }
+    };
+    match &arguments.output {
+        None => data::say(pem.trim_end()),
+        Some(path) => std::fs::write(path, pem)
+            .with_context(|| format!("{} cannot be written", path.display()))?,
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,65 @@
+//! What the server has done since it started.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use http::StatusCode;
+
+/// Counted with relaxed order: figures for people.
+#[derive(Debug, Default)]
+pub(crate) struct Counters {
+    answers_ok: AtomicU64,
+    answers_client_error: AtomicU64,
+    answers_server_error: AtomicU64,
+    connections_opened: AtomicU64,
+    connections_closed: AtomicU64,
+    connections_refused: AtomicU64,
+}
+
+/// Counts the end of a connection when dropped.
+#[derive(Debug)]
+pub(crate) struct OpenConnection<'a> {
+    counters: &'a Counters,
+}
+
+impl Drop for OpenConnection<'_> {
+    fn drop(&mut self) {
+        self.counters.connections_closed.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+impl Counters {
+    pub(crate) fn answered(&self, status: StatusCode) {
+        let counter = match status.as_u16() {
+            ..400 => &self.answers_ok,
+            400..500 => &self.answers_client_error,
+            500.. => &self.answers_server_error,
+        };
+        counter.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn connection_opened(&self) -> OpenConnection<'_> {
+        self.connections_opened.fetch_add(1, Ordering::Relaxed);
+        OpenConnection { counters: self }
+    }
+
+    pub(crate) fn connection_refused(&self) {
+        self.connections_refused.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn to_json(&self) -> serde_json::Value {
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let (opened, closed) = (read(&self.connections_opened), read(&self.connections_closed));
+        serde_json::json!({
+            "answers": {
+                "ok": read(&self.answers_ok),
+                "clientError": read(&self.answers_client_error),
+                "serverError": read(&self.answers_server_error),
+            },
+            "connections": {
+                "open": opened.saturating_sub(closed),
+                "opened": opened,
+                "refused": read(&self.connections_refused),
+            },
+        })
+    }
+}

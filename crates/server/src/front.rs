@@ -1,0 +1,245 @@
+//! What stands between a connection and the protocols: bodies are read here, and
+//! the paths that belong to the server itself are answered here.
+
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use http::header::{CONNECTION, CONTENT_TYPE, EXPECT};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
+use http_body_util::{BodyExt as _, Full};
+use hyper::body::{Body as _, Incoming};
+use service::Service;
+use tokio::sync::{Notify, Semaphore, SemaphorePermit};
+use tokio::time::timeout;
+use wire_cosmos::{BODY_BYTES_MAX, Gateway, HttpRequest};
+
+use crate::admin::{self, Admin};
+use crate::counters::Counters;
+
+/// A body that is allowed at all gets through any usable line in this time.
+const BODY_MAX: Duration = Duration::from_secs(30);
+
+/// Bodies of this size need no share of the budget below, so that small requests
+/// are served however many large ones are held up. With every connection in use
+/// this adds up to 256 MiB.
+const BODY_FREE_BYTES: usize = 16 << 10;
+
+/// The budget for what is beyond that, in shares: 128 MiB for all bodies that are
+/// being received or worked on. Who finds none left waits.
+const BODY_SHARES: usize = 128 << 10;
+const BODY_SHARE_BYTES: usize = 1 << 10;
+
+/// A body that is too large is read to its end and thrown away up to this size,
+/// because many clients look at the answer only after they have sent everything.
+const DISCARD_BYTES_MAX: u64 = 32 << 20;
+
+pub(crate) type Answer = Response<Full<Bytes>>;
+
+/// Everything that answers requests.
+#[derive(Debug)]
+pub(crate) struct Front {
+    /// Set when the data has been opened.
+    pub(crate) open: OnceLock<Open>,
+    pub(crate) admin: Admin,
+    pub(crate) counters: Counters,
+    /// Told when something was dropped that leaves data behind.
+    pub(crate) dropped: Notify,
+    budget: Semaphore,
+}
+
+/// What is there once the data is.
+#[derive(Debug)]
+pub(crate) struct Open {
+    pub(crate) service: Arc<Service>,
+    pub(crate) gateway: Gateway,
+}
+
+impl Front {
+    pub(crate) fn new(admin: Admin) -> Front {
+        Front {
+            open: OnceLock::new(),
+            admin,
+            counters: Counters::default(),
+            dropped: Notify::new(),
+            budget: Semaphore::new(BODY_SHARES),
+        }
+    }
+
+    /// Answers one request, whatever it is.
+    pub(crate) async fn answer(&self, request: Request<Incoming>, scheme: &'static str) -> Answer {
+        let answer = match admin::answer(self, &request) {
+            Some(answer) => answer,
+            None => self.answer_protocol(request, scheme).await,
+        };
+        self.counters.answered(answer.status());
+        answer
+    }
+
+    async fn answer_protocol(&self, request: Request<Incoming>, scheme: &'static str) -> Answer {
+        let Some(Open { gateway, .. }) = self.open.get() else {
+            return unavailable("The server is starting.");
+        };
+        let (head, body) = request.into_parts();
+        let mut shares = Shares { budget: &self.budget, held: None };
+        let received = receive(body, &head.headers, &mut shares);
+        let body = match timeout(BODY_MAX, received).await {
+            Ok(Received::Whole(body)) => Some(body),
+            Ok(Received::TooLarge) => None,
+            Ok(Received::Broken) => {
+                return problem(
+                    StatusCode::BAD_REQUEST,
+                    "BadRequest",
+                    "The request body is malformed.",
+                );
+            }
+            Err(_) if shares.is_waiting() => {
+                return unavailable("Too many large requests at once.");
+            }
+            Err(_) => {
+                return problem(
+                    StatusCode::REQUEST_TIMEOUT,
+                    "RequestTimeout",
+                    "The request body did not arrive in time.",
+                );
+            }
+        };
+        let drops = head.method == Method::DELETE;
+        let request = HttpRequest {
+            method: head.method,
+            path: head.uri.path().to_owned(),
+            headers: head.headers,
+            body,
+            scheme,
+        };
+        let response = gateway.answer(request).await;
+        if drops && response.status().is_success() {
+            self.dropped.notify_one();
+        }
+        response.map(Full::new)
+    }
+}
+
+#[derive(Debug)]
+enum Received {
+    Whole(Bytes),
+    TooLarge,
+    /// The client left, or its chunks make no sense.
+    Broken,
+}
+
+async fn receive(mut body: Incoming, headers: &HeaderMap, shares: &mut Shares<'_>) -> Received {
+    let declared = body.size_hint().lower();
+    if declared > BODY_BYTES_MAX as u64 {
+        // Whoever asks first gets the answer first.
+        if declared <= DISCARD_BYTES_MAX && !headers.contains_key(EXPECT) {
+            discard(&mut body).await;
+        }
+        return Received::TooLarge;
+    }
+    let mut whole = Whole::default();
+    while let Some(frame) = body.frame().await {
+        let Ok(frame) = frame else { return Received::Broken };
+        let Ok(data) = frame.into_data() else { continue };
+        let len = whole.len() + data.len();
+        if len > BODY_BYTES_MAX {
+            drop(whole);
+            discard(&mut body).await;
+            return Received::TooLarge;
+        }
+        shares.hold(len).await;
+        whole.push(data, declared);
+    }
+    Received::Whole(whole.into_bytes())
+}
+
+/// Reads on without keeping anything.
+async fn discard(body: &mut Incoming) {
+    let mut left = DISCARD_BYTES_MAX;
+    while let Some(Ok(frame)) = body.frame().await {
+        let len = frame.data_ref().map_or(0, Bytes::len) as u64;
+        let Some(rest) = left.checked_sub(len) else { return };
+        left = rest;
+    }
+}
+
+/// A body in pieces. One piece, the usual case, is not copied.
+#[derive(Debug, Default)]
+struct Whole {
+    first: Bytes,
+    all: BytesMut,
+}
+
+impl Whole {
+    fn len(&self) -> usize {
+        self.first.len() + self.all.len()
+    }
+
+    fn push(&mut self, data: Bytes, declared: u64) {
+        if self.len() == 0 {
+            self.first = data;
+            return;
+        }
+        if !self.first.is_empty() {
+            // What is declared is below the limit and mostly true; what has not
+            // arrived is not yet paid for, so only a share of it is prepared.
+            let expected = usize::try_from(declared).unwrap_or_default().min(BODY_FREE_BYTES);
+            self.all.reserve(expected.max(self.first.len() + data.len()));
+            self.all.extend_from_slice(&std::mem::take(&mut self.first));
+        }
+        self.all.extend_from_slice(&data);
+    }
+
+    fn into_bytes(self) -> Bytes {
+        if self.all.is_empty() { self.first } else { self.all.freeze() }
+    }
+}
+
+/// What one body takes from the common budget; given back when dropped.
+#[derive(Debug)]
+struct Shares<'a> {
+    budget: &'a Semaphore,
+    held: Option<SemaphorePermit<'a>>,
+}
+
+impl Shares<'_> {
+    async fn hold(&mut self, len: usize) {
+        let due = len.saturating_sub(BODY_FREE_BYTES).div_ceil(BODY_SHARE_BYTES);
+        let held = self.held.as_ref().map_or(0, SemaphorePermit::num_permits);
+        let more = u32::try_from(due.saturating_sub(held)).unwrap_or(u32::MAX);
+        if more == 0 {
+            return;
+        }
+        let permit = self.budget.acquire_many(more).await.expect("the budget is never closed");
+        match &mut self.held {
+            Some(held) => held.merge(permit),
+            None => self.held = Some(permit),
+        }
+    }
+
+    fn is_waiting(&self) -> bool {
+        self.budget.available_permits() == 0
+    }
+}
+
+/// An answer of the server's own, in the shape of the protocol's errors: SDKs look
+/// into it.
+pub(crate) fn problem(status: StatusCode, code: &str, message: &str) -> Answer {
+    let mut answer = json(status, &serde_json::json!({ "code": code, "message": message }));
+    if status == StatusCode::REQUEST_TIMEOUT {
+        // What is left of the body would be taken for the next request.
+        answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    }
+    answer
+}
+
+pub(crate) fn json(status: StatusCode, body: &serde_json::Value) -> Answer {
+    let mut answer = Response::new(Full::new(Bytes::from(body.to_string())));
+    *answer.status_mut() = status;
+    answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    answer
+}
+
+fn unavailable(message: &str) -> Answer {
+    problem(StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailable", message)
+}

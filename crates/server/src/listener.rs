@@ -1,0 +1,132 @@
+//! Taking connections, but never more than there is room for.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio_rustls::TlsAcceptor;
+
+use crate::connection;
+use crate::front::Front;
+use crate::stop::Stop;
+
+/// Connections at a time. An idle one costs some kilobytes.
+const CONNECTIONS_MAX: u32 = 16_384;
+
+/// Files and sockets that are not connections: the store's tables and journals.
+const FILES_RESERVED: u32 = 512;
+
+/// Time for running requests after a stop was asked for.
+const DRAIN_MAX: Duration = Duration::from_secs(10);
+
+/// Pause when the operating system cannot give us a connection, mostly for want of
+/// file handles.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// What a client is told when there is no room. Written only if it fits into the
+/// socket's buffer at once.
+const FULL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/json\r\n\
+    connection: close\r\ncontent-length: 87\r\n\r\n\
+    {\"code\":\"ServiceUnavailable\",\"message\":\"The server has as many connections as it takes.\"}";
+
+/// The one port, for plain HTTP and TLS.
+#[derive(Debug)]
+pub(crate) struct Listener {
+    tcp: TcpListener,
+    room: Arc<Semaphore>,
+    connections_max: u32,
+}
+
+impl Listener {
+    pub(crate) async fn bind(address: SocketAddr) -> anyhow::Result<Listener> {
+        let tcp = TcpListener::bind(address).await.with_context(|| match address.port() {
+            0 => format!("cannot listen on {address}"),
+            port => format!(
+                "cannot listen on {address}: is another program there, perhaps another emulator? \
+                 Stop it, or choose another port, say --listen {}",
+                SocketAddr::new(address.ip(), port.checked_add(1).unwrap_or(0))
+            ),
+        })?;
+        let connections_max =
+            CONNECTIONS_MAX.min(files_max().saturating_sub(FILES_RESERVED)).max(1);
+        let room = Arc::new(Semaphore::new(usize::try_from(connections_max)?));
+        Ok(Listener { tcp, room, connections_max })
+    }
+
+    pub(crate) fn address(&self) -> io::Result<SocketAddr> {
+        self.tcp.local_addr()
+    }
+
+    /// Serves until told to stop, then lets running requests finish.
+    pub(crate) async fn run(self, tls: TlsAcceptor, front: Arc<Front>, mut stop: Stop) {
+        loop {
+            let accepted = tokio::select! {
+                accepted = self.tcp.accept() => accepted,
+                () = stop.raised() => break,
+            };
+            match accepted {
+                Ok((tcp, _)) => self.welcome(tcp, &tls, &front, &stop),
+                Err(error) => {
+                    tracing::warn!(%error, "a connection could not be accepted");
+                    tokio::time::sleep(ACCEPT_PAUSE).await;
+                }
+            }
+        }
+        drop(self.tcp);
+        let all_ended = self.room.acquire_many(self.connections_max);
+        if tokio::time::timeout(DRAIN_MAX, all_ended).await.is_err() {
+            tracing::warn!("some requests did not finish in time and were cut off");
+        }
+    }
+
+    fn welcome(&self, tcp: TcpStream, tls: &TlsAcceptor, front: &Arc<Front>, stop: &Stop) {
+        let Ok(place) = Arc::clone(&self.room).try_acquire_owned() else {
+            let _best_effort = tcp.try_write(FULL);
+            front.counters.connection_refused();
+            return;
+        };
+        // Answers are written in one piece: waiting for more to send is of no use.
+        let _best_effort = tcp.set_nodelay(true);
+        let (tls, front, stop) = (tls.clone(), Arc::clone(front), stop.clone());
+        tokio::spawn(async move {
+            let _open = front.counters.connection_opened();
+            connection::serve(tcp, tls, Arc::clone(&front), stop).await;
+            drop(place);
+        });
+    }
+}
+
+/// How many files this process may have open, after asking for as many as it may
+/// ask for.
+#[cfg(unix)]
+fn files_max() -> u32 {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let limit = getrlimit(Resource::Nofile);
+    let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
+    let current = match setrlimit(Resource::Nofile, raised) {
+        Ok(()) => limit.maximum,
+        Err(_) => limit.current,
+    };
+    current.map_or(u32::MAX, |files| u32::try_from(files).unwrap_or(u32::MAX))
+}
+
+#[cfg(not(unix))]
+fn files_max() -> u32 {
+    u32::MAX
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_refusal_is_a_whole_answer() {
+        let text = std::str::from_utf8(FULL).unwrap();
+        let (head, body) = text.split_once("\r\n\r\n").unwrap();
+        assert!(head.ends_with(&format!("content-length: {}", body.len())), "{}", body.len());
+    }
+}

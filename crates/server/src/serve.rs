@@ -1,0 +1,143 @@
+//! `orrery serve`: wires everything together and keeps it running.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use bytes::Bytes;
+use runtime::Runtime;
+use service::Service;
+use storage::local::LocalConfig;
+use tokio_rustls::TlsAcceptor;
+use wire_cosmos::{Gateway, GatewayConfig};
+
+use crate::admin::Admin;
+use crate::certificate::Certificate;
+use crate::data::{self, Home, say};
+use crate::front::{Front, Open};
+use crate::listener::Listener;
+use crate::settings::{Layer, Place, Settings};
+use crate::{banner, log, stop, sweeper};
+
+/// How far the clock of a signed request may be off, as in the service.
+const SKEW_SECS_MAX: u64 = 15 * 60;
+
+#[derive(Debug, Default, clap::Args)]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    flags: Layer,
+    /// TOML file with the same settings, such as `listen = "127.0.0.1:8082"`.
+    ///
+    /// Every long flag is a key in it, and ORRERY_ with the flag in capitals is a variable: ORRERY_READ_ONLY_KEY.
+    /// A flag wins over a variable, a variable over the file.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+}
+
+pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
+    let outside = Runtime::real();
+    let settings = Settings::load(arguments.flags, arguments.config.as_deref(), &*outside.random)?;
+    log::start(settings.log);
+    let workers = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(settings.workers)
+        .enable_all()
+        .build()?;
+    workers.block_on(serve(settings, outside))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn serve(settings: Settings, outside: Runtime) -> anyhow::Result<()> {
+    let mut signals = Signals::listen()?;
+    let home = match &settings.place {
+        Place::Memory => None,
+        Place::Folder(folder) => Some(Arc::new(Home::claim(folder)?)),
+    };
+    let certificate = match &home {
+        None => Certificate::ephemeral(&*outside.clock)?,
+        Some(home) => Certificate::kept(&home.tls_folder(), &*outside.clock)?,
+    };
+    let listener = Listener::bind(settings.listen).await?;
+    let address = listener.address()?;
+    let front = Arc::new(Front::new(Admin {
+        key: settings.key.clone(),
+        certificate_pem: Bytes::from(certificate.pem),
+    }));
+    let (stopper, stop) = stop::stop();
+    let tls = TlsAcceptor::from(certificate.config);
+    let listening = tokio::spawn(listener.run(tls, Arc::clone(&front), stop.clone()));
+
+    let service = open(home.clone(), &settings, &outside).await?;
+    let keys = settings.account_keys()?;
+    let config = GatewayConfig { keys, skew_secs_max: SKEW_SECS_MAX };
+    let gateway = Gateway::new(Arc::clone(&service), outside, config);
+    let opened = front.open.set(Open { service: Arc::clone(&service), gateway });
+    opened.expect("the data is opened once");
+    let sweeping = tokio::spawn(sweeper::run(Arc::clone(&front), stop));
+    announce(&settings, address);
+
+    signals.stop_asked().await;
+    stopper.raise();
+    tokio::select! {
+        ended = async { tokio::try_join!(listening, sweeping) } => { ended?; }
+        () = signals.stop_asked() => tracing::warn!("stopping at once, as asked twice"),
+    }
+    tokio::task::spawn_blocking(move || service.store().close())
+        .await?
+        .context("the data was not closed cleanly")
+}
+
+/// Opens the data off the async workers: replaying a journal can take seconds, and
+/// whoever asks for health meanwhile gets an answer.
+async fn open(
+    home: Option<Arc<Home>>,
+    settings: &Settings,
+    outside: &Runtime,
+) -> anyhow::Result<Arc<Service>> {
+    let durability = settings.durability.to_storage();
+    let outside = outside.clone();
+    let config = LocalConfig { durability, ..LocalConfig::default() };
+    let opening = tokio::task::spawn_blocking(move || match home {
+        None => data::open_in_memory(&outside),
+        Some(home) => home.open(config, &outside),
+    });
+    Ok(Arc::new(opening.await??))
+}
+
+fn announce(settings: &Settings, address: std::net::SocketAddr) {
+    if settings.json {
+        say(&banner::json_line(settings, address));
+    } else {
+        say(&banner::words(settings, address));
+    }
+}
+
+/// The two ways of being asked to stop.
+#[derive(Debug)]
+struct Signals {
+    #[cfg(unix)]
+    terminate: tokio::signal::unix::Signal,
+}
+
+impl Signals {
+    /// From here on a signal no longer ends the process by itself.
+    fn listen() -> anyhow::Result<Signals> {
+        Ok(Signals {
+            #[cfg(unix)]
+            terminate: tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?,
+        })
+    }
+
+    #[cfg(unix)]
+    async fn stop_asked(&mut self) {
+        tokio::select! {
+            _ = tokio::signal::ctrl_c() => {}
+            _ = self.terminate.recv() => {}
+        }
+    }
+
+    #[cfg(not(unix))]
+    async fn stop_asked(&mut self) {
+        let _error_means_stop = tokio::signal::ctrl_c().await;
+    }
+}

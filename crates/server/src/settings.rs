@@ -1,0 +1,447 @@
+//! What the server is told: by flags, by the environment, by a file.
+//!
+//! All three are the same [`Layer`] of optional values, so a setting that exists
+//! in one place exists in all. The first layer that says something wins: flags,
+//! then `ORRERY_…` variables, then the file, then the defaults.
+
+use std::ffi::OsString;
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use anyhow::{Context as _, bail, ensure};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use runtime::Random;
+use serde::Deserialize;
+use tracing::level_filters::LevelFilter;
+use wire_cosmos::{AccountKeys, EMULATOR_KEY};
+
+use crate::data::{DEFAULT_FOLDER, DurabilitySetting};
+
+/// Where every Cosmos DB emulator listens, so that samples work unchanged.
+const DEFAULT_LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8081);
+
+/// Threads for requests. Storage and commands have threads of their own, and two
+/// cores are the norm.
+const DEFAULT_WORKERS: u16 = 2;
+
+/// Bytes of a key that is made up for a message: as many as the service's own.
+const KEY_BYTES: usize = 64;
+
+/// Settings as one source gives them.
+#[derive(Debug, Default, PartialEq, Eq, Deserialize, clap::Args)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+pub(crate) struct Layer {
+    /// Address and port to listen on; port 0 takes any free one [default: 127.0.0.1:8081].
+    ///
+    /// Plain HTTP and TLS share the port. Any address but a loopback one needs --key.
+    #[arg(long, value_name = "ADDR")]
+    pub(crate) listen: Option<Listen>,
+
+    /// Folder that holds the data, created when missing [default: ./orrery-data].
+    #[arg(long, value_name = "DIR")]
+    pub(crate) data: Option<PathBuf>,
+
+    /// Keep everything in memory; it is gone when the server stops.
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    pub(crate) in_memory: Option<bool>,
+
+    /// Account key, in base64 [default: the emulators' well-known key, on loopback only].
+    ///
+    /// Other users of the machine can see flags: prefer ORRERY_KEY or the file.
+    #[arg(long, value_name = "KEY")]
+    pub(crate) key: Option<Secret>,
+
+    /// A second key, in base64, that only reads.
+    #[arg(long, value_name = "KEY")]
+    pub(crate) read_only_key: Option<Secret>,
+
+    /// When a write is answered: after an fsync, or once the operating system has it [default: full].
+    #[arg(long, value_enum)]
+    pub(crate) durability: Option<DurabilitySetting>,
+
+    /// Log to stderr: off, error, warn, info, debug or trace [default: warn].
+    #[arg(long, value_name = "LEVEL")]
+    pub(crate) log: Option<LogLevel>,
+
+    /// Threads that handle requests [default: 2].
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub(crate) workers: Option<u16>,
+
+    /// Print one line of JSON when ready, instead of words.
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    pub(crate) json: Option<bool>,
+}
+
+/// Where the data is kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    Memory,
+    Folder(PathBuf),
+}
+
+/// Everything decided.
+#[derive(Debug)]
+pub(crate) struct Settings {
+    pub(crate) listen: SocketAddr,
+    pub(crate) place: Place,
+    pub(crate) key: Secret,
+    pub(crate) read_only_key: Option<Secret>,
+    pub(crate) durability: DurabilitySetting,
+    pub(crate) log: LogLevel,
+    pub(crate) workers: usize,
+    pub(crate) json: bool,
+}
+
+impl Settings {
+    /// Reads the environment and the file, and decides.
+    pub(crate) fn load(
+        flags: Layer,
+        config: Option<&Path>,
+        random: &dyn Random,
+    ) -> anyhow::Result<Settings> {
+        let environment = Layer::from_environment(|name| std::env::var_os(name))?;
+        let named = std::env::var_os("ORRERY_CONFIG").filter(|name| !name.is_empty());
+        let config = config.map(Path::to_owned).or_else(|| named.map(PathBuf::from));
+        let file = config.as_deref().map_or_else(|| Ok(Layer::default()), Layer::from_file)?;
+        Settings::decide([flags, environment, file], random)
+    }
+
+    /// The first layer that says something wins.
+    fn decide(layers: [Layer; 3], random: &dyn Random) -> anyhow::Result<Settings> {
+        let place = place(&layers)?;
+        let [one, two, three] = layers;
+        let layer = one.or(two).or(three);
+        let listen = layer.listen.map_or(DEFAULT_LISTEN, |listen| listen.0);
+        let key = match layer.key {
+            Some(key) => key,
+            None if listen.ip().is_loopback() => Secret(EMULATOR_KEY.to_owned()),
+            None => bail!(key_needed(listen, random)),
+        };
+        let settings = Settings {
+            listen,
+            place,
+            key,
+            read_only_key: layer.read_only_key,
+            durability: layer.durability.unwrap_or_default(),
+            log: layer.log.unwrap_or_default(),
+            workers: usize::from(layer.workers.unwrap_or(DEFAULT_WORKERS).max(1)),
+            json: layer.json.unwrap_or_default(),
+        };
+        settings.account_keys()?;
+        Ok(settings)
+    }
+
+    pub(crate) fn account_keys(&self) -> anyhow::Result<AccountKeys> {
+        let read_only: Vec<&str> = self.read_only_key.iter().map(Secret::reveal).collect();
+        ensure!(
+            read_only.iter().all(|key| *key != self.key.reveal()),
+            "the read-only key is the account key: choose another"
+        );
+        Ok(AccountKeys::new(&[self.key.reveal()], &read_only)?)
+    }
+
+    /// Whether the key is the one that everybody knows.
+    pub(crate) fn has_well_known_key(&self) -> bool {
+        self.key.reveal() == EMULATOR_KEY
+    }
+}
+
+/// A folder and "in memory" exclude each other in one layer; between layers, the
+/// first that says either wins.
+fn place(layers: &[Layer]) -> anyhow::Result<Place> {
+    let mut memory_ruled_out = false;
+    for layer in layers {
+        match (layer.in_memory, &layer.data) {
+            (Some(true), Some(_)) => {
+                bail!("a data folder and in-memory exclude each other: give one of them")
+            }
+            (Some(true), None) if !memory_ruled_out => return Ok(Place::Memory),
+            (_, Some(folder)) => return Ok(Place::Folder(folder.clone())),
+            (Some(false), None) => memory_ruled_out = true,
+            (Some(true) | None, None) => {}
+        }
+    }
+    Ok(Place::Folder(PathBuf::from(DEFAULT_FOLDER)))
+}
+
+fn key_needed(listen: SocketAddr, random: &dyn Random) -> String {
+    let mut bytes = [0; KEY_BYTES];
+    random.fill(&mut bytes);
+    format!(
+        "{listen} can be reached from other machines, and without a key of your own the account key would be the one \
+         that everybody knows. Give one with ORRERY_KEY, --key or the file; a fresh one, made just now:\n\n  \
+         ORRERY_KEY={}\n\nOr listen on 127.0.0.1 only.",
+        STANDARD.encode(bytes)
+    )
+}
+
+impl Layer {
+    fn from_file(path: &Path) -> anyhow::Result<Layer> {
+        let text = std::fs::read_to_string(path)
+            .with_context(|| format!("the settings file {} cannot be read", path.display()))?;
+        toml::from_str(&text)
+            .with_context(|| format!("the settings file {} is not valid", path.display()))
+    }
+
+    /// An empty variable counts as absent: compose files pass on what is not set.
+    fn from_environment(read: impl Fn(&str) -> Option<OsString>) -> anyhow::Result<Layer> {
+        let read = |name: &str| read(name).filter(|value| !value.is_empty());
+        Ok(Layer {
+            listen: variable(read, "ORRERY_LISTEN")?,
+            data: read("ORRERY_DATA").map(PathBuf::from),
+            in_memory: variable(read, "ORRERY_IN_MEMORY")?,
+            key: variable(read, "ORRERY_KEY")?,
+            read_only_key: variable(read, "ORRERY_READ_ONLY_KEY")?,
+            durability: variable(read, "ORRERY_DURABILITY")?,
+            log: variable(read, "ORRERY_LOG")?,
+            workers: variable(read, "ORRERY_WORKERS")?,
+            json: variable(read, "ORRERY_JSON")?,
+        })
+    }
+
+    /// What `self` does not say is taken from `other`.
+    fn or(self, other: Layer) -> Layer {
+        Layer {
+            listen: self.listen.or(other.listen),
+            data: self.data.or(other.data),
+            in_memory: self.in_memory.or(other.in_memory),
+            key: self.key.or(other.key),
+            read_only_key: self.read_only_key.or(other.read_only_key),
+            durability: self.durability.or(other.durability),
+            log: self.log.or(other.log),
+            workers: self.workers.or(other.workers),
+            json: self.json.or(other.json),
+        }
+    }
+}
+
+fn variable<T>(
+    read: impl Fn(&str) -> Option<OsString>,
+    name: &'static str,
+) -> anyhow::Result<Option<T>>
+where
+    T: FromStr,
+    T::Err: fmt::Display,
+{
+    let Some(value) = read(name) else { return Ok(None) };
+    let Ok(text) = value.into_string() else { bail!("{name} is not text") };
+    match text.parse() {
+        Ok(value) => Ok(Some(value)),
+        Err(error) => bail!("{name} is not valid: {error}"),
+    }
+}
+
+/// An address to listen on. `localhost:8081` and a bare port mean 127.0.0.1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub(crate) struct Listen(SocketAddr);
+
+#[derive(Debug, thiserror::Error)]
+#[error("'{0}' is not an address like 127.0.0.1:8081, [::1]:8081, localhost:8081 or 8081")]
+pub(crate) struct InvalidAddress(String);
+
+impl FromStr for Listen {
+    type Err = InvalidAddress;
+
+    fn from_str(text: &str) -> Result<Listen, InvalidAddress> {
+        let port = text.strip_prefix("localhost:").unwrap_or(text);
+        if let Ok(port) = port.parse() {
+            return Ok(Listen(SocketAddr::new(DEFAULT_LISTEN.ip(), port)));
+        }
+        text.parse().map(Listen).map_err(|_| InvalidAddress(text.to_owned()))
+    }
+}
+
+impl TryFrom<String> for Listen {
+    type Error = InvalidAddress;
+
+    fn try_from(text: String) -> Result<Listen, InvalidAddress> {
+        text.parse()
+    }
+}
+
+/// A text that must not reach a log.
+#[derive(Clone, PartialEq, Eq, Deserialize)]
+pub(crate) struct Secret(String);
+
+impl Secret {
+    pub(crate) fn reveal(&self) -> &str {
+        self.0.trim()
+    }
+}
+
+impl FromStr for Secret {
+    type Err = std::convert::Infallible;
+
+    fn from_str(text: &str) -> Result<Secret, std::convert::Infallible> {
+        Ok(Secret(text.to_owned()))
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret")
+    }
+}
+
+/// How much is logged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub(crate) struct LogLevel(pub(crate) LevelFilter);
+
+#[derive(Debug, thiserror::Error)]
+#[error("'{0}' is none of off, error, warn, info, debug, trace")]
+pub(crate) struct InvalidLevel(String);
+
+impl Default for LogLevel {
+    fn default() -> LogLevel {
+        LogLevel(LevelFilter::WARN)
+    }
+}
+
+impl FromStr for LogLevel {
+    type Err = InvalidLevel;
+
+    fn from_str(text: &str) -> Result<LogLevel, InvalidLevel> {
+        text.parse().map(LogLevel).map_err(|_| InvalidLevel(text.to_owned()))
+    }
+}
+
+impl TryFrom<String> for LogLevel {
+    type Error = InvalidLevel;
+
+    fn try_from(text: String) -> Result<LogLevel, InvalidLevel> {
+        text.parse()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use runtime::SeededRandom;
+
+    use super::*;
+
+    const OWN_KEY: &str = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=";
+
+    fn decide(layers: [Layer; 3]) -> anyhow::Result<Settings> {
+        Settings::decide(layers, &SeededRandom::new(1))
+    }
+
+    fn listen(text: &str) -> Option<Listen> {
+        Some(text.parse().unwrap())
+    }
+
+    #[test]
+    fn the_first_layer_that_speaks_wins() {
+        let none = Layer::default;
+        let at = |port: &str| Layer { listen: listen(port), ..Layer::default() };
+        let port = |layers| decide(layers).unwrap().listen.port();
+        assert_eq!(port([none(), none(), none()]), 8081);
+        assert_eq!(port([none(), none(), at("3")]), 3);
+        assert_eq!(port([none(), at("2"), at("3")]), 2);
+        assert_eq!(port([at("1"), at("2"), at("3")]), 1);
+    }
+
+    #[test]
+    fn every_setting_has_its_variable_and_its_line() {
+        let file = r#"
+            listen = "[::1]:9"
+            data = "d"
+            in-memory = false
+            key = "k"
+            read-only-key = "r"
+            durability = "os"
+            log = "trace"
+            workers = 3
+            json = true
+        "#;
+        let file: Layer = toml::from_str(file).unwrap();
+        let environment = Layer::from_environment(|name| {
+            let value = match name {
+                "ORRERY_LISTEN" => "[::1]:9",
+                "ORRERY_DATA" => "d",
+                "ORRERY_IN_MEMORY" => "false",
+                "ORRERY_KEY" => "k",
+                "ORRERY_READ_ONLY_KEY" => "r",
+                "ORRERY_DURABILITY" => "os",
+                "ORRERY_LOG" => "trace",
+                "ORRERY_WORKERS" => "3",
+                "ORRERY_JSON" => "true",
+                _ => return None,
+            };
+            Some(value.into())
+        });
+        assert_eq!(environment.unwrap(), file);
+        assert!(file.or(Layer::default()).listen.is_some());
+    }
+
+    #[test]
+    fn an_empty_variable_is_absent_and_a_bad_one_is_named() {
+        assert_eq!(Layer::from_environment(|_| Some("".into())).unwrap(), Layer::default());
+        let bad = |name: &str| (name == "ORRERY_LISTEN").then(|| "nowhere".into());
+        let error = Layer::from_environment(bad).unwrap_err().to_string();
+        assert!(error.starts_with("ORRERY_LISTEN is not valid: 'nowhere' is not an address"));
+    }
+
+    #[test]
+    fn unknown_lines_are_refused() {
+        let error = toml::from_str::<Layer>("prot = 1").unwrap_err().to_string();
+        assert!(error.contains("unknown field `prot`"), "{error}");
+    }
+
+    #[test]
+    fn the_well_known_key_stays_on_loopback() {
+        for address in ["127.0.0.1:1", "127.9.9.9:1", "[::1]:1", "localhost:1", "1"] {
+            let layer = Layer { listen: listen(address), ..Layer::default() };
+            let settings = decide([layer, Layer::default(), Layer::default()]).unwrap();
+            assert!(settings.has_well_known_key(), "{address}");
+        }
+        for address in ["0.0.0.0:1", "[::]:1", "192.168.1.2:1", "[::ffff:127.0.0.1]:1"] {
+            let layer = |key| Layer { listen: listen(address), key, ..Layer::default() };
+            let refused = decide([layer(None), Layer::default(), Layer::default()]);
+            assert!(refused.unwrap_err().to_string().contains("ORRERY_KEY="), "{address}");
+            let own = layer(Some(Secret(OWN_KEY.to_owned())));
+            assert!(decide([own, Layer::default(), Layer::default()]).is_ok(), "{address}");
+        }
+    }
+
+    #[test]
+    fn keys_are_checked_and_never_shown() {
+        let with = |key: &str, read_only: Option<&str>| {
+            let secret = |text: &str| Secret(text.to_owned());
+            let layer = Layer {
+                key: Some(secret(key)),
+                read_only_key: read_only.map(secret),
+                ..Layer::default()
+            };
+            decide([layer, Layer::default(), Layer::default()])
+        };
+        assert!(with("not base64!", None).is_err());
+        assert!(with(OWN_KEY, Some("c2hvcnQ=")).is_err());
+        assert!(with(OWN_KEY, Some(OWN_KEY)).is_err());
+        let settings = with(OWN_KEY, Some(EMULATOR_KEY)).unwrap();
+        assert!(!format!("{settings:?}").contains("AAAA"));
+    }
+
+    #[test]
+    fn a_folder_and_memory_exclude_each_other_within_a_layer() {
+        let layer = |in_memory, data: Option<&str>| Layer {
+            in_memory,
+            data: data.map(PathBuf::from),
+            ..Layer::default()
+        };
+        let folder = |name: &str| Place::Folder(PathBuf::from(name));
+        assert!(place(&[layer(Some(true), Some("a"))]).is_err());
+        assert_eq!(place(&[]).unwrap(), folder(DEFAULT_FOLDER));
+        assert_eq!(place(&[layer(None, Some("a")), layer(Some(true), None)]).unwrap(), folder("a"));
+        assert_eq!(
+            place(&[layer(Some(true), None), layer(None, Some("a"))]).unwrap(),
+            Place::Memory
+        );
+        let undone = [layer(Some(false), None), layer(Some(true), None), layer(None, Some("b"))];
+        assert_eq!(place(&undone).unwrap(), folder("b"));
+    }
+}

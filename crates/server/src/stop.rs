@@ -1,0 +1,34 @@
+//! Telling everything that runs to come to an end.
+
+use tokio::sync::watch;
+
+/// Raises the signal; dropping it does so, too.
+#[derive(Debug)]
+pub(crate) struct Stopper {
+    sender: watch::Sender<bool>,
+}
+
+/// Hears the signal.
+#[derive(Clone, Debug)]
+pub(crate) struct Stop {
+    receiver: watch::Receiver<bool>,
+}
+
+pub(crate) fn stop() -> (Stopper, Stop) {
+    let (sender, receiver) = watch::channel(false);
+    (Stopper { sender }, Stop { receiver })
+}
+
+impl Stopper {
+    pub(crate) fn raise(&self) {
+        self.sender.send_replace(true);
+    }
+}
+
+impl Stop {
+    /// Returns when the signal has been raised, however long ago.
+    pub(crate) async fn raised(&mut self) {
+        // An error means that nobody can raise it any more: everything is ending.
+        let _raised = self.receiver.wait_for(|raised| *raised).await;
+    }
+}

@@ -1,0 +1,195 @@
+//! The bytes of one client, plain or through TLS, and what can be told from them.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use tokio_rustls::server::TlsStream;
+
+/// Where a connection is between one request and the next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// The head of a request is under way, or its first byte is expected now.
+    Head,
+    /// A request is being answered. Its body may still be under way.
+    Busy,
+    /// The answer exists, but the client has not taken all of it.
+    Answering,
+    /// Everything was said; the client may or may not come back.
+    Idle,
+}
+
+/// What the protocol and the transport of a connection tell its guard. Only ever
+/// touched by the one task of the connection; atomic because tasks move between
+/// threads.
+#[derive(Debug, Default)]
+pub(crate) struct Pulse {
+    state: AtomicU8,
+    /// Whether the client's side takes no more bytes for now.
+    blocked: AtomicBool,
+    /// Requests begun.
+    requests: AtomicU32,
+}
+
+const HEAD: u8 = 0;
+const BUSY: u8 = 1;
+const ANSWERED: u8 = 2;
+
+impl Pulse {
+    pub(crate) fn request_begun(&self) {
+        self.requests.fetch_add(1, Ordering::Relaxed);
+        self.state.store(BUSY, Ordering::Relaxed);
+    }
+
+    pub(crate) fn request_answered(&self) {
+        self.state.store(ANSWERED, Ordering::Relaxed);
+    }
+
+    /// The next request has begun to arrive.
+    pub(crate) fn head_begun(&self) {
+        self.state.store(HEAD, Ordering::Relaxed);
+    }
+
+    /// Only meaningful after the connection was polled: it writes what it can.
+    pub(crate) fn phase(&self) -> Phase {
+        match self.state.load(Ordering::Relaxed) {
+            BUSY => Phase::Busy,
+            ANSWERED if self.blocked.load(Ordering::Relaxed) => Phase::Answering,
+            ANSWERED => Phase::Idle,
+            _ => Phase::Head,
+        }
+    }
+
+    pub(crate) fn requests(&self) -> u32 {
+        self.requests.load(Ordering::Relaxed)
+    }
+
+    fn bytes_came(&self) {
+        if self.state.load(Ordering::Relaxed) == ANSWERED {
+            self.head_begun();
+        }
+    }
+}
+
+#[derive(Debug)]
+pub(crate) enum Socket {
+    Plain(TcpStream),
+    Tls(Box<TlsStream<TcpStream>>),
+}
+
+impl Socket {
+    pub(crate) fn scheme(&self) -> &'static str {
+        match self {
+            Socket::Plain(_) => "http",
+            Socket::Tls(_) => "https",
+        }
+    }
+
+    fn tcp(&self) -> &TcpStream {
+        match self {
+            Socket::Plain(tcp) => tcp,
+            Socket::Tls(tls) => tls.get_ref().0,
+        }
+    }
+
+    /// Waits until the client sends something or leaves.
+    pub(crate) async fn readable(&self) -> io::Result<()> {
+        self.tcp().readable().await
+    }
+}
+
+/// A socket that reports to a [`Pulse`].
+#[derive(Debug)]
+pub(crate) struct Transport {
+    pub(crate) socket: Socket,
+    pulse: Arc<Pulse>,
+    /// Bytes that were read before and not used; they come first.
+    unread: Bytes,
+}
+
+impl Transport {
+    pub(crate) fn new(socket: Socket, pulse: Arc<Pulse>, unread: Bytes) -> Transport {
+        Transport { socket, pulse, unread }
+    }
+
+    fn note<T>(&self, result: Poll<T>) -> Poll<T> {
+        self.pulse.blocked.store(result.is_pending(), Ordering::Relaxed);
+        result
+    }
+}
+
+impl AsyncRead for Transport {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        if !self.unread.is_empty() {
+            let len = self.unread.len().min(buffer.remaining());
+            buffer.put_slice(&self.unread.split_to(len));
+            return Poll::Ready(Ok(()));
+        }
+        let before = buffer.remaining();
+        ready!(match &mut self.socket {
+            Socket::Plain(tcp) => Pin::new(tcp).poll_read(cx, buffer),
+            Socket::Tls(tls) => Pin::new(tls).poll_read(cx, buffer),
+        })?;
+        if buffer.remaining() < before {
+            self.pulse.bytes_came();
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncWrite for Transport {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let result = match &mut self.socket {
+            Socket::Plain(tcp) => Pin::new(tcp).poll_write(cx, bytes),
+            Socket::Tls(tls) => Pin::new(tls).poll_write(cx, bytes),
+        };
+        self.note(result)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let result = match &mut self.socket {
+            Socket::Plain(tcp) => Pin::new(tcp).poll_write_vectored(cx, slices),
+            Socket::Tls(tls) => Pin::new(tls).poll_write_vectored(cx, slices),
+        };
+        self.note(result)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        match &self.socket {
+            Socket::Plain(tcp) => tcp.is_write_vectored(),
+            Socket::Tls(tls) => tls.is_write_vectored(),
+        }
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let result = match &mut self.socket {
+            Socket::Plain(tcp) => Pin::new(tcp).poll_flush(cx),
+            Socket::Tls(tls) => Pin::new(tls).poll_flush(cx),
+        };
+        self.note(result)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match &mut self.socket {
+            Socket::Plain(tcp) => Pin::new(tcp).poll_shutdown(cx),
+            Socket::Tls(tls) => Pin::new(tls).poll_shutdown(cx),
+        }
+    }
+}
