@@ -1,0 +1,185 @@
+// The official JavaScript SDK, unmodified, against a running Orrery.
+//
+// Usage: node conformance.mjs ENDPOINT KEY PARTITIONS [write|verify]
+//
+// `write` runs everything and leaves some items behind; `verify` runs after a
+// restart and expects them. Each case prints `ok NAME` or `FAILED NAME: why`,
+// and the last line counts them.
+
+import assert from "node:assert/strict";
+import { Agent } from "node:https";
+import { CosmosClient } from "@azure/cosmos";
+
+const [endpoint, key, count, mode = "write"] = process.argv.slice(2);
+const partitions = Number(count);
+const throughput = partitions === 1 ? 400 : 6000 * partitions;
+const options = { endpoint, key, connectionPolicy: { enableBackgroundEndpointRefreshing: false } };
+if (endpoint.startsWith("https")) options.agent = new Agent({ rejectUnauthorized: false });
+const client = new CosmosClient(options);
+
+const name = `js${partitions}`;
+const database = client.database(name);
+const container = database.container("coll");
+const cases = {};
+
+async function refused(status, promise) {
+  try {
+    await promise;
+  } catch (error) {
+    assert.equal(error.code, status, `${error.code} instead of ${status}: ${error.message}`);
+    return error;
+  }
+  assert.fail(`not refused with ${status}`);
+}
+
+/** Reads answer 404 without throwing in this SDK. */
+async function missing(item) {
+  assert.equal((await item.read()).statusCode, 404);
+}
+
+const reading = { id: "XMS-001-FE24C", deviceId: "XMS-0001", metricType: "Temperature", metricValue: 105, unit: "Fahrenheit" };
+
+cases.sample1CreateDatabase = async () => {
+  const { resource } = await client.databases.create({ id: name });
+  assert.equal(resource.id, name);
+  await refused(409, client.databases.create({ id: name }));
+};
+
+cases.sample2CreateContainerWithKeyAndThroughput = async () => {
+  const { resource } = await database.containers.create({
+    id: "coll", partitionKey: { paths: ["/deviceId"] }, throughput,
+  });
+  assert.deepEqual(resource.partitionKey.paths, ["/deviceId"]);
+  const { resources: ranges } = await container.readPartitionKeyRanges().fetchAll();
+  assert.equal(ranges.length, partitions);
+};
+
+cases.sample3CreateItem = async () => {
+  const { resource, statusCode } = await container.items.create(reading);
+  assert.equal(statusCode, 201);
+  assert.ok(resource._rid && resource._etag && resource._ts);
+  await refused(409, container.items.create(reading));
+};
+
+cases.sample4ReadByKeyAndId = async () => {
+  const { resource } = await container.item(reading.id, "XMS-0001").read();
+  assert.equal(resource.metricValue, 105);
+  await missing(container.item(reading.id, "XMS-0002"));
+};
+
+cases.sample5Replace = async () => {
+  const { resource } = await container.item(reading.id, "XMS-0001").replace({ ...reading, metricValue: 104 });
+  assert.equal(resource.metricValue, 104);
+};
+
+cases.sample6Delete = async () => {
+  await container.item(reading.id, "XMS-0001").delete();
+  await missing(container.item(reading.id, "XMS-0001"));
+  await refused(404, container.item(reading.id, "XMS-0001").delete());
+};
+
+cases.everyTypeOfKey = async () => {
+  for (const value of ["text", "", 1, 1.5, -3, true, false, null, "ünï 🚀"]) {
+    const { resource } = await container.items.create({ deviceId: value });
+    assert.equal((await container.item(resource.id, value).read()).resource.deviceId, value);
+  }
+};
+
+cases.oddIds = async () => {
+  for (const id of ["with space", "plus+", "per%cent", "quote'\"", "ünï", "(1)"]) {
+    await container.items.upsert({ id, deviceId: "odd" });
+    assert.equal((await container.item(id, "odd").read()).resource.id, id);
+    await container.item(id, "odd").delete();
+  }
+};
+
+cases.etagsGuardWrites = async () => {
+  const { resource } = await container.items.create({ id: "guarded", deviceId: "e", n: 1 });
+  const condition = { accessCondition: { type: "IfMatch", condition: resource._etag } };
+  await container.item("guarded", "e").replace({ ...resource, n: 2 }, condition);
+  await refused(412, container.item("guarded", "e").replace({ ...resource, n: 3 }, condition));
+  assert.equal((await container.item("guarded", "e").read()).resource.n, 2);
+};
+
+cases.patch = async () => {
+  await container.items.create({ id: "p", deviceId: "p", n: 1, list: [1, 3] });
+  const { resource } = await container.item("p", "p").patch([
+    { op: "add", path: "/list/1", value: 2 }, { op: "incr", path: "/n", value: 2 }, { op: "set", path: "/x", value: null },
+  ]);
+  assert.deepEqual([resource.list, resource.n, resource.x], [[1, 2, 3], 3, null]);
+  const conditional = { condition: "from c where c.n = 1", operations: [{ op: "set", path: "/n", value: 0 }] };
+  await refused(412, container.item("p", "p").patch(conditional));
+  await refused(400, container.item("p", "p").patch([{ op: "set", path: "/deviceId", value: "q" }]));
+};
+
+cases.batchIsAllOrNothing = async () => {
+  const create = (id) => ({ operationType: "Create", resourceBody: { id, deviceId: "batch" } });
+  const done = await container.items.batch([create("b1"), create("b2"), { operationType: "Delete", id: "b2" }], "batch");
+  assert.deepEqual(done.result.map((each) => each.statusCode), [201, 201, 204]);
+  const failed = await container.items.batch([create("b3"), create("b1")], "batch");
+  assert.deepEqual(failed.result.map((each) => each.statusCode), [424, 409]);
+  await missing(container.item("b3", "batch"));
+};
+
+cases.bulk = async () => {
+  const operations = [...Array(50).keys()].map((n) => ({
+    operationType: "Create", partitionKey: `bulk ${n % 11}`, resourceBody: { id: `bulk${n}`, deviceId: `bulk ${n % 11}` },
+  }));
+  const results = await container.items.executeBulkOperations(operations);
+  assert.ok(results.every((each) => each.response?.statusCode === 201), JSON.stringify(results.find((each) => each.response?.statusCode !== 201)));
+  assert.equal((await container.item("bulk13", "bulk 2").read()).resource.id, "bulk13");
+};
+
+cases.tooLargeIsRefused = async () => {
+  await refused(413, container.items.create({ id: "large", deviceId: "x", text: "x".repeat(2 << 20) }));
+};
+
+cases.hierarchicalKeys = async () => {
+  const { container: tree } = await database.containers.create({
+    id: "tree", partitionKey: { paths: ["/tenant", "/user"], kind: "MultiHash", version: 2 }, throughput,
+  });
+  await tree.items.create({ id: "1", tenant: "t", user: "u" });
+  assert.equal((await tree.item("1", ["t", "u"]).read()).resource.user, "u");
+};
+
+cases.throughputIsReadAndReplaced = async () => {
+  const { offer, resource } = await container.readOffer();
+  assert.equal(resource.content.offerThroughput, throughput);
+  resource.content.offerThroughput = throughput + 100;
+  await offer.replace(resource);
+  assert.equal((await container.readOffer()).resource.content.offerThroughput, throughput + 100);
+};
+
+cases.usersPermissionsAndScripts = async () => {
+  const { user } = await database.users.create({ id: "someone" });
+  const { resource } = await user.permissions.create({ id: "reads", permissionMode: "read", resource: container.url });
+  assert.equal(resource.permissionMode, "Read");
+  await user.delete();
+  await container.scripts.storedProcedures.create({ id: "sp", body: "function () {}" });
+  assert.equal((await container.scripts.storedProcedure("sp").read()).resource.body, "function () {}");
+  await container.scripts.storedProcedure("sp").delete();
+};
+
+cases.whatWasWrittenStays = async () => {
+  const { container: kept } = await database.containers.create({ id: "kept", partitionKey: { paths: ["/pk"] }, throughput });
+  for (let n = 0; n < 50; n++) await kept.items.create({ id: `${n}`, pk: `${n % 7}`, n });
+};
+
+async function verifyAfterRestart() {
+  const kept = database.container("kept");
+  for (let n = 0; n < 50; n++) assert.equal((await kept.item(`${n}`, `${n % 7}`).read()).resource.n, n);
+}
+
+const chosen = mode === "verify" ? { verifyAfterRestart } : cases;
+let failures = 0;
+for (const [title, run] of Object.entries(chosen)) {
+  try {
+    await run();
+    console.log(`ok ${title}`);
+  } catch (error) {
+    failures += 1;
+    console.log(`FAILED ${title}: ${String(error.message).slice(0, 400)}`);
+  }
+}
+console.log(`${Object.keys(chosen).length - failures} passed, ${failures} failed`);
+process.exit(failures ? 1 : 0);

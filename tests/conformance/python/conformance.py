@@ -1,0 +1,346 @@
+"""The official Python SDK, unmodified, against a running Orrery.
+
+Usage: conformance.py ENDPOINT KEY PARTITIONS [write|verify]
+
+`write` runs everything and leaves some items behind; `verify` runs after a
+restart and expects them. Each case prints `ok NAME` or `FAILED NAME: why`, and
+the last line counts them.
+"""
+
+import sys
+import uuid
+
+from azure.cosmos import CosmosClient, PartitionKey, exceptions
+from azure.cosmos.http_constants import HttpHeaders
+
+ENDPOINT, KEY, PARTITIONS = sys.argv[1], sys.argv[2], int(sys.argv[3])
+MODE = sys.argv[4] if len(sys.argv) > 4 else "write"
+THROUGHPUT = 400 if PARTITIONS == 1 else 6000 * PARTITIONS
+CASES = []
+
+
+def case(function):
+    """Registers a case under the name of its function."""
+    CASES.append(function)
+    return function
+
+
+def refused(status, call, *arguments, substatus=None, **options):
+    """The call must fail with this status; returns the error."""
+    try:
+        call(*arguments, **options)
+    except exceptions.CosmosHttpResponseError as error:
+        assert error.status_code == status, f"{error.status_code} instead of {status}: {error.message}"
+        if substatus is not None:
+            assert error.sub_status == substatus, f"substatus {error.sub_status} instead of {substatus}"
+        return error
+    raise AssertionError(f"not refused with {status}")
+
+
+def client():
+    return CosmosClient(ENDPOINT, KEY, connection_verify=False)
+
+
+class World:
+    """What the cases share: one client, the articles' database and container."""
+
+    def __init__(self):
+        self.client = client()
+        self.name = f"py{PARTITIONS}"
+        self.database = self.client.get_database_client(self.name)
+        self.container = self.database.get_container_client("coll")
+
+
+@case
+def sample_1_create_database(world):
+    world.database = world.client.create_database(world.name)
+    assert world.database.read()["id"] == world.name
+    refused(409, world.client.create_database, world.name)
+
+
+@case
+def sample_2_create_container_with_key_and_throughput(world):
+    world.container = world.database.create_container(
+        "coll", PartitionKey("/deviceId"), offer_throughput=THROUGHPUT)
+    definition = world.container.read()
+    assert definition["partitionKey"]["paths"] == ["/deviceId"]
+    assert definition["partitionKey"]["kind"] == "Hash"
+    assert definition["indexingPolicy"]["indexingMode"] == "consistent"
+    ranges = list(world.container.client_connection._ReadPartitionKeyRanges(world.container.container_link))
+    assert len(ranges) == PARTITIONS, f"{len(ranges)} ranges"
+    assert ranges[0]["minInclusive"] == "" and ranges[-1]["maxExclusive"] == "FF"
+
+
+READING = {"id": "XMS-001-FE24C", "deviceId": "XMS-0001", "metricType": "Temperature", "metricValue": 105.0,
+           "unit": "Fahrenheit", "readingTime": "2026-11-15T10:00:00Z"}
+
+
+@case
+def sample_3_create_item(world):
+    created = world.container.create_item(READING)
+    assert created["metricValue"] == 105.0 and created["_rid"] and created["_etag"] and created["_ts"]
+    refused(409, world.container.create_item, READING)
+
+
+@case
+def sample_4_read_by_key_and_id(world):
+    read = world.container.read_item("XMS-001-FE24C", partition_key="XMS-0001")
+    assert {name: read[name] for name in READING} == READING
+    refused(404, world.container.read_item, "XMS-001-FE24C", partition_key="XMS-0002")
+    refused(404, world.container.read_item, "nothing", partition_key="XMS-0001")
+
+
+@case
+def sample_5_replace(world):
+    replaced = world.container.replace_item("XMS-001-FE24C", {**READING, "metricValue": 104})
+    assert replaced["metricValue"] == 104
+    assert world.container.read_item("XMS-001-FE24C", "XMS-0001")["metricValue"] == 104
+
+
+@case
+def sample_6_delete(world):
+    world.container.delete_item("XMS-001-FE24C", partition_key="XMS-0001")
+    refused(404, world.container.read_item, "XMS-001-FE24C", partition_key="XMS-0001")
+    refused(404, world.container.delete_item, "XMS-001-FE24C", partition_key="XMS-0001")
+
+
+@case
+def same_id_under_two_keys(world):
+    for key in ["a", "b"]:
+        world.container.upsert_item({"id": "same", "deviceId": key, "of": key})
+    assert [world.container.read_item("same", key)["of"] for key in ["a", "b"]] == ["a", "b"]
+
+
+@case
+def upsert_creates_and_replaces(world):
+    item = {"id": "up", "deviceId": "u", "n": 1}
+    first = world.container.upsert_item(item)
+    second = world.container.upsert_item({**item, "n": 2})
+    assert first["_rid"] == second["_rid"] and first["_etag"] != second["_etag"] and second["n"] == 2
+
+
+@case
+def every_type_of_key(world):
+    for key in ["text", "", 1, 1.5, -3, True, False, None, "ünï 🚀", "a/b\\c\"d", "x" * 500]:
+        item_id = uuid.uuid4().hex
+        world.container.create_item({"id": item_id, "deviceId": key})
+        assert world.container.read_item(item_id, partition_key=key)["deviceId"] == key
+    item_id = uuid.uuid4().hex
+    world.container.create_item({"id": item_id})
+    from azure.cosmos.partition_key import NonePartitionKeyValue
+    assert world.container.read_item(item_id, partition_key=NonePartitionKeyValue)["id"] == item_id
+
+
+@case
+def odd_ids(world):
+    for item_id in ["with space", "plus+", "per%cent", "quote'\"", "ünï", "semi;colon", "a.b", "x" * 255, "(1)"]:
+        world.container.upsert_item({"id": item_id, "deviceId": "odd"})
+        assert world.container.read_item(item_id, "odd")["id"] == item_id
+        world.container.delete_item(item_id, "odd")
+
+
+@case
+def etags_guard_writes(world):
+    from azure.core import MatchConditions
+    created = world.container.create_item({"id": "guarded", "deviceId": "e", "n": 1})
+    world.container.replace_item("guarded", {**created, "n": 2}, etag=created["_etag"],
+                                 match_condition=MatchConditions.IfNotModified)
+    refused(412, world.container.replace_item, "guarded", {**created, "n": 3}, etag=created["_etag"],
+            match_condition=MatchConditions.IfNotModified)
+    assert world.container.read_item("guarded", "e")["n"] == 2
+    refused(412, world.container.delete_item, "guarded", "e", etag=created["_etag"],
+            match_condition=MatchConditions.IfNotModified)
+    world.container.delete_item("guarded", "e")
+
+
+@case
+def patch_every_operation(world):
+    world.container.create_item({"id": "p", "deviceId": "p", "n": 1, "list": [1, 3], "gone": 1, "from": 7})
+    patched = world.container.patch_item("p", "p", [
+        {"op": "add", "path": "/list/1", "value": 2}, {"op": "set", "path": "/new", "value": {"deep": [1]}},
+        {"op": "replace", "path": "/n", "value": 5}, {"op": "remove", "path": "/gone"},
+        {"op": "incr", "path": "/n", "value": 2.5}, {"op": "move", "from": "/from", "path": "/to"}])
+    assert patched["list"] == [1, 2, 3] and patched["n"] == 7.5 and patched["new"] == {"deep": [1]}
+    assert "gone" not in patched and "from" not in patched and patched["to"] == 7
+    only = [{"op": "set", "path": "/n", "value": 0}]
+    refused(412, world.container.patch_item, "p", "p", only, filter_predicate="from c where c.n = 1")
+    assert world.container.patch_item("p", "p", only, filter_predicate="from c where c.n = 7.5")["n"] == 0
+    refused(400, world.container.patch_item, "p", "p", [{"op": "set", "path": "/deviceId", "value": "q"}])
+    refused(400, world.container.patch_item, "p", "p", [{"op": "remove", "path": "/nothing"}])
+    refused(404, world.container.patch_item, "nothing", "p", only)
+
+
+@case
+def batch_is_all_or_nothing(world):
+    from azure.cosmos.exceptions import CosmosBatchOperationError
+    results = world.container.execute_item_batch([
+        ("create", ({"id": "b1", "deviceId": "batch", "n": 1},)), ("upsert", ({"id": "b2", "deviceId": "batch"},)),
+        ("patch", ("b1", [{"op": "incr", "path": "/n", "value": 1}])), ("read", ("b1",)), ("delete", ("b2",)),
+    ], partition_key="batch")
+    assert [result["statusCode"] for result in results] == [201, 201, 200, 200, 204]
+    assert results[3]["resourceBody"]["n"] == 2
+    try:
+        world.container.execute_item_batch(
+            [("create", ({"id": "b3", "deviceId": "batch"},)), ("create", ({"id": "b1", "deviceId": "batch"},))],
+            partition_key="batch")
+        raise AssertionError("not refused")
+    except CosmosBatchOperationError as error:
+        assert error.error_index == 1
+        assert [result["statusCode"] for result in error.operation_responses] == [424, 409]
+    refused(404, world.container.read_item, "b3", "batch")
+
+
+@case
+def key_of_item_must_match(world):
+    refused(404, world.container.replace_item, "b1", {"id": "b1", "deviceId": "elsewhere"})
+    refused(400, world.container.create_item, {"id": "array", "deviceId": [1]})
+
+
+@case
+def empty_ids_are_refused(world):
+    refused(400, world.container.create_item, {"id": "", "deviceId": "x"})
+
+
+@case
+def too_large_and_too_deep_are_refused(world):
+    refused(413, world.container.create_item, {"id": "large", "deviceId": "x", "text": "x" * (2 << 20)})
+    deep = []
+    for _ in range(130):
+        deep = [deep]
+    refused(400, world.container.create_item, {"id": "deep", "deviceId": "x", "deep": deep})
+
+
+@case
+def lists_come_in_pages(world):
+    container = world.database.create_container("pages", PartitionKey("/pk"), offer_throughput=THROUGHPUT)
+    for number in range(57):
+        container.create_item({"id": f"{number}", "pk": f"key {number % 13}"})
+    pages = [list(page) for page in container.read_all_items(max_item_count=10).by_page()]
+    assert all(len(page) <= 10 for page in pages)
+    assert sorted(int(item["id"]) for page in pages for item in page) == list(range(57))
+
+
+@case
+def no_response_body_when_not_wanted(world):
+    item = {"id": "quiet", "deviceId": "q"}
+    answer = world.container.upsert_item(item, no_response=True)
+    assert dict(answer) == {} and answer.get_response_headers()["etag"]
+    assert world.container.read_item("quiet", "q")["id"] == "quiet"
+
+
+@case
+def headers_tell_the_truth(world):
+    seen = {}
+    world.container.upsert_item({"id": "h", "deviceId": "h"}, response_hook=lambda headers, _: seen.update(headers))
+    range_id, _, lsn = seen[HttpHeaders.SessionToken].partition(":-1#")
+    assert seen["x-ms-documentdb-partitionkeyrangeid"] == range_id and int(lsn) > 0
+    assert float(seen[HttpHeaders.RequestCharge]) > 1
+    world.container.upsert_item({"id": "h", "deviceId": "h"}, response_hook=lambda headers, _: seen.update(headers))
+    assert int(seen[HttpHeaders.SessionToken].partition(":-1#")[2]) > int(lsn)
+
+
+@case
+def hierarchical_keys(world):
+    container = world.database.create_container(
+        "tree", PartitionKey(path=["/tenant", "/user"], kind="MultiHash"), offer_throughput=THROUGHPUT)
+    container.create_item({"id": "1", "tenant": "t", "user": "u"})
+    assert container.read_item("1", partition_key=["t", "u"])["user"] == "u"
+    refused(404, container.read_item, "1", partition_key=["t", "v"])
+
+
+@case
+def containers_live_and_change(world):
+    container = world.database.create_container(
+        "life", PartitionKey("/pk"), default_ttl=3600, unique_key_policy={"uniqueKeys": [{"paths": ["/email"]}]})
+    container.create_item({"id": "1", "pk": "a", "email": "x"})
+    refused(409, container.create_item, {"id": "2", "pk": "a", "email": "x"})
+    container.create_item({"id": "2", "pk": "b", "email": "x"})
+    # Unique keys cannot change, and leaving them out would change them.
+    refused(400, world.database.replace_container, container, PartitionKey("/pk"), default_ttl=60)
+    changed = world.database.replace_container(world.container, PartitionKey("/deviceId"), default_ttl=3600)
+    assert changed.read()["defaultTtl"] == 3600
+    refused(400, world.database.replace_container, world.container, PartitionKey("/other"))
+    assert "life" in [each["id"] for each in world.database.list_containers()]
+    world.database.delete_container("life")
+    refused(404, container.read)
+    refused(404, container.read_item, "1", "a")
+
+
+@case
+def throughput_is_read_and_replaced(world):
+    assert world.container.get_throughput().offer_throughput == THROUGHPUT
+    world.container.replace_throughput(THROUGHPUT + 100)
+    assert world.container.get_throughput().offer_throughput == THROUGHPUT + 100
+    refused(400, world.container.replace_throughput, 450)
+    refused(400, world.database.create_container, "bad", PartitionKey("/pk"), offer_throughput=50)
+
+
+@case
+def users_and_permissions(world):
+    user = world.database.create_user({"id": "someone"})
+    permission = user.create_permission(
+        {"id": "reads", "permissionMode": "Read", "resource": world.container.container_link})
+    assert permission.permission_mode == "Read"
+    assert [each["id"] for each in user.list_permissions()] == ["reads"]
+    user.delete_permission("reads")
+    world.database.delete_user("someone")
+    refused(404, user.read)
+
+
+@case
+def scripts_are_kept(world):
+    scripts = world.container.scripts
+    scripts.create_stored_procedure({"id": "sp", "body": "function () {}"})
+    scripts.create_trigger({"id": "tr", "body": "function () {}", "triggerType": "Pre", "triggerOperation": "All"})
+    scripts.create_user_defined_function({"id": "fn", "body": "function () {}"})
+    assert scripts.get_stored_procedure("sp")["body"] == "function () {}"
+    assert scripts.replace_stored_procedure("sp", {"id": "sp", "body": "function f() {}"})["body"] == "function f() {}"
+    assert [each["id"] for each in scripts.list_triggers()] == ["tr"]
+    scripts.delete_trigger("tr")
+    scripts.delete_user_defined_function("fn")
+    scripts.delete_stored_procedure("sp")
+    refused(404, scripts.get_stored_procedure, "sp")
+
+
+@case
+def wrong_keys_are_refused(world):
+    try:
+        CosmosClient(ENDPOINT, "d3Jvbmcgd3Jvbmcgd3Jvbmc=", connection_verify=False)
+        raise AssertionError("let in")
+    except exceptions.CosmosHttpResponseError as error:
+        assert error.status_code == 401, error.status_code
+
+
+@case
+def what_was_written_stays(world):
+    container = world.database.create_container("kept", PartitionKey("/pk"), offer_throughput=THROUGHPUT)
+    for number in range(100):
+        container.create_item({"id": f"{number}", "pk": f"{number % 7}", "n": number})
+
+
+def verify_after_restart(world):
+    container = world.database.get_container_client("kept")
+    for number in range(100):
+        assert container.read_item(f"{number}", f"{number % 7}")["n"] == number
+    assert world.container.get_throughput().offer_throughput == THROUGHPUT + 100
+    created = container.create_item({"id": "after", "pk": "restart"})
+    assert created["_rid"] not in [item["_rid"] for item in container.read_all_items() if item["id"] != "after"]
+    container.delete_item("after", "restart")
+
+
+def main():
+    world = World()
+    failures = 0
+    cases = [verify_after_restart] if MODE == "verify" else CASES
+    for each in cases:
+        try:
+            each(world)
+            print(f"ok {each.__name__}", flush=True)
+        except Exception as error:  # every failure is reported, whatever it is
+            failures += 1
+            print(f"FAILED {each.__name__}: {type(error).__name__}: {str(error)[:400]}", flush=True)
+    print(f"{len(cases) - failures} passed, {failures} failed")
+    sys.exit(1 if failures else 0)
+
+
+main()
