@@ -135,7 +135,7 @@ fn every_single_key_is_missed() {
 }
 
 #[test]
-fn every_flipped_bit_of_a_value_is_noticed() {
+fn every_damaged_byte_of_a_value_is_noticed() {
     for (key, value) in fixture::dump(Bench::new().store.as_ref()) {
         for at in 0..value.len() {
             let bench = Bench::new();
