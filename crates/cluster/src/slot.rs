@@ -72,9 +72,12 @@ impl Slot {
     }
 
     /// Forgets what is in memory: the next command reads it from the disk again.
+    /// Blocks until all that was submitted has its fate, as the disk does not
+    /// tell the truth before. Only the slot's executor calls this.
     pub(crate) fn close(&self) {
         let mut sequencer = self.sequencer();
-        if !matches!(*sequencer, Sequencer::Retired) {
+        if let Sequencer::Open(partition) = &mut *sequencer {
+            let _ = partition.barrier().wait();
             *sequencer = Sequencer::Closed;
         }
     }
