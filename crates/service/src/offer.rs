@@ -37,12 +37,12 @@ impl Throughput {
         )))
     }
 
-    /// The physical partitions that a new container gets for it.
-    pub(crate) fn ranges(self, limits: &Limits) -> u32 {
-        limits.ranges_at_creation(match self {
+    /// What a container with this offer is created with.
+    pub(crate) fn provisioned(self) -> Provisioned {
+        match self {
             Throughput::Manual(rate) => Provisioned::Manual(rate),
             Throughput::Autoscale(rate) => Provisioned::Autoscale(rate),
-        })
+        }
     }
 
     /// Reads the `content` of an offer that a client replaces.

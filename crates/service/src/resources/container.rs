@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use cluster::{ContainerSpec, SystemWrite};
 use model::json::{Object, Value};
+use model::limits::Provisioned;
 use model::policy::{ContainerDefinition, IndexingPolicy};
 use model::rid::{ContainerRid, DatabaseRid};
 use partition::{ContainerNumber, EtagMatch};
@@ -39,13 +40,16 @@ impl Service {
         };
         let mut record = new_record(parent, &spec);
         let mut writes = Vec::new();
-        let ranges = match self.throughput_of_new(parent, throughput)? {
-            Some(throughput) => {
-                writes.push(self.new_offer(counters, &mut record, throughput)?);
-                self.ranges_of_new(&spec, throughput)
+        let shared = if throughput.is_none() { self.shared_throughput(parent)? } else { None };
+        let provisioned = match shared {
+            Some(rate) => Provisioned::Shared(rate),
+            None => {
+                let own = throughput.unwrap_or_else(|| Throughput::default_of(&self.limits));
+                writes.push(self.new_offer(counters, &mut record, own)?);
+                own.provisioned()
             }
-            None => 1,
         };
+        let ranges = self.ranges_of_new(&spec, provisioned);
         writes.push(SystemWrite::Create { id: record.item_id(), body: record.body() });
         writes.push(counters.write());
         let rid = spec.rid;
@@ -94,22 +98,9 @@ impl Service {
     }
 
     /// One for each share of the throughput; without a key there is nothing to divide.
-    fn ranges_of_new(&self, spec: &ContainerSpec, throughput: Throughput) -> u32 {
+    fn ranges_of_new(&self, spec: &ContainerSpec, provisioned: Provisioned) -> u32 {
         let keyless = spec.definition.partition_key().paths().is_empty();
-        if keyless { 1 } else { throughput.ranges(&self.limits) }
-    }
-
-    /// What is asked for; else the database's, if it has throughput to share; else the default.
-    fn throughput_of_new(
-        &self,
-        parent: &Parent,
-        asked: Option<Throughput>,
-    ) -> Result<Option<Throughput>, ServiceError> {
-        if asked.is_some() {
-            return Ok(asked);
-        }
-        let shared = self.has_offer(parent)?;
-        Ok((!shared).then(|| Throughput::default_of(&self.limits)))
+        if keyless { 1 } else { self.limits.ranges_at_creation(provisioned) }
     }
 }
 

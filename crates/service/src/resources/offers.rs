@@ -5,7 +5,7 @@ use model::json::{Object, Value};
 use partition::EtagMatch;
 
 use super::resolve::Parent;
-use crate::catalogue::{Counters, Record, item_id};
+use crate::catalogue::{Counters, Record, Stored, item_id};
 use crate::error::ServiceError;
 use crate::kind::Kind;
 use crate::offer::Throughput;
@@ -63,15 +63,22 @@ impl Service {
         Ok(record)
     }
 
-    /// Whether a database has throughput of its own, to share among its containers.
-    pub(super) fn has_offer(&self, parent: &Parent) -> Result<bool, ServiceError> {
-        let mut found = false;
+    /// The throughput that a database has to share among its containers, if any.
+    pub(super) fn shared_throughput(&self, parent: &Parent) -> Result<Option<u32>, ServiceError> {
+        let mut offer = None;
         self.each_record(Kind::Database, "", |stored| {
-            found |=
-                stored.record.rid == parent.rid() && stored.record.private.get("offer").is_some();
+            if stored.record.rid == parent.rid() {
+                offer =
+                    stored.record.private.get("offer").and_then(Value::as_str).map(str::to_owned);
+            }
             Ok(())
         })?;
-        Ok(found)
+        let Some(rid) = offer else { return Ok(None) };
+        let item = self.cluster.read_system(&item_id(Kind::Offer, "", &rid))?;
+        let Some(item) = item else { return Ok(None) };
+        let definition = Stored::read(Kind::Offer, "", &item)?.record.definition;
+        let content = definition.get("content").unwrap_or(&Value::Null);
+        Ok(Some(Throughput::parse_content(content)?.rate()))
     }
 }
 
