@@ -10,10 +10,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::Result;
 use model::limits::Limits;
-use partition::RecordError;
 use runtime::{Random, Runtime, SeededRandom};
 use service::Service;
-use storage::StorageError;
 use storage::local::{self, LocalConfig};
 use testkit::crash::{self, Ending, Ledger, Line, Run, Writer};
 use testkit::damage::{self, Harm};
@@ -186,12 +184,13 @@ fn open(folder: &Path) -> Result<Service> {
     Ok(Service::open(store, runtime, Limits::default())?)
 }
 
-/// A refusal is clear when it says what is damaged, somewhere down its causes.
+/// A refusal is clear when a person reads in it, or in its causes, what is wrong.
 fn refused(error: anyhow::Error, verdict: Verdict) -> Verdict {
-    let is_clear = error.chain().any(|cause| {
-        let storage = cause.downcast_ref::<StorageError>();
-        let damaged = |e| matches!(e, &StorageError::Damaged { .. } | &StorageError::Format { .. });
-        storage.is_some_and(damaged) || cause.downcast_ref::<RecordError>().is_some()
-    });
-    if is_clear { verdict } else { Verdict::Bad(format!("unclear: {error:?}")) }
+    const CLEAR: [&str; 4] =
+        ["is damaged", "has format", "record does not match", "record is malformed"];
+    let text = format!("{error:#}");
+    if CLEAR.iter().any(|words| text.contains(words)) {
+        return verdict;
+    }
+    Verdict::Bad(format!("unclear: {text}"))
 }
