@@ -141,7 +141,12 @@ impl Display for Expr {
             ExprKind::Array(items) => bracketed(f, '[', items, ']'),
             ExprKind::Object(members) => object(f, members),
             ExprKind::Member(base, name) => {
-                write!(f, "{base}")?;
+                // A point right behind a number would be its decimal point.
+                if matches!(base.kind, ExprKind::Number(_)) {
+                    write!(f, "({base})")?;
+                } else {
+                    write!(f, "{base}")?;
+                }
                 member(f, name)
             }
             ExprKind::Index(base, index) => write!(f, "{base}[{index}]"),

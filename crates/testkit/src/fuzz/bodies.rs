@@ -120,7 +120,7 @@ pub fn sql_parse(input: &[u8]) {
     let Ok(query) = Query::parse(text) else { return };
     let printed = query.syntax().to_string();
     let again = Query::parse(&printed);
-    assert_eq!(again.as_ref(), Ok(&query), "printed as {printed}");
+    assert_eq!(again.as_ref().map(Query::syntax), Ok(query.syntax()), "printed as {printed}");
 }
 
 /// What was accepted survives being written out; the rest is fine.
