@@ -2,6 +2,7 @@
 
 pub mod bench;
 pub mod check;
+pub mod conformance;
 pub mod fuzz;
 pub mod golden;
 pub mod soak;

@@ -3,7 +3,8 @@
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use xtask::commands::{bench, check, fuzz, golden, soak, test, tidy};
+use xtask::commands::{bench, check, conformance, fuzz, golden, soak, test, tidy};
+use xtask::conformance::Sdk;
 use xtask::repo;
 
 /// Every habit of this repository as a command
@@ -30,6 +31,11 @@ enum Habit {
         /// Crates to record; all that have golden scripts when left out
         crates: Vec<String>,
     },
+    /// Runs programs written with the official SDKs against a fresh server
+    Conformance {
+        /// The SDK; all of them when left out
+        sdk: Option<Sdk>,
+    },
     /// Feeds mutated inputs to decoders and parsers, from a seed
     Fuzz(fuzz::Options),
     /// Kills, damages and random commands in numbers too long for every day
@@ -49,6 +55,7 @@ fn main() -> ExitCode {
         Habit::Check => check::run(&root),
         Habit::Tidy => tidy::run(&root),
         Habit::Golden { crates } => golden::run(&root, &crates),
+        Habit::Conformance { sdk } => conformance::run(&root, sdk),
         Habit::Fuzz(options) => fuzz::run(&root, &options),
         Habit::Soak(options) => soak::run(&root, &options),
         Habit::Bench { name } => bench::run(&root, name.as_deref()),

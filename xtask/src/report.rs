@@ -1,6 +1,8 @@
 //! What a run found: broken rules, and the tests that passed and failed.
 
 use std::fmt;
+use std::iter::Sum;
+use std::ops::AddAssign;
 
 /// One broken rule at one place.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -49,6 +51,22 @@ impl Tally {
         let result = line.get(at..).unwrap_or_default();
         self.passed += count_before(result, " passed").unwrap_or(0);
         self.failed += count_before(result, " failed").unwrap_or(0);
+    }
+}
+
+impl AddAssign for Tally {
+    fn add_assign(&mut self, other: Tally) {
+        self.passed += other.passed;
+        self.failed += other.failed;
+    }
+}
+
+impl Sum for Tally {
+    fn sum<I: Iterator<Item = Tally>>(tallies: I) -> Tally {
+        tallies.fold(Tally::default(), |mut sum, tally| {
+            sum += tally;
+            sum
+        })
     }
 }
 

@@ -1,5 +1,6 @@
 //! Starting other programs: every step named, timed and stopped at on failure.
 
+use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -32,6 +33,48 @@ pub fn step<T>(name: &str, work: impl FnOnce() -> Result<T>) -> Result<T> {
     let verdict = if outcome.is_ok() { "done" } else { "FAILED" };
     println!("<== {name}: {verdict} in {:.1} s", watch.elapsed().as_secs_f64());
     outcome.with_context(|| format!("step `{name}` failed"))
+}
+
+/// Whether this is a continuous-integration machine, where nothing may be left out.
+pub fn is_ci() -> bool {
+    std::env::var("CI").is_ok_and(|value| value == "true")
+}
+
+/// How often a process is asked whether it is done.
+const POLL_EVERY: Duration = Duration::from_millis(20);
+
+/// Asks again and again until there is an answer, for as long as `limit`.
+#[allow(
+    clippy::disallowed_methods,
+    reason = "waits for another process, which has no clock of ours"
+)]
+pub fn poll<T>(limit: Duration, mut ask: impl FnMut() -> Result<Option<T>>) -> Result<T> {
+    let watch = Stopwatch::start();
+    loop {
+        if let Some(answer) = ask()? {
+            return Ok(answer);
+        }
+        if watch.elapsed() >= limit {
+            bail!("no answer within {} s", limit.as_secs());
+        }
+        std::thread::sleep(POLL_EVERY);
+    }
+}
+
+/// Runs a program to its end, however it ends, and gives back what it printed. What
+/// goes to standard error goes to `log` too, so that a crash leaves its reason.
+pub fn bounded(command: &mut Command, log: &Path, limit: Duration) -> Result<String> {
+    let output = File::create(log)?;
+    command.stdin(Stdio::null()).stderr(output.try_clone()?).stdout(output);
+    let mut child = command.spawn().with_context(|| format!("cannot start {command:?}"))?;
+    let ended = poll(limit, || Ok(child.try_wait()?));
+    if ended.is_err() {
+        child.kill()?;
+        child.wait()?;
+    }
+    let printed = String::from_utf8_lossy(&std::fs::read(log)?).into_owned();
+    ended.with_context(|| format!("the program hangs after: {printed}"))?;
+    Ok(printed)
 }
 
 /// A cargo command at the repository's root; it never reads standard input.
@@ -120,6 +163,20 @@ mod tests {
     fn a_failed_step_keeps_its_cause() {
         let outcome: Result<()> = step("made up", || bail!("the cause"));
         assert_eq!(format!("{:#}", outcome.unwrap_err()), "step `made up` failed: the cause");
+    }
+
+    #[test]
+    fn a_program_that_hangs_is_ended() {
+        let folder = std::env::temp_dir();
+        let log = folder.join(format!("orrery-xtask-{}.log", std::process::id()));
+        let mut hangs = Command::new("sh");
+        hangs.args(["-c", "echo begun; exec sleep 600"]);
+        let error = bounded(&mut hangs, &log, Duration::from_millis(300)).unwrap_err();
+        assert!(error.to_string().ends_with("after: begun\n"), "{error}");
+        let mut ends = Command::new("sh");
+        ends.args(["-c", "echo out; echo err >&2; exit 3"]);
+        assert_eq!(bounded(&mut ends, &log, Duration::from_secs(60)).unwrap(), "out\nerr\n");
+        std::fs::remove_file(log).unwrap();
     }
 
     #[test]

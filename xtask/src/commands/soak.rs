@@ -66,7 +66,7 @@ pub fn run(root: &Path, options: &Options) -> Result<()> {
     let mut tally = Tally::default();
     for seed in options.seed.. {
         let round = run_round(root, options, &programs, seed)?;
-        tally = Tally { passed: tally.passed + round.passed, failed: tally.failed + round.failed };
+        tally += round;
         if round.failed > 0 || watch.elapsed() >= limit {
             break;
         }
@@ -97,7 +97,7 @@ fn run_round(
             }
             cargo.run_tests()
         })?;
-        tally = Tally { passed: tally.passed + done.passed, failed: tally.failed + done.failed };
+        tally += done;
     }
     Ok(tally)
 }

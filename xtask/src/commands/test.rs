@@ -10,16 +10,16 @@ use std::process::ExitCode;
 
 use anyhow::{Result, ensure};
 
-use super::{check, tidy};
+use super::{check, conformance, tidy};
 use crate::repo;
 use crate::report::Tally;
-use crate::run::{Cargo, Stopwatch, step};
+use crate::run::{Cargo, Stopwatch, is_ci, step};
 
 /// Says itself what went wrong: nothing may follow the closing line.
 pub fn run(root: &Path) -> ExitCode {
     let watch = Stopwatch::start();
-    let left_out = left_out(repo::shared_data(root).is_dir());
-    let outcome = run_steps(root, is_ci(), &left_out);
+    let mut left_out = left_out(repo::shared_data(root).is_dir());
+    let outcome = run_steps(root, is_ci(), &mut left_out);
     // What stopped the run before its tests is one failure.
     let tally = outcome.as_ref().copied().unwrap_or(Tally { passed: 0, failed: 1 });
     if let Err(error) = &outcome {
@@ -33,18 +33,20 @@ pub fn run(root: &Path) -> ExitCode {
     if tally.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-fn run_steps(root: &Path, ci: bool, left_out: &[String]) -> Result<Tally> {
+fn run_steps(root: &Path, ci: bool, left_out: &mut Vec<String>) -> Result<Tally> {
     ensure_complete(ci, left_out)?;
     step("tidy", || tidy::run(root))?;
     check::run(root)?;
-    step("tests", || {
+    let mut tally = step("tests", || {
         let args = ["test", "--workspace", "--no-fail-fast"];
         Cargo::new(root, &args).run_tests()
-    })
-}
-
-fn is_ci() -> bool {
-    std::env::var("CI").is_ok_and(|value| value == "true")
+    })?;
+    let sdks = conformance::run_sdks(root, &conformance::EVERY_TIME)?;
+    tally += sdks.tally;
+    left_out.extend(sdks.left_out);
+    // Here the tests have run: what is left out is a failure beside their results.
+    tally.failed += u64::from(ensure_complete(ci, left_out).is_err());
+    Ok(tally)
 }
 
 /// What this machine cannot test.

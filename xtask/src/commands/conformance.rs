@@ -1,0 +1,83 @@
+//! `cargo xtask conformance`: the official SDKs against a server of our own build.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Result, ensure};
+
+use crate::conformance::{self, Outcome, Readiness, Sdk, server};
+use crate::report::Tally;
+use crate::results;
+use crate::run::{is_ci, step};
+
+/// The SDKs of every test run. The Rust SDK takes minutes to build, so its program
+/// runs when it is asked for.
+pub const EVERY_TIME: [Sdk; 2] = [Sdk::Python, Sdk::Node];
+
+/// What the programs showed, and what this machine could not run.
+#[derive(Clone, Debug, Default)]
+pub struct Report {
+    pub tally: Tally,
+    pub left_out: Vec<String>,
+}
+
+/// Runs the programs of the chosen SDK, or of all.
+pub fn run(root: &Path, wanted: Option<Sdk>) -> Result<()> {
+    let sdks = wanted.map_or_else(|| Sdk::ALL.to_vec(), |sdk| vec![sdk]);
+    let report = run_sdks(root, &sdks)?;
+    for what in &report.left_out {
+        println!("left out: {what}");
+    }
+    println!("{}", report.tally);
+    ensure!(report.tally.failed == 0, "an SDK is not served as it expects");
+    ensure!(!is_ci() || report.left_out.is_empty(), "CI=true and something is left out");
+    Ok(())
+}
+
+/// The same for `cargo xtask test`, which sums up itself.
+pub fn run_sdks(root: &Path, sdks: &[Sdk]) -> Result<Report> {
+    let binary = step("build the server", || server::build(root))?;
+    let target = target_folder()?;
+    let mut report = Report::default();
+    for sdk in sdks {
+        step(&format!("{} SDK", sdk.language()), || {
+            match conformance::prepare(*sdk, root, &target) {
+                Readiness::LeftOut(why) => report.left_out.push(why),
+                Readiness::Ready(program) => {
+                    let scratch = Scratch::new(&target)?;
+                    let say = |line| println!("{line}");
+                    let outcomes = conformance::run_all(&binary, &program, *sdk, &scratch.0, say);
+                    report.tally += outcomes.iter().map(Outcome::tally).sum();
+                    results::write(&target, sdk.folder(), &outcomes)?;
+                }
+            }
+            Ok(())
+        })?;
+    }
+    Ok(report)
+}
+
+/// Where packages, logs and results go: beside the build.
+pub fn target_folder() -> Result<PathBuf> {
+    let exe = std::env::current_exe()?;
+    let target = exe.ancestors().nth(2).unwrap_or(Path::new("."));
+    Ok(target.join("conformance"))
+}
+
+/// A folder for one run, which is gone afterwards. Two runs do not meet.
+#[derive(Debug)]
+pub struct Scratch(pub PathBuf);
+
+impl Scratch {
+    pub fn new(target: &Path) -> Result<Scratch> {
+        let folder = target.join(format!("run-{}", std::process::id()));
+        std::fs::create_dir_all(&folder)?;
+        Ok(Scratch(folder))
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        // What cannot be removed is in the target folder, where it harms nobody.
+        let _left_behind = std::fs::remove_dir_all(&self.0);
+    }
+}
