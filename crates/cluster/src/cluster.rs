@@ -6,7 +6,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use model::epk::{Epk, EpkRange};
 use model::limits::Limits;
 use model::name::ItemId;
-use model::position::{Lsn, Timestamp};
+use model::position::{Lsn, Ordinal, Timestamp};
 use partition::{
     Command, ContainerNumber, Effect, EtagMatch, Head, Item, ItemPage, Outcome, Position, Problem,
     Remedy, Setup,
@@ -190,6 +190,18 @@ impl Cluster {
         let view = self.store.view()?;
         let value = slot.reader().read(view.as_ref(), self.now(), (epk, id), if_none_match);
         Ok(Served { range, lsn, value })
+    }
+
+    /// The id of the item with that ordinal in the logical partition of that key.
+    pub fn id_of(
+        &self,
+        container: &Container,
+        epk: &Epk,
+        ordinal: Ordinal,
+    ) -> Result<Option<String>, ClusterError> {
+        let (_, slot) = container.route(epk)?;
+        let view = self.store.view()?;
+        Ok(slot.reader().id_of(view.as_ref(), epk, ordinal)?)
     }
 
     /// Reads items of one range in the order of their keys.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use model::epk::{Epk, EpkRange};
 use model::name::ItemId;
-use model::position::Timestamp;
+use model::position::{Ordinal, Timestamp};
 use storage::{Direction, KeyRange, ScanLimit, View};
 
 use crate::command::{Effect, EtagMatch, Problem};
@@ -66,6 +66,20 @@ impl Reader {
         };
         let item = Item::decode(&value)?;
         Ok(Some(item).filter(|item| !self.setup.is_expired(item, now)))
+    }
+
+    /// The id of the item with that ordinal, if it is in that logical partition.
+    pub fn id_of(
+        &self,
+        view: &dyn View,
+        epk: &Epk,
+        ordinal: Ordinal,
+    ) -> Result<Option<String>, Problem> {
+        let keys = self.setup.keys(self.bucket(epk)?);
+        let Some(name) = view.get(&keys.ordinal(ordinal))? else { return Ok(None) };
+        let malformed = RecordError::Malformed { what: "ordinal" };
+        let (found, id) = key::parse_item_name(&name).ok_or(malformed)?;
+        Ok((found == *epk).then(|| id.to_owned()))
     }
 
     /// Reads items in the order of EPK and id, from behind `after`, while they

@@ -241,7 +241,7 @@ impl Service {
     }
 
     /// The key is given, or in the document, or both and equal.
-    fn locate(
+    pub(crate) fn locate(
         &self,
         entry: &ContainerEntry,
         key: Option<&PartitionKey>,

@@ -1,10 +1,13 @@
 //! What the names of a request mean.
 
+use model::name::ItemId;
+use model::rid::ItemRid;
+
 use crate::authorise::Authorised;
 use crate::catalogue::ContainerEntry;
 use crate::error::ServiceError;
 use crate::kind::{Kind, Link};
-use crate::request::{Action, CatalogueAction, ContainerAction};
+use crate::request::{Action, CatalogueAction, ContainerAction, ItemTarget};
 use crate::service::Service;
 
 /// An action with what its names stand for.
@@ -25,14 +28,35 @@ impl Service {
     ) -> Result<Resolved, ServiceError> {
         Ok(match action {
             Action::Catalogue(action) => Resolved::Catalogue(action),
-            Action::Container { container, intended_rid, action } => {
-                let container = self.container(&container)?;
+            Action::Container { container: link, intended_rid, mut action } => {
+                let container = self.container(&link)?;
                 if intended_rid.is_some_and(|rid| container.name.rid.to_string() != rid) {
                     return Err(ServiceError::ContainerRecreated);
+                }
+                if let Some(target) = target_of(&mut action)
+                    && link.to_string() != *container.name.link
+                {
+                    self.resolve_item(&container, target)?;
                 }
                 Resolved::Container { container, action }
             }
         })
+    }
+
+    /// In a link by resource ids the last one is an item's, too.
+    fn resolve_item(
+        &self,
+        container: &ContainerEntry,
+        target: &mut ItemTarget,
+    ) -> Result<(), ServiceError> {
+        let rid = ItemRid::parse(target.id.as_str()).ok();
+        let Some(rid) = rid.filter(|rid| rid.container() == container.name.rid) else {
+            return Ok(());
+        };
+        let epk = self.locate(container, target.key.as_ref(), None)?.epk;
+        let id = self.cluster.id_of(&container.container, &epk, rid.ordinal())?;
+        target.id = ItemId::parse(&id.ok_or(ServiceError::NotFound)?)?;
+        Ok(())
     }
 
     /// The container that a link names.
@@ -43,5 +67,21 @@ impl Service {
         let directory = self.directory();
         let found = directory.database(database).and_then(|(_, entry)| entry.container(container));
         found.map(|(_, entry)| entry.clone()).ok_or(ServiceError::OwnerNotFound)
+    }
+}
+
+/// The item that an action is about, if it is about one by name.
+fn target_of(action: &mut ContainerAction) -> Option<&mut ItemTarget> {
+    match action {
+        ContainerAction::ReadItem { target, .. }
+        | ContainerAction::ReplaceItem { target, .. }
+        | ContainerAction::DeleteItem { target, .. }
+        | ContainerAction::PatchItem { target, .. } => Some(target),
+        ContainerAction::ReadRanges
+        | ContainerAction::CreateItem { .. }
+        | ContainerAction::UpsertItem { .. }
+        | ContainerAction::Batch { .. }
+        | ContainerAction::Bulk { .. }
+        | ContainerAction::ListItems { .. } => None,
     }
 }

@@ -123,6 +123,15 @@ def upsert_creates_and_replaces(world):
 
 
 @case
+def items_can_be_named_by_themselves(world):
+    created = world.container.create_item({"id": "self", "deviceId": "s", "n": 1})
+    assert world.container.read_item(created, partition_key="s")["n"] == 1
+    replaced = world.container.replace_item(created, {**created, "n": 2})
+    world.container.delete_item(replaced, partition_key="s")
+    refused(404, world.container.read_item, created, partition_key="s")
+
+
+@case
 def every_type_of_key(world):
     for key in ["text", "", 1, 1.5, -3, True, False, None, "ünï 🚀", "a/b\\c\"d", "x" * 500]:
         item_id = uuid.uuid4().hex
