@@ -33,6 +33,10 @@ use crate::transport::{Phase, Pulse, Socket, Transport};
 /// one just as it is sent.
 const IDLE_MAX: Duration = Duration::from_secs(600);
 
+/// How long an idle connection stays when places become scarce, and how often a
+/// parked connection looks whether they are.
+const IDLE_CROWDED_MAX: Duration = Duration::from_secs(30);
+
 /// A TLS handshake takes a few round trips and some arithmetic.
 const HANDSHAKE_MAX: Duration = Duration::from_secs(10);
 
@@ -44,12 +48,14 @@ const HEAD_MAX: Duration = Duration::from_secs(10);
 const ANSWER_MAX: Duration = Duration::from_secs(60);
 
 /// How often a connection that is not parked is looked at: every limit is kept
-/// within this, and parking takes one to two of it.
-const TICK: Duration = Duration::from_secs(1);
+/// within this, and parking takes one to two of it. Short, because allocators do
+/// not give memory back to the system: what counts is how many connections have
+/// buffers at the same time.
+const TICK: Duration = Duration::from_millis(100);
 
-/// Bytes of a request line and all headers. Session tokens and continuations of
-/// large containers take some tens of kilobytes.
-const HEAD_BYTES_MAX: usize = 64 << 10;
+/// Bytes of a request line and all headers: room for a continuation of 16 KiB and a
+/// long session token.
+const HEAD_BYTES_MAX: usize = 32 << 10;
 
 /// hyper's buffer for reading and for collecting what is written: a head must fit.
 const BUFFER_BYTES_MAX: usize = HEAD_BYTES_MAX;
@@ -68,37 +74,46 @@ const TLS_HANDSHAKE: u8 = 0x16;
 
 /// Serves one client until either side has had enough.
 pub(crate) async fn serve(tcp: TcpStream, tls: TlsAcceptor, front: Arc<Front>, mut stop: Stop) {
+    if !speaks(&tcp, &front, &mut stop).await {
+        return;
+    }
     let mut first = [0];
-    let looked = tokio::select! {
-        looked = timeout(IDLE_MAX, tcp.peek(&mut first)) => looked,
-        () = stop.raised() => return,
-    };
-    let socket = match (looked, first) {
+    let socket = match (timeout(HANDSHAKE_MAX, tcp.peek(&mut first)).await, first) {
         (Ok(Ok(1..)), [TLS_HANDSHAKE]) => match timeout(HANDSHAKE_MAX, tls.accept(tcp)).await {
             Ok(Ok(stream)) => Socket::Tls(Box::new(stream)),
             Ok(Err(error)) => return tracing::debug!(%error, "TLS handshake failed"),
             Err(_) => return tracing::debug!("TLS handshake took too long"),
         },
         (Ok(Ok(1..)), _) => Socket::Plain(tcp),
-        // Gone, broken or silent.
+        // Gone, broken, or woken for nothing.
         (Ok(Ok(0) | Err(_)) | Err(_), _) => return,
     };
     // Boxed, so that a parked connection's task does not keep room for it.
     let mut next = Box::pin(attend(socket, Bytes::new(), &front, stop.clone())).await;
     while let Next::Parked(socket, unread) = next {
-        if unread.is_empty() && !comes_back(&socket, &mut stop).await {
+        if unread.is_empty() && !speaks(socket.tcp(), &front, &mut stop).await {
             return;
         }
         next = Box::pin(attend(socket, unread, &front, stop.clone())).await;
     }
 }
 
-/// Waits for a parked client. A server that stops does not wait.
-async fn comes_back(socket: &Socket, stop: &mut Stop) -> bool {
-    tokio::select! {
-        readable = timeout(IDLE_MAX, socket.readable()) => matches!(readable, Ok(Ok(()))),
-        () = stop.raised() => false,
+/// Waits until a client sends something or leaves. False when the wait is over for
+/// another reason. Nothing but the socket is held meanwhile.
+async fn speaks(tcp: &TcpStream, front: &Front, stop: &mut Stop) -> bool {
+    let mut waited = Duration::ZERO;
+    while waited < IDLE_MAX {
+        let readable = tokio::select! {
+            readable = timeout(IDLE_CROWDED_MAX, tcp.readable()) => readable,
+            () = stop.raised() => return false,
+        };
+        match readable {
+            Ok(readable) => return readable.is_ok(),
+            Err(_) if front.room.is_crowded() => return false,
+            Err(_) => waited += IDLE_CROWDED_MAX,
+        }
     }
+    false
 }
 
 /// What became of a connection.
@@ -148,7 +163,9 @@ async fn attend(socket: Socket, unread: Bytes, front: &Arc<Front>, mut stop: Sto
                     Verdict::Park if stopping => {}
                     Verdict::Park => {
                         let parts = connection.into_parts();
-                        return Next::Parked(parts.io.into_inner().socket, parts.read_buf);
+                        // Copied, because an empty slice of hyper's buffer keeps all of it.
+                        let unread = Bytes::copy_from_slice(&parts.read_buf);
+                        return Next::Parked(parts.io.into_inner().socket, unread);
                     }
                     Verdict::TooSlow(phase) => {
                         tracing::debug!(?phase, "closing a connection that is too slow");
@@ -175,10 +192,10 @@ fn protocol() -> http1::Builder {
 
 /// Ends a connection so that the client gets to read our last words.
 async fn linger(mut transport: Transport) {
-    if transport.shutdown().await.is_err() {
-        return;
-    }
     let drain = async {
+        if transport.shutdown().await.is_err() {
+            return;
+        }
         let mut rest = transport.take(LINGER_BYTES_MAX);
         let mut scratch = [0; 1024];
         while let Ok(1..) = rest.read(&mut scratch).await {}
@@ -204,7 +221,7 @@ enum Verdict {
 
 impl<'a> Guard<'a> {
     fn new(pulse: &'a Pulse) -> Guard<'a> {
-        Guard { pulse, seen: (Phase::Head, 0), unchanged: Duration::ZERO }
+        Guard { pulse, seen: (Phase::Idle, 0), unchanged: Duration::ZERO }
     }
 
     fn look(&mut self) -> Verdict {
@@ -229,28 +246,51 @@ impl<'a> Guard<'a> {
 mod tests {
     use super::*;
 
-    fn ticks(guard: &mut Guard<'_>, count: u32) -> Verdict {
-        (0..count).map(|_| guard.look()).last().unwrap()
+    /// The verdicts up to this time, without the last, and the last.
+    fn wait(guard: &mut Guard<'_>, time: Duration) -> (Vec<Verdict>, Verdict) {
+        let mut verdicts: Vec<Verdict> =
+            (0..time.as_millis() / TICK.as_millis()).map(|_| guard.look()).collect();
+        let last = verdicts.pop().unwrap();
+        verdicts.dedup();
+        (verdicts, last)
     }
 
     #[test]
     fn a_head_must_come_in_time() {
         let pulse = Pulse::default();
+        pulse.head_begun();
         let mut guard = Guard::new(&pulse);
-        assert_eq!(ticks(&mut guard, 9), Verdict::GoOn);
-        assert_eq!(guard.look(), Verdict::TooSlow(Phase::Head));
+        assert_eq!(guard.look(), Verdict::GoOn);
+        let expected = (vec![Verdict::GoOn], Verdict::TooSlow(Phase::Head));
+        assert_eq!(wait(&mut guard, HEAD_MAX), expected);
+    }
+
+    #[test]
+    fn an_answer_must_be_taken_in_time() {
+        let pulse = Pulse::default();
+        pulse.request_begun();
+        pulse.request_answered();
+        pulse.set_blocked(true);
+        let mut guard = Guard::new(&pulse);
+        assert_eq!(guard.look(), Verdict::GoOn);
+        let expected = (vec![Verdict::GoOn], Verdict::TooSlow(Phase::Answering));
+        assert_eq!(wait(&mut guard, ANSWER_MAX), expected);
+        pulse.set_blocked(false);
+        assert_eq!((guard.look(), guard.look()), (Verdict::GoOn, Verdict::Park));
     }
 
     #[test]
     fn work_may_take_its_time() {
         let pulse = Pulse::default();
         pulse.request_begun();
-        assert_eq!(ticks(&mut Guard::new(&pulse), 1_000), Verdict::GoOn);
+        let expected = (vec![Verdict::GoOn], Verdict::GoOn);
+        assert_eq!(wait(&mut Guard::new(&pulse), IDLE_MAX), expected);
     }
 
     #[test]
     fn only_a_connection_without_requests_is_parked() {
         let pulse = Pulse::default();
+        assert_eq!(Guard::new(&pulse).look(), Verdict::Park);
         let mut guard = Guard::new(&pulse);
         for _ in 0..100 {
             pulse.request_begun();
@@ -260,6 +300,6 @@ mod tests {
         assert_eq!(guard.look(), Verdict::Park);
         pulse.head_begun();
         assert_eq!(guard.look(), Verdict::GoOn);
-        assert_eq!(ticks(&mut guard, 10), Verdict::TooSlow(Phase::Head));
+        assert_eq!(wait(&mut guard, HEAD_MAX).1, Verdict::TooSlow(Phase::Head));
     }
 }

@@ -16,6 +16,7 @@ use wire_cosmos::{BODY_BYTES_MAX, Gateway, HttpRequest};
 
 use crate::admin::{self, Admin};
 use crate::counters::Counters;
+use crate::listener::Room;
 
 /// A body that is allowed at all gets through any usable line in this time.
 const BODY_MAX: Duration = Duration::from_secs(30);
@@ -45,6 +46,7 @@ pub(crate) struct Front {
     pub(crate) counters: Counters,
     /// Told when something was dropped that leaves data behind.
     pub(crate) dropped: Notify,
+    pub(crate) room: Room,
     budget: Semaphore,
 }
 
@@ -56,12 +58,13 @@ pub(crate) struct Open {
 }
 
 impl Front {
-    pub(crate) fn new(admin: Admin) -> Front {
+    pub(crate) fn new(admin: Admin, room: Room) -> Front {
         Front {
             open: OnceLock::new(),
             admin,
             counters: Counters::default(),
             dropped: Notify::new(),
+            room,
             budget: Semaphore::new(BODY_SHARES),
         }
     }
@@ -81,7 +84,7 @@ impl Front {
             return unavailable("The server is starting.");
         };
         let (head, body) = request.into_parts();
-        let mut shares = Shares { budget: &self.budget, held: None };
+        let mut shares = Shares { budget: &self.budget, held: None, waiting: false };
         let received = receive(body, &head.headers, &mut shares);
         let body = match timeout(BODY_MAX, received).await {
             Ok(Received::Whole(body)) => Some(body),
@@ -93,7 +96,7 @@ impl Front {
                     "The request body is malformed.",
                 );
             }
-            Err(_) if shares.is_waiting() => {
+            Err(_) if shares.waiting => {
                 return unavailable("Too many large requests at once.");
             }
             Err(_) => {
@@ -104,7 +107,7 @@ impl Front {
                 );
             }
         };
-        let drops = head.method == Method::DELETE;
+        let drops = head.method == Method::DELETE && !is_item(head.uri.path());
         let request = HttpRequest {
             method: head.method,
             path: head.uri.path().to_owned(),
@@ -118,6 +121,11 @@ impl Front {
         }
         response.map(Full::new)
     }
+}
+
+/// Whether a path names an item: deleting one leaves nothing behind.
+fn is_item(path: &str) -> bool {
+    path.split('/').filter(|segment| !segment.is_empty()).nth(4) == Some("docs")
 }
 
 #[derive(Debug)]
@@ -200,6 +208,8 @@ impl Whole {
 struct Shares<'a> {
     budget: &'a Semaphore,
     held: Option<SemaphorePermit<'a>>,
+    /// Whether it was the budget that the body waited for.
+    waiting: bool,
 }
 
 impl Shares<'_> {
@@ -210,15 +220,13 @@ impl Shares<'_> {
         if more == 0 {
             return;
         }
+        self.waiting = true;
         let permit = self.budget.acquire_many(more).await.expect("the budget is never closed");
+        self.waiting = false;
         match &mut self.held {
             Some(held) => held.merge(permit),
             None => self.held = Some(permit),
         }
-    }
-
-    fn is_waiting(&self) -> bool {
-        self.budget.available_permits() == 0
     }
 }
 

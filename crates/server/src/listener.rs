@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_rustls::TlsAcceptor;
 
 use crate::connection;
@@ -30,15 +30,49 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// What a client is told when there is no room. Written only if it fits into the
 /// socket's buffer at once.
 const FULL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/json\r\n\
-    connection: close\r\ncontent-length: 87\r\n\r\n\
+    connection: close\r\ncontent-length: 89\r\n\r\n\
     {\"code\":\"ServiceUnavailable\",\"message\":\"The server has as many connections as it takes.\"}";
+
+/// Connections at which places count as scarce, in parts of all there are.
+const CROWDED_PARTS: (usize, usize) = (3, 4);
+
+/// The places for connections.
+#[derive(Debug)]
+pub(crate) struct Room {
+    places: Arc<Semaphore>,
+    all: u32,
+}
+
+impl Room {
+    /// As many as there are files for.
+    pub(crate) fn for_this_process() -> Room {
+        Room::new(CONNECTIONS_MAX.min(files_max().saturating_sub(FILES_RESERVED)).max(1))
+    }
+
+    fn new(all: u32) -> Room {
+        Room { places: Arc::new(Semaphore::new(usize::try_from(all).unwrap_or(usize::MAX))), all }
+    }
+
+    pub(crate) fn is_crowded(&self) -> bool {
+        let all = usize::try_from(self.all).unwrap_or(usize::MAX);
+        let taken = all.saturating_sub(self.places.available_permits());
+        taken * CROWDED_PARTS.1 > all * CROWDED_PARTS.0
+    }
+
+    fn take_place(&self) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.places).try_acquire_owned().ok()
+    }
+
+    /// Waits until every connection has ended.
+    async fn empty(&self) {
+        let _all = self.places.acquire_many(self.all).await;
+    }
+}
 
 /// The one port, for plain HTTP and TLS.
 #[derive(Debug)]
 pub(crate) struct Listener {
     tcp: TcpListener,
-    room: Arc<Semaphore>,
-    connections_max: u32,
 }
 
 impl Listener {
@@ -51,10 +85,7 @@ impl Listener {
                 SocketAddr::new(address.ip(), port.checked_add(1).unwrap_or(0))
             ),
         })?;
-        let connections_max =
-            CONNECTIONS_MAX.min(files_max().saturating_sub(FILES_RESERVED)).max(1);
-        let room = Arc::new(Semaphore::new(usize::try_from(connections_max)?));
-        Ok(Listener { tcp, room, connections_max })
+        Ok(Listener { tcp })
     }
 
     pub(crate) fn address(&self) -> io::Result<SocketAddr> {
@@ -69,7 +100,7 @@ impl Listener {
                 () = stop.raised() => break,
             };
             match accepted {
-                Ok((tcp, _)) => self.welcome(tcp, &tls, &front, &stop),
+                Ok((tcp, _)) => welcome(tcp, &tls, &front, &stop),
                 Err(error) => {
                     tracing::warn!(%error, "a connection could not be accepted");
                     tokio::time::sleep(ACCEPT_PAUSE).await;
@@ -77,27 +108,26 @@ impl Listener {
             }
         }
         drop(self.tcp);
-        let all_ended = self.room.acquire_many(self.connections_max);
-        if tokio::time::timeout(DRAIN_MAX, all_ended).await.is_err() {
+        if tokio::time::timeout(DRAIN_MAX, front.room.empty()).await.is_err() {
             tracing::warn!("some requests did not finish in time and were cut off");
         }
     }
+}
 
-    fn welcome(&self, tcp: TcpStream, tls: &TlsAcceptor, front: &Arc<Front>, stop: &Stop) {
-        let Ok(place) = Arc::clone(&self.room).try_acquire_owned() else {
-            let _best_effort = tcp.try_write(FULL);
-            front.counters.connection_refused();
-            return;
-        };
-        // Answers are written in one piece: waiting for more to send is of no use.
-        let _best_effort = tcp.set_nodelay(true);
-        let (tls, front, stop) = (tls.clone(), Arc::clone(front), stop.clone());
-        tokio::spawn(async move {
-            let _open = front.counters.connection_opened();
-            connection::serve(tcp, tls, Arc::clone(&front), stop).await;
-            drop(place);
-        });
-    }
+fn welcome(tcp: TcpStream, tls: &TlsAcceptor, front: &Arc<Front>, stop: &Stop) {
+    let Some(place) = front.room.take_place() else {
+        let _best_effort = tcp.try_write(FULL);
+        front.counters.connection_refused();
+        return;
+    };
+    // Answers are written in one piece: waiting for more to send is of no use.
+    let _best_effort = tcp.set_nodelay(true);
+    let (tls, front, stop) = (tls.clone(), Arc::clone(front), stop.clone());
+    tokio::spawn(async move {
+        let _open = front.counters.connection_opened();
+        connection::serve(tcp, tls, Arc::clone(&front), stop).await;
+        drop(place);
+    });
 }
 
 /// How many files this process may have open, after asking for as many as it may
@@ -122,6 +152,19 @@ fn files_max() -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn places_run_out_and_come_back() {
+        let room = Room::new(8);
+        let mut taken: Vec<_> = (0..6).map(|_| room.take_place().unwrap()).collect();
+        assert!(!room.is_crowded());
+        taken.push(room.take_place().unwrap());
+        assert!(room.is_crowded());
+        taken.push(room.take_place().unwrap());
+        assert!(room.take_place().is_none());
+        taken.truncate(6);
+        assert!(!room.is_crowded() && room.take_place().is_some());
+    }
 
     #[test]
     fn the_refusal_is_a_whole_answer() {

@@ -16,7 +16,7 @@ use crate::admin::Admin;
 use crate::certificate::Certificate;
 use crate::data::{self, Home, say};
 use crate::front::{Front, Open};
-use crate::listener::Listener;
+use crate::listener::{Listener, Room};
 use crate::settings::{Layer, Place, Settings};
 use crate::{banner, log, stop, sweeper};
 
@@ -59,10 +59,8 @@ async fn serve(settings: Settings, outside: Runtime) -> anyhow::Result<()> {
     };
     let listener = Listener::bind(settings.listen).await?;
     let address = listener.address()?;
-    let front = Arc::new(Front::new(Admin {
-        key: settings.key.clone(),
-        certificate_pem: Bytes::from(certificate.pem),
-    }));
+    let admin = Admin { key: settings.key.clone(), certificate_pem: Bytes::from(certificate.pem) };
+    let front = Arc::new(Front::new(admin, Room::for_this_process()));
     let (stopper, stop) = stop::stop();
     let tls = TlsAcceptor::from(certificate.config);
     let listening = tokio::spawn(listener.run(tls, Arc::clone(&front), stop.clone()));

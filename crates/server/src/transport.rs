@@ -14,13 +14,14 @@ use tokio_rustls::server::TlsStream;
 /// Where a connection is between one request and the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Phase {
-    /// The head of a request is under way, or its first byte is expected now.
+    /// The head of a request is under way.
     Head,
     /// A request is being answered. Its body may still be under way.
     Busy,
     /// The answer exists, but the client has not taken all of it.
     Answering,
-    /// Everything was said; the client may or may not come back.
+    /// Nothing was asked yet, or everything is answered: the client may or may not
+    /// go on.
     Idle,
 }
 
@@ -30,15 +31,14 @@ pub(crate) enum Phase {
 #[derive(Debug, Default)]
 pub(crate) struct Pulse {
     state: AtomicU8,
-    /// Whether the client's side takes no more bytes for now.
     blocked: AtomicBool,
     /// Requests begun.
     requests: AtomicU32,
 }
 
-const HEAD: u8 = 0;
-const BUSY: u8 = 1;
-const ANSWERED: u8 = 2;
+const ANSWERED: u8 = 0;
+const HEAD: u8 = 1;
+const BUSY: u8 = 2;
 
 impl Pulse {
     pub(crate) fn request_begun(&self) {
@@ -58,15 +58,20 @@ impl Pulse {
     /// Only meaningful after the connection was polled: it writes what it can.
     pub(crate) fn phase(&self) -> Phase {
         match self.state.load(Ordering::Relaxed) {
+            HEAD => Phase::Head,
             BUSY => Phase::Busy,
-            ANSWERED if self.blocked.load(Ordering::Relaxed) => Phase::Answering,
-            ANSWERED => Phase::Idle,
-            _ => Phase::Head,
+            _ if self.blocked.load(Ordering::Relaxed) => Phase::Answering,
+            _ => Phase::Idle,
         }
     }
 
     pub(crate) fn requests(&self) -> u32 {
         self.requests.load(Ordering::Relaxed)
+    }
+
+    /// Whether the client's side takes no more bytes for now.
+    pub(crate) fn set_blocked(&self, blocked: bool) {
+        self.blocked.store(blocked, Ordering::Relaxed);
     }
 
     fn bytes_came(&self) {
@@ -90,16 +95,11 @@ impl Socket {
         }
     }
 
-    fn tcp(&self) -> &TcpStream {
+    pub(crate) fn tcp(&self) -> &TcpStream {
         match self {
             Socket::Plain(tcp) => tcp,
             Socket::Tls(tls) => tls.get_ref().0,
         }
-    }
-
-    /// Waits until the client sends something or leaves.
-    pub(crate) async fn readable(&self) -> io::Result<()> {
-        self.tcp().readable().await
     }
 }
 
@@ -114,11 +114,14 @@ pub(crate) struct Transport {
 
 impl Transport {
     pub(crate) fn new(socket: Socket, pulse: Arc<Pulse>, unread: Bytes) -> Transport {
+        if !unread.is_empty() {
+            pulse.head_begun();
+        }
         Transport { socket, pulse, unread }
     }
 
     fn note<T>(&self, result: Poll<T>) -> Poll<T> {
-        self.pulse.blocked.store(result.is_pending(), Ordering::Relaxed);
+        self.pulse.set_blocked(result.is_pending());
         result
     }
 }

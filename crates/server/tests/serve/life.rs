@@ -1,0 +1,115 @@
+//! Starting, stopping, and what is there afterwards.
+
+use crate::client::{connect, create_database, read_database};
+use crate::program::{Program, command, folder, run, text};
+
+#[cfg(unix)]
+mod signals {
+    use std::io::Write as _;
+    use std::net::TcpStream;
+
+    use rustix::process::Signal;
+    use wire_cosmos::EMULATOR_KEY;
+
+    use super::*;
+    use crate::client::{CREATE_DATABASE, get, read_reply, read_to_end};
+
+    #[test]
+    fn both_signals_end_it_cleanly_and_the_data_is_there() {
+        let (folder, data) = folder();
+        let data = data.display().to_string();
+        for (round, signal) in [Signal::TERM, Signal::INT].into_iter().enumerate() {
+            let program = Program::start(folder.path(), &["--data", &data]);
+            let mut stream = connect(program.address());
+            for earlier in 0..round {
+                assert_eq!(read_database(&mut stream, &format!("db{earlier}")).status, 200);
+            }
+            assert_eq!(create_database(&mut stream, &format!("db{round}")).status, 201);
+            program.signal(signal);
+            let (status, errors) = program.wait();
+            assert_eq!((status.code(), errors.as_str()), (Some(0), ""));
+            assert_eq!(read_to_end(&mut stream), "", "an idle connection is closed");
+        }
+    }
+
+    #[test]
+    fn a_request_that_was_begun_is_finished() {
+        let program = Program::in_memory();
+        let address = program.address();
+        let mut stream = connect(address);
+        let body = r#"{"id":"last"}"#;
+        let head = format!(
+            "POST /dbs HTTP/1.1\r\nhost: x\r\ncontent-length: {}\r\n{}\r\n",
+            body.len(),
+            CREATE_DATABASE.headers(EMULATOR_KEY)
+        );
+        stream.write_all(head.as_bytes()).unwrap();
+        // A client that came later has been served: the head above was read as well.
+        assert_eq!(get(&mut connect(address), "/_orrery/health").status, 200);
+        program.signal(Signal::TERM);
+        while TcpStream::connect(address).is_ok() {
+            std::thread::yield_now();
+        }
+        stream.write_all(body.as_bytes()).unwrap();
+        let reply = read_reply(&mut stream);
+        assert_eq!((reply.status, reply.header("connection")), (201, Some("close")));
+        assert_eq!(program.wait().0.code(), Some(0));
+    }
+
+    #[test]
+    fn asking_twice_does_not_wait() {
+        let program = Program::in_memory();
+        let address = program.address();
+        let mut stuck = connect(address);
+        stuck.write_all(b"POST /dbs HTTP/1.1\r\nhost: x\r\ncontent-length: 9\r\n\r\n").unwrap();
+        assert_eq!(get(&mut connect(address), "/_orrery/health").status, 200);
+        program.signal(Signal::TERM);
+        while TcpStream::connect(address).is_ok() {
+            std::thread::yield_now();
+        }
+        program.signal(Signal::TERM);
+        let (status, errors) = program.wait();
+        assert_eq!(status.code(), Some(0));
+        assert!(errors.contains("asked twice"), "{errors}");
+    }
+}
+
+#[test]
+fn what_was_answered_survives_a_kill() {
+    let (folder, data) = folder();
+    let data = data.display().to_string();
+    for round in 0..3 {
+        let program = Program::start(folder.path(), &["--data", &data]);
+        let mut stream = connect(program.address());
+        for earlier in 0..round {
+            assert_eq!(read_database(&mut stream, &format!("db{earlier}")).status, 200);
+        }
+        assert_eq!(create_database(&mut stream, &format!("db{round}")).status, 201);
+        program.kill();
+    }
+    let checked = run(command(folder.path()).args(["check", "--data", &data]));
+    assert!(checked.status.success(), "{}", text(&checked.stdout));
+}
+
+#[test]
+fn a_first_start_that_was_cut_short_is_taken_up() {
+    let (folder, data) = folder();
+    std::fs::create_dir_all(data.join("store.new/keyspaces")).unwrap();
+    std::fs::write(data.join("store.new/WITNESS"), "half").unwrap();
+    std::fs::write(data.join("LOCK"), "").unwrap();
+    let data = data.display().to_string();
+    let program = Program::start(folder.path(), &["--data", &data]);
+    assert_eq!(create_database(&mut connect(program.address()), "db").status, 201);
+}
+
+#[test]
+fn damage_is_reported_and_nothing_is_made_anew() {
+    let (folder, data) = folder();
+    let arguments = ["--data", &data.display().to_string()];
+    Program::start(folder.path(), &arguments).kill();
+    std::fs::remove_file(data.join("store/FORMAT")).unwrap();
+    let output = run(command(folder.path()).args(["--listen", "127.0.0.1:0"]).args(arguments));
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).contains("is damaged"), "{}", text(&output.stderr));
+    assert!(!data.join("store/FORMAT").exists());
+}
