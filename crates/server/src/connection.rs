@@ -175,7 +175,8 @@ async fn attend(socket: Socket, unread: Bytes, front: &Arc<Front>, mut stop: Sto
             }
         }
     }
-    linger(connection.into_parts().io.into_inner()).await;
+    let transport = connection.into_parts().io.into_inner();
+    let _ended_or_not = timeout(LINGER_MAX, end(transport, !stopping)).await;
     Next::Closed
 }
 
@@ -190,17 +191,15 @@ fn protocol() -> http1::Builder {
     builder
 }
 
-/// Ends a connection so that the client gets to read our last words.
-async fn linger(mut transport: Transport) {
-    let drain = async {
-        if transport.shutdown().await.is_err() {
-            return;
-        }
-        let mut rest = transport.take(LINGER_BYTES_MAX);
-        let mut scratch = [0; 1024];
-        while let Ok(1..) = rest.read(&mut scratch).await {}
-    };
-    let _ended_or_not = timeout(LINGER_MAX, drain).await;
+/// Says that there is no more to come. With `linger`, what the client still sends is
+/// thrown away until it has read our last words and leaves.
+async fn end(mut transport: Transport, linger: bool) {
+    if transport.shutdown().await.is_err() || !linger {
+        return;
+    }
+    let mut rest = transport.take(LINGER_BYTES_MAX);
+    let mut scratch = [0; 1024];
+    while let Ok(1..) = rest.read(&mut scratch).await {}
 }
 
 /// Judges a connection at every tick.

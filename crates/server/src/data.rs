@@ -2,9 +2,10 @@
 //!
 //! ```text
 //! orrery-data/
-//!   LOCK     held by the one process that uses the folder; says which
-//!   store/   the database (docs/formats/storage.md)
-//!   tls/     the certificate and its key
+//!   LOCK      held by the one process that uses the folder; says which
+//!   CREATING  there while `store` is being made
+//!   store/    the database (docs/formats/storage.md)
+//!   tls/      the certificate and its key
 //! ```
 
 use std::fs::{File, OpenOptions, TryLockError};
@@ -27,9 +28,9 @@ pub(crate) const DEFAULT_FOLDER: &str = "orrery-data";
 
 const LOCK: &str = "LOCK";
 const STORE: &str = "store";
-/// A store that is being made. Renamed when it is complete, so that a first start
-/// that was killed does not leave something that looks damaged.
-const STORE_DRAFT: &str = "store.new";
+/// There while the store is being made, so that a first start that was cut short is
+/// not taken for damage: nobody was ever told that anything is in such a store.
+const CREATING: &str = "CREATING";
 const TLS: &str = "tls";
 
 /// Which data folder a command works on.
@@ -97,22 +98,29 @@ impl Home {
     /// Opens the database, making one when there is none.
     pub(crate) fn open(&self, config: LocalConfig, runtime: &Runtime) -> anyhow::Result<Service> {
         let folder = self.root.join(STORE);
-        if !folder.exists() {
-            self.create(&folder, &config, runtime)?;
-        }
-        open_store(local::open(&folder, config, runtime)?, runtime)
+        let store = if folder.exists() && !self.root.join(CREATING).exists() {
+            local::open(&folder, config, runtime)?
+        } else {
+            self.create(&folder, config, runtime)?
+        };
+        open_store(store, runtime)
     }
 
-    fn create(&self, folder: &Path, config: &LocalConfig, runtime: &Runtime) -> anyhow::Result<()> {
-        let draft = self.root.join(STORE_DRAFT);
-        if draft.exists() {
-            std::fs::remove_dir_all(&draft)
-                .with_context(|| format!("{} cannot be removed", draft.display()))?;
+    fn create(
+        &self,
+        folder: &Path,
+        config: LocalConfig,
+        runtime: &Runtime,
+    ) -> anyhow::Result<Arc<dyn Store>> {
+        let mark = self.root.join(CREATING);
+        let failed = || format!("{} cannot be made", folder.display());
+        File::create(&mark).and_then(|_| sync_folder(&self.root)).with_context(failed)?;
+        if folder.exists() {
+            std::fs::remove_dir_all(folder).with_context(failed)?;
         }
-        local::create(&draft, config.clone(), runtime)?.close()?;
-        std::fs::rename(&draft, folder)
-            .and_then(|()| sync_folder(&self.root))
-            .with_context(|| format!("{} cannot be made", folder.display()))
+        let store = local::create(folder, config, runtime)?;
+        std::fs::remove_file(&mark).and_then(|()| sync_folder(&self.root)).with_context(failed)?;
+        Ok(store)
     }
 }
 

@@ -94,12 +94,16 @@ fn what_was_answered_survives_a_kill() {
 #[test]
 fn a_first_start_that_was_cut_short_is_taken_up() {
     let (folder, data) = folder();
-    std::fs::create_dir_all(data.join("store.new/keyspaces")).unwrap();
-    std::fs::write(data.join("store.new/WITNESS"), "half").unwrap();
+    std::fs::create_dir_all(data.join("store/keyspaces")).unwrap();
+    std::fs::write(data.join("store/WITNESS"), "half").unwrap();
+    std::fs::write(data.join("CREATING"), "").unwrap();
     std::fs::write(data.join("LOCK"), "").unwrap();
-    let data = data.display().to_string();
-    let program = Program::start(folder.path(), &["--data", &data]);
+    let arguments = ["--data", &data.display().to_string()];
+    let program = Program::start(folder.path(), &arguments);
     assert_eq!(create_database(&mut connect(program.address()), "db").status, 201);
+    program.kill();
+    let program = Program::start(folder.path(), &arguments);
+    assert_eq!(read_database(&mut connect(program.address()), "db").status, 200);
 }
 
 #[test]
