@@ -56,6 +56,10 @@ impl WireError {
         WireError::new(StatusCode::METHOD_NOT_ALLOWED, 0, message)
     }
 
+    pub(crate) fn not_found() -> WireError {
+        ServiceError::NotFound.into()
+    }
+
     pub(crate) fn too_large() -> WireError {
         WireError::new(StatusCode::PAYLOAD_TOO_LARGE, 0, "Request size is too large")
     }

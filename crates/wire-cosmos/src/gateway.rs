@@ -17,7 +17,7 @@ use crate::error::WireError;
 use crate::headers::{ACTIVITY_ID, Headers};
 use crate::reply::Answer;
 use crate::route::{Path, Route};
-use crate::{account, items, ranges, resources};
+use crate::{account, conflicts, items, ranges, resources};
 
 /// Largest body that is read. Items may have 2 MB and a batch as much in all;
 /// what is larger is refused without reading on.
@@ -112,6 +112,8 @@ impl Gateway {
             Route::Items { container } => items::feed(&call, container).await,
             Route::Item { container, id } => items::item(&call, container, &id).await,
             Route::Ranges { container } => ranges::feed(&call, container).await,
+            Route::Conflicts { container } => conflicts::feed(&call, container).await,
+            Route::Conflict { container } => conflicts::conflict(&call, container).await,
             Route::KeyDelete { .. } => Err(WireError::bad_request(
                 "The partition key delete feature is disabled on this server.",
             )),

@@ -105,13 +105,9 @@ impl<'a> Headers<'a> {
             }
             (None, Some(text)) => {
                 let settings = model::json::parse(text.as_bytes()).ok();
-                let max = settings
-                    .as_ref()
-                    .and_then(|settings| settings.get("maxThroughput")?.as_number()?.as_i64());
-                let max = max.and_then(|max| u32::try_from(max).ok());
-                let max =
-                    max.ok_or_else(|| self.invalid("x-ms-cosmos-offer-autopilot-settings"))?;
-                Ok(Some(Throughput::Autoscale(max)))
+                let throughput = settings.as_ref().and_then(Throughput::parse_autoscale);
+                let invalid = || self.invalid("x-ms-cosmos-offer-autopilot-settings");
+                Ok(Some(throughput.ok_or_else(invalid)?))
             }
         }
     }

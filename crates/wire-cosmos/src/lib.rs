@@ -10,6 +10,7 @@ mod account;
 mod auth;
 mod batch;
 mod binary_json;
+mod conflicts;
 mod error;
 mod gateway;
 mod headers;

@@ -29,6 +29,13 @@ pub(crate) enum Route {
     Ranges {
         container: Link,
     },
+    /// Writes that lost against others in another region.
+    Conflicts {
+        container: Link,
+    },
+    Conflict {
+        container: Link,
+    },
     /// Deletion of a whole logical partition.
     KeyDelete {
         container: Link,
@@ -100,7 +107,8 @@ impl Path {
             ["operations", "partitionkeydelete"] if container => {
                 Ok(Route::KeyDelete { container: owner })
             }
-            ["conflicts", ..] if container => Ok(Route::Later { what: "The conflict feed" }),
+            ["conflicts"] if container => Ok(Route::Conflicts { container: owner }),
+            ["conflicts", _] if container => Ok(Route::Conflict { container: owner }),
             ["docs", _, "attachments", ..] if container => Ok(Route::Later { what: "Attachments" }),
             ["clientencryptionkeys", ..] => Ok(Route::Later { what: "Client encryption keys" }),
             _ => Err(PathError::Unknown),
@@ -182,6 +190,8 @@ mod tests {
                 Route::Feed { parent: link("dbs/d/users/u"), kind: Kind::Permission },
             ),
             ("/offers/abcD", Route::Resource { link: link("offers/abcD") }),
+            ("/dbs/d/colls/c/conflicts", Route::Conflicts { container: container() }),
+            ("/dbs/d/colls/c/conflicts/x", Route::Conflict { container: container() }),
             (
                 "/dbs/d/colls/c/operations/partitionkeydelete",
                 Route::KeyDelete { container: container() },

@@ -152,7 +152,7 @@ cases.throughputIsReadAndReplaced = async () => {
 cases.usersPermissionsAndScripts = async () => {
   const { user } = await database.users.create({ id: "someone" });
   const { resource } = await user.permissions.create({ id: "reads", permissionMode: "read", resource: container.url });
-  assert.equal(resource.permissionMode, "Read");
+  assert.equal(resource.permissionMode, "read");
   await user.delete();
   await container.scripts.storedProcedures.create({ id: "sp", body: "function () {}" });
   assert.equal((await container.scripts.storedProcedure("sp").read()).resource.body, "function () {}");

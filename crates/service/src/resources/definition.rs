@@ -67,16 +67,17 @@ fn text<'a>(body: &'a Value, name: &str) -> Result<&'a str, ServiceError> {
     }
 }
 
-/// One of a few words in any case, as clients disagree on it; kept in the service's spelling.
-fn one_of(body: &Value, name: &str, words: &[&'static str]) -> Result<&'static str, ServiceError> {
+/// One of a few words in any case, as clients disagree on it; kept as the client spells it,
+/// because clients compare what comes back with what they sent.
+fn one_of<'a>(body: &'a Value, name: &str, words: &[&str]) -> Result<&'a str, ServiceError> {
     let given = text(body, name)?;
-    let word = words.iter().find(|word| word.eq_ignore_ascii_case(given));
-    word.copied().ok_or_else(|| {
-        ServiceError::invalid(format!(
-            "'{given}' is not a valid {name}: use one of {}",
-            words.join(", ")
-        ))
-    })
+    if words.iter().any(|word| word.eq_ignore_ascii_case(given)) {
+        return Ok(given);
+    }
+    Err(ServiceError::invalid(format!(
+        "'{given}' is not a valid {name}: use one of {}",
+        words.join(", ")
+    )))
 }
 
 fn wrong(name: &str, expected: &str, found: &Value) -> ServiceError {

@@ -73,7 +73,7 @@ fn throughput_at_creation_gives_the_published_number_of_partitions() {
         let rate = rate.parse().unwrap();
         let throughput = match words {
             "create manual" => Throughput::Manual(rate),
-            "create autoscale max" => Throughput::Autoscale(rate),
+            "create autoscale max" => Throughput::Autoscale { max: rate, increment_percent: None },
             other => panic!("{case}: {other} is not known"),
         };
         fixture.create_container(case, 2, throughput);

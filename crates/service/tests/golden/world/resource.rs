@@ -97,7 +97,7 @@ impl World {
         args: &mut ArgumentConsumer<'_>,
     ) -> Result<Option<Throughput>, Box<dyn std::error::Error>> {
         if let Some(max) = args.take_key("auto") {
-            return Ok(Some(Throughput::Autoscale(max.parse()?)));
+            return Ok(Some(Throughput::Autoscale { max: max.parse()?, increment_percent: None }));
         }
         Ok(match args.take_key("ru") {
             Some("any") => Some(Throughput::Manual(self.ru)),
