@@ -158,7 +158,7 @@ pub enum Direction {
     Descending,
 }
 
-/// An expression with its place and height. Made by [`Expr::new`] only.
+/// An expression with its place and height. Made by `Expr::new` only.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Expr {
     kind: ExprKind,
