@@ -54,7 +54,7 @@ pub(crate) struct Front {
 #[derive(Debug)]
 pub(crate) struct Open {
     pub(crate) service: Arc<Service>,
-    pub(crate) gateway: Gateway,
+    pub(crate) gateway: Arc<Gateway>,
 }
 
 impl Front {
@@ -115,11 +115,28 @@ impl Front {
             body,
             scheme,
         };
-        let response = gateway.answer(request).await;
+        let response = to_the_end(Arc::clone(gateway), request).await;
         if drops && response.status().is_success() {
             self.dropped.notify_one();
         }
-        response.map(Full::new)
+        response
+    }
+}
+
+/// A change is made to the end even if its client leaves: dropped half-way, the
+/// disk and the catalogue in memory would no longer agree.
+async fn to_the_end(gateway: Arc<Gateway>, request: HttpRequest) -> Answer {
+    if request.method == Method::GET {
+        return gateway.answer(request).await.map(Full::new);
+    }
+    let answering = tokio::spawn(async move { gateway.answer(request).await });
+    match answering.await {
+        Ok(response) => response.map(Full::new),
+        Err(_) => {
+            tracing::error!("a request panicked");
+            let message = "An internal error occurred.";
+            problem(StatusCode::INTERNAL_SERVER_ERROR, "InternalServerError", message)
+        }
     }
 }
 

@@ -68,7 +68,7 @@ async fn serve(settings: Settings, outside: Runtime) -> anyhow::Result<()> {
     let service = open(home.clone(), &settings, &outside).await?;
     let keys = settings.account_keys()?;
     let config = GatewayConfig { keys, skew_secs_max: SKEW_SECS_MAX };
-    let gateway = Gateway::new(Arc::clone(&service), outside, config);
+    let gateway = Arc::new(Gateway::new(Arc::clone(&service), outside, config));
     let opened = front.open.set(Open { service: Arc::clone(&service), gateway });
     opened.expect("the data is opened once");
     let sweeping = tokio::spawn(sweeper::run(Arc::clone(&front), stop));
