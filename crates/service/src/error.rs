@@ -5,6 +5,7 @@
 
 use cluster::ClusterError;
 use model::json::JsonError;
+use model::limits::{ITEM_ID_BYTES_MAX, NAME_CHARS_MAX};
 use model::name::NameError;
 use model::partition_key::KeyError;
 use model::policy::{PolicyError, ReplaceError};
@@ -168,10 +169,15 @@ impl From<Problem> for ServiceError {
 impl From<DocumentError> for ServiceError {
     fn from(error: DocumentError) -> ServiceError {
         let message = error.to_string();
-        if matches!(error, DocumentError::TooLarge { .. }) {
-            return ServiceError::TooLarge { message };
+        match error {
+            DocumentError::TooLarge { .. } => ServiceError::TooLarge { message },
+            DocumentError::Id(error) => name_error(error, ITEM_ID_BYTES_MAX + 1),
+            DocumentError::Json(_)
+            | DocumentError::NotAnObject
+            | DocumentError::MissingId
+            | DocumentError::IdType
+            | DocumentError::Ttl(_) => ServiceError::Invalid { message },
         }
-        ServiceError::Invalid { message }
     }
 }
 
@@ -182,6 +188,24 @@ impl From<KeyError> for ServiceError {
         }
         ServiceError::invalid(error.to_string())
     }
+}
+
+impl From<NameError> for ServiceError {
+    fn from(error: NameError) -> ServiceError {
+        name_error(error, NAME_CHARS_MAX)
+    }
+}
+
+/// Clients look for the service's advice, which says "less than" of both limits and
+/// means it of the one for items only.
+fn name_error(error: NameError, less_than: usize) -> ServiceError {
+    let advice = match error {
+        NameError::Empty | NameError::TooLong { .. } => format!(
+            " Ensure to provide a unique non-empty string less than '{less_than}' characters."
+        ),
+        NameError::Character { .. } | NameError::TrailingBlank => String::new(),
+    };
+    ServiceError::invalid(format!("{error}{advice}"))
 }
 
 /// Errors whose text is all there is to say.
@@ -195,4 +219,4 @@ macro_rules! invalid_from {
     )*};
 }
 
-invalid_from!(PolicyError, ReplaceError, NameError, JsonError, PatchError, QueryError);
+invalid_from!(PolicyError, ReplaceError, JsonError, PatchError, QueryError);
