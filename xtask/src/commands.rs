@@ -2,9 +2,11 @@
 
 pub mod bench;
 pub mod check;
+pub mod compatibility;
 pub mod conformance;
 pub mod fuzz;
 pub mod golden;
 pub mod soak;
+pub mod suite;
 pub mod test;
 pub mod tidy;

@@ -17,7 +17,8 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 
-pub use prepare::{Program, Readiness, prepare, tool_version, virtual_environment};
+pub use prepare::{Program, Readiness, prepare, virtual_environment};
+pub(crate) use prepare::{once, quiet};
 use server::{Scheme, Server};
 
 use crate::report::Tally;
@@ -157,7 +158,7 @@ fn run_program(
         .arg(server.key())
         .arg(combination.partitions.to_string())
         .arg(mode)
-        // Read by our program and, for JavaScript, by its runtime.
+        // Node takes it from here; Python's program compares. The Rust SDK is told to check none.
         .env("ORRERY_CERTIFICATE", &certificate)
         .env("NODE_EXTRA_CA_CERTS", &certificate);
     let log = server.folder.join(format!("{mode}.log"));

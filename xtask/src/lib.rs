@@ -4,13 +4,14 @@
 //! text: they take files and give back [`report::Finding`]s, so that each of
 //! them has a test which shows it can fail. `cargo xtask tidy` and `cargo test`
 //! run the same functions over the real files. What official SDKs make of the server
-//! is [`conformance`]. The commands ([`commands`]) are
+//! is [`conformance`] and [`suite`]. The commands ([`commands`]) are
 //! thin: they start cargo, pass its output through and sum up.
 //!
 //! Must not know: the crates it checks; it reads their text and runs their tests.
 #![allow(clippy::print_stdout, reason = "a command-line tool talks on standard output")]
 
 pub mod commands;
+pub mod compatibility;
 pub mod conformance;
 pub mod layers;
 pub mod repo;
@@ -18,4 +19,5 @@ pub mod report;
 pub mod results;
 pub mod run;
 pub mod source;
+pub mod suite;
 pub mod tidy;

@@ -3,7 +3,9 @@
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use xtask::commands::{bench, check, conformance, fuzz, golden, soak, test, tidy};
+use xtask::commands::{
+    bench, check, compatibility, conformance, fuzz, golden, soak, suite, test, tidy,
+};
 use xtask::conformance::Sdk;
 use xtask::repo;
 
@@ -36,10 +38,14 @@ enum Habit {
         /// The SDK; all of them when left out
         sdk: Option<Sdk>,
     },
+    /// Writes COMPATIBILITY.md from the results of `conformance` and `suite`
+    Compatibility,
     /// Feeds mutated inputs to decoders and parsers, from a seed
     Fuzz(fuzz::Options),
     /// Kills, damages and random commands in numbers too long for every day
     Soak(soak::Options),
+    /// Runs a vendor's own tests of an SDK against a fresh server
+    Suite(suite::Options),
     /// Runs the benchmarks, each of which answers a question
     Bench {
         /// The benchmark to run; all of them when left out
@@ -56,8 +62,10 @@ fn main() -> ExitCode {
         Habit::Tidy => tidy::run(&root),
         Habit::Golden { crates } => golden::run(&root, &crates),
         Habit::Conformance { sdk } => conformance::run(&root, sdk),
+        Habit::Compatibility => compatibility::run(&root),
         Habit::Fuzz(options) => fuzz::run(&root, &options),
         Habit::Soak(options) => soak::run(&root, &options),
+        Habit::Suite(options) => suite::run(&root, &options),
         Habit::Bench { name } => bench::run(&root, name.as_deref()),
     };
     match outcome {

@@ -94,6 +94,13 @@ impl Cargo {
     }
 
     #[must_use]
+    pub fn arg(mut self, arg: &Path) -> Cargo {
+        self.command.arg(arg);
+        self.shown = format!("{} {}", self.shown, arg.display());
+        self
+    }
+
+    #[must_use]
     pub fn env(mut self, name: &str, value: &str) -> Cargo {
         self.command.env(name, value);
         self.shown = format!("{name}={value} {}", self.shown);

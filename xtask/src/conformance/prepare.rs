@@ -10,6 +10,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, ensure};
 
 use super::Sdk;
+use crate::run::Cargo;
 
 /// How to start a program.
 #[derive(Clone, Debug)]
@@ -45,7 +46,7 @@ pub fn prepare(sdk: Sdk, root: &Path, target: &Path) -> Readiness {
     let prepared = match sdk {
         Sdk::Python => prepare_python(&source, target),
         Sdk::Node => prepare_node(&source, &target.join("node")),
-        Sdk::Rust => Err(anyhow::anyhow!("there is no program yet")),
+        Sdk::Rust => prepare_rust(&source, &target.join("rust")),
     };
     match prepared {
         Ok(program) => Readiness::Ready(program),
@@ -92,8 +93,16 @@ fn prepare_node(source: &Path, folder: &Path) -> Result<Program> {
     Ok(Program { program: PathBuf::from("node"), arguments, package })
 }
 
+/// Cargo does the fetching; its own target folder keeps the SDK's build apart from ours.
+fn prepare_rust(source: &Path, folder: &Path) -> Result<Program> {
+    let manifest = std::fs::read_to_string(source.join("Cargo.toml"))?;
+    Cargo::new(source, &["build", "--locked", "--target-dir"]).arg(folder).run()?;
+    let program = folder.join("debug/conformance");
+    Ok(Program { program, arguments: Vec::new(), package: rust_package(&manifest)? })
+}
+
 /// Does the work unless it was done before for the same `wanted`.
-fn once(folder: &Path, wanted: &str, work: impl FnOnce() -> Result<()>) -> Result<()> {
+pub(crate) fn once(folder: &Path, wanted: &str, work: impl FnOnce() -> Result<()>) -> Result<()> {
     let stamp = folder.join("prepared-for");
     if std::fs::read_to_string(&stamp).is_ok_and(|done| done == wanted) {
         return Ok(());
@@ -103,7 +112,7 @@ fn once(folder: &Path, wanted: &str, work: impl FnOnce() -> Result<()>) -> Resul
 }
 
 /// What `TOOL --version` prints; an error says that the machine has no such tool.
-pub fn tool_version(tool: &str) -> Result<String> {
+fn tool_version(tool: &str) -> Result<String> {
     let output = Command::new(tool).arg("--version").stdin(Stdio::null()).output();
     let output = output.with_context(|| format!("there is no {tool} on this machine"))?;
     ensure!(output.status.success(), "there is no working {tool} on this machine");
@@ -111,7 +120,7 @@ pub fn tool_version(tool: &str) -> Result<String> {
 }
 
 /// Runs to the end in silence; what it printed is part of the error.
-fn quiet(command: &mut Command) -> Result<()> {
+pub(crate) fn quiet(command: &mut Command) -> Result<()> {
     let shown = format!("{command:?}");
     let output = command.stdin(Stdio::null()).output();
     let output = output.with_context(|| format!("cannot start {shown}"))?;
@@ -135,6 +144,15 @@ fn node_package(manifest: &str) -> Result<String> {
     Ok(format!("{name} {}", version.as_str().context("a version is a text")?))
 }
 
+/// The exact version that a manifest asks for of the SDK.
+fn rust_package(manifest: &str) -> Result<String> {
+    const NAME: &str = "azure_data_cosmos";
+    let manifest: toml::Table = manifest.parse()?;
+    let wanted = manifest.get("dependencies").and_then(|of| of.get(NAME)?.get("version")?.as_str());
+    let version = wanted.and_then(|wanted| wanted.strip_prefix('='));
+    Ok(format!("{NAME} {}", version.context("the SDK needs an exact version")?))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -144,6 +162,9 @@ mod tests {
         let requirements = "azure-cosmos==4.17.1\naiohttp==3.*\n";
         assert_eq!(python_package(requirements).unwrap(), "azure-cosmos 4.17.1");
         assert!(python_package("azure-cosmos\n").is_err());
+        let exact = "[dependencies]\nazure_data_cosmos = { version = \"=1.0.0\" }\n";
+        assert_eq!(rust_package(exact).unwrap(), "azure_data_cosmos 1.0.0");
+        assert!(rust_package(&exact.replace("\"=", "\"")).is_err());
         let manifest = r#"{"dependencies":{"@azure/cosmos":"4.10.1"}}"#;
         assert_eq!(node_package(manifest).unwrap(), "@azure/cosmos 4.10.1");
     }

@@ -78,17 +78,23 @@ pub fn build(root: &Path) -> Result<PathBuf> {
 impl Server {
     /// Starts on a free port with the data in a folder, and waits until it serves.
     pub fn start(binary: &Path, folder: &Path) -> Result<Server> {
-        std::fs::create_dir_all(folder)?;
-        let (output, errors) = (folder.join("server.out"), folder.join("server.err"));
         let mut command = Command::new(binary);
         command.args(["serve", "--listen", "127.0.0.1:0", "--json", "--data"]);
-        command.arg(folder.join("data")).stdin(Stdio::null());
-        command.stdout(File::create(&output)?).stderr(File::create(&errors)?);
+        command.arg(folder.join("data"));
         // Settings of the person who runs the tests are not part of them.
         let variables = std::env::vars().map(|(name, _)| name);
         for name in variables.filter(|name| name.starts_with("ORRERY_")) {
             command.env_remove(name);
         }
+        Server::spawn(command, folder)
+    }
+
+    /// Starts any program that prints such a ready line.
+    pub fn spawn(mut command: Command, folder: &Path) -> Result<Server> {
+        std::fs::create_dir_all(folder)?;
+        let (output, errors) = (folder.join("server.out"), folder.join("server.err"));
+        command.stdin(Stdio::null());
+        command.stdout(File::create(&output)?).stderr(File::create(&errors)?);
         let child = command.spawn().context("cannot start the server")?;
         let mut process = Process(child);
         let line = process.first_line(&output).with_context(|| {
@@ -96,7 +102,8 @@ impl Server {
             format!("the server does not serve: {said}")
         })?;
         let ready = parse_ready(&line)?;
-        Ok(Server { process, ready, binary: binary.to_owned(), folder: folder.to_owned() })
+        let binary = PathBuf::from(command.get_program());
+        Ok(Server { process, ready, binary, folder: folder.to_owned() })
     }
 
     pub fn endpoint(&self, scheme: Scheme) -> &str {

@@ -1,0 +1,1 @@
+"""Stands in for a package that Microsoft's suite imports and nobody publishes."""
