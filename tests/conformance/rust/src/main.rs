@@ -1,0 +1,352 @@
+//! The official Rust SDK, unmodified, against a running Orrery.
+//!
+//! Usage: conformance ENDPOINT KEY PARTITIONS [write|verify]
+//!
+//! `write` runs everything and leaves some items behind; `verify` runs after a
+//! restart and expects them. Each case prints `ok NAME` or `FAILED NAME: why`, and
+//! the last line counts them. This SDK writes items as binary JSON, which no other
+//! does. Two options are not its defaults: HTTP/2 is off, which the server does not
+//! speak, and over https no certificate is checked, as for the emulators.
+
+use std::error::Error;
+use std::process::ExitCode;
+
+use azure_core::credentials::Secret;
+use azure_data_cosmos::clients::{ContainerClient, DatabaseClient};
+use azure_data_cosmos::models::{ContainerProperties, ItemResponse, ThroughputProperties};
+use azure_data_cosmos::options::{
+    BatchOptions, ConnectionPoolOptions, ContentResponseOnWrite, CreateContainerOptions,
+    ItemWriteOptions, OperationOptions, OperationOptionsBuilder, Precondition,
+    ServerCertificateValidation,
+};
+use azure_data_cosmos::{
+    AccountReference, CosmosClient, CosmosRuntimeBuilder, PartitionKey, RoutingStrategy,
+    TransactionalBatch,
+};
+use serde_json::{Value, json};
+
+type Outcome = Result<(), Box<dyn Error>>;
+
+/// Items that `write` leaves and `verify` expects.
+const KEPT: u64 = 50;
+
+/// What the cases share.
+struct World {
+    client: CosmosClient,
+    name: String,
+    partitions: usize,
+    throughput: u64,
+}
+
+impl World {
+    async fn connect(
+        endpoint: &str,
+        key: &str,
+        partitions: usize,
+    ) -> Result<World, Box<dyn Error>> {
+        let validation = ServerCertificateValidation::RequiredUnlessEmulator;
+        let pool = ConnectionPoolOptions::builder()
+            .with_is_http2_allowed(false)
+            .with_server_certificate_validation(validation);
+        let runtime =
+            CosmosRuntimeBuilder::new().with_connection_pool(pool.build()?).build().await?;
+        let account = AccountReference::with_authentication_key(
+            endpoint.parse()?,
+            Secret::from(key.to_owned()),
+        );
+        let client = CosmosClient::builder()
+            .with_runtime(runtime)
+            .build(account, RoutingStrategy::ProximityTo("East US".into()))
+            .await?;
+        let throughput = if partitions == 1 { 400 } else { 6000 * partitions as u64 };
+        Ok(World { client, name: format!("rs{partitions}"), partitions, throughput })
+    }
+
+    fn database(&self) -> DatabaseClient {
+        self.client.database_client(self.name.clone())
+    }
+
+    async fn container(&self, name: &str) -> Result<ContainerClient, Box<dyn Error>> {
+        Ok(self.database().container_client(name.to_owned(), None).await?)
+    }
+
+    async fn create_container(&self, properties: ContainerProperties) -> Outcome {
+        let throughput = ThroughputProperties::manual(self.throughput);
+        let options = CreateContainerOptions::default().with_throughput(throughput);
+        self.database().create_container(properties, Some(options)).await?;
+        Ok(())
+    }
+}
+
+/// Asks for the written item in the answer, which this SDK leaves out otherwise.
+fn with_content() -> OperationOptions {
+    OperationOptionsBuilder::new()
+        .with_content_response_on_write(ContentResponseOnWrite::Enabled)
+        .build()
+}
+
+fn write_options() -> ItemWriteOptions {
+    ItemWriteOptions::default().with_operation_options(with_content())
+}
+
+/// The request must have been refused with this status.
+fn refused<T>(status: u16, outcome: azure_data_cosmos::Result<T>) -> Outcome {
+    match outcome {
+        Ok(_) => Err(format!("not refused with {status}").into()),
+        Err(error) if u16::from(error.status().status_code()) == status => Ok(()),
+        Err(error) => Err(format!("not {status}: {error}").into()),
+    }
+}
+
+fn ensure(holds: bool, what: &str) -> Outcome {
+    if holds { Ok(()) } else { Err(what.to_owned().into()) }
+}
+
+fn model(response: ItemResponse) -> Result<Value, Box<dyn Error>> {
+    Ok(response.into_model()?)
+}
+
+fn reading(value: f64) -> Value {
+    json!({"id": "XMS-001-FE24C", "deviceId": "XMS-0001", "metricType": "Temperature",
+           "metricValue": value, "unit": "Fahrenheit", "tags": ["hot", null, true, -7, 1.5]})
+}
+
+async fn sample_1_create_database(world: &World) -> Outcome {
+    world.client.create_database(&world.name, None).await?;
+    world.database().read(None).await?;
+    refused(409, world.client.create_database(&world.name, None).await)
+}
+
+async fn sample_2_create_container_with_key_and_throughput(world: &World) -> Outcome {
+    world.create_container(ContainerProperties::new("coll", "/deviceId".into())).await?;
+    let container = world.container("coll").await?;
+    let read = container.read(None).await?.into_model()?;
+    ensure(read.id == "coll", "the container has another name")?;
+    let ranges = container.read_feed_ranges(None).await?;
+    ensure(ranges.len() == world.partitions, &format!("{} ranges", ranges.len()))
+}
+
+async fn sample_3_create_item(world: &World) -> Outcome {
+    let container = world.container("coll").await?;
+    let create = || {
+        container.create_item("XMS-0001", "XMS-001-FE24C", reading(105.5), Some(write_options()))
+    };
+    let created = model(create().await?)?;
+    for name in ["_rid", "_etag", "_ts"] {
+        ensure(!created[name].is_null(), name)?;
+    }
+    refused(409, create().await)
+}
+
+async fn sample_4_read_by_key_and_id(world: &World) -> Outcome {
+    let container = world.container("coll").await?;
+    let read = model(container.read_item("XMS-0001", "XMS-001-FE24C", None).await?)?;
+    for (name, value) in reading(105.5).as_object().into_iter().flatten() {
+        ensure(read.get(name) == Some(value), &format!("{name} is {}", read[name]))?;
+    }
+    refused(404, container.read_item("XMS-0002", "XMS-001-FE24C", None).await)
+}
+
+async fn sample_5_replace(world: &World) -> Outcome {
+    let container = world.container("coll").await?;
+    container.replace_item("XMS-0001", "XMS-001-FE24C", reading(104.0), None).await?;
+    let read = model(container.read_item("XMS-0001", "XMS-001-FE24C", None).await?)?;
+    ensure(read["metricValue"] == 104.0, "the value was not replaced")?;
+    refused(
+        404,
+        container
+            .replace_item("x", "nothing", json!({"id": "nothing", "deviceId": "x"}), None)
+            .await,
+    )
+}
+
+async fn sample_6_delete(world: &World) -> Outcome {
+    let container = world.container("coll").await?;
+    container.delete_item("XMS-0001", "XMS-001-FE24C", None).await?;
+    refused(404, container.read_item("XMS-0001", "XMS-001-FE24C", None).await)?;
+    refused(404, container.delete_item("XMS-0001", "XMS-001-FE24C", None).await)
+}
+
+async fn upsert_creates_and_replaces(world: &World) -> Outcome {
+    let container = world.container("coll").await?;
+    for n in [1, 2] {
+        container
+            .upsert_item("u", "up", json!({"id": "up", "deviceId": "u", "n": n}), None)
+            .await?;
+    }
+    let read = model(container.read_item("u", "up", None).await?)?;
+    ensure(read["n"] == 2, "the second upsert did not replace")
+}
+
+async fn every_type_of_key(world: &World) -> Outcome {
+    let container = world.container("coll").await?;
+    let keys: [(PartitionKey, Value); 7] = [
+        ("text".into(), json!("text")),
+        ("".into(), json!("")),
+        ("ünï 🚀".into(), json!("ünï 🚀")),
+        (1.into(), json!(1)),
+        ((-3).into(), json!(-3)),
+        (true.into(), json!(true)),
+        (None::<String>.into(), Value::Null),
+    ];
+    for (at, (key, value)) in keys.into_iter().enumerate() {
+        let id = format!("key{at}");
+        container.create_item(key.clone(), &id, json!({"id": id, "deviceId": value}), None).await?;
+        let read = model(container.read_item(key, &id, None).await?)?;
+        ensure(read["deviceId"] == value, &format!("{value} came back as {}", read["deviceId"]))?;
+    }
+    Ok(())
+}
+
+async fn odd_ids(world: &World) -> Outcome {
+    let container = world.container("coll").await?;
+    for id in ["with space", "plus+", "per%cent", "quote'\"", "ünï", "(1)"] {
+        container.upsert_item("odd", id, json!({"id": id, "deviceId": "odd"}), None).await?;
+        ensure(model(container.read_item("odd", id, None).await?)?["id"] == id, id)?;
+        container.delete_item("odd", id, None).await?;
+    }
+    Ok(())
+}
+
+async fn etags_guard_writes(world: &World) -> Outcome {
+    let container = world.container("coll").await?;
+    let item = |n: u32| json!({"id": "guarded", "deviceId": "e", "n": n});
+    let created = container.create_item("e", "guarded", item(1), None).await?;
+    let etag = created.headers().etag().ok_or("no etag")?.clone();
+    let options = || Some(write_options().with_precondition(Precondition::IfMatch(etag.clone())));
+    container.replace_item("e", "guarded", item(2), options()).await?;
+    refused(412, container.replace_item("e", "guarded", item(3), options()).await)?;
+    refused(412, container.delete_item("e", "guarded", options()).await)?;
+    ensure(model(container.read_item("e", "guarded", None).await?)?["n"] == 2, "n changed")
+}
+
+async fn batch_is_all_or_nothing(world: &World) -> Outcome {
+    let container = world.container("coll").await?;
+    let item = |id: &str| json!({"id": id, "deviceId": "batch"});
+    let batch = TransactionalBatch::new("batch")
+        .create_item(item("b1"))?
+        .upsert_item(item("b2"), None)?
+        .read_item("b1", None)
+        .delete_item("b2", None);
+    let options = BatchOptions::default().with_operation_options(with_content());
+    let done = container.execute_transactional_batch(batch, Some(options)).await?.into_model()?;
+    let statuses: Vec<u16> = done.results().iter().map(|each| each.status_code()).collect();
+    ensure(statuses == [201, 201, 200, 204], &format!("{statuses:?}"))?;
+    let batch =
+        TransactionalBatch::new("batch").create_item(item("b3"))?.create_item(item("b1"))?;
+    let failed = container.execute_transactional_batch(batch, None).await?.into_model()?;
+    let statuses: Vec<u16> = failed.results().iter().map(|each| each.status_code()).collect();
+    ensure(statuses == [424, 409], &format!("{statuses:?}"))?;
+    refused(404, container.read_item("batch", "b3", None).await)
+}
+
+async fn too_large_is_refused(world: &World) -> Outcome {
+    let container = world.container("coll").await?;
+    let large = json!({"id": "large", "deviceId": "x", "text": "x".repeat(2 << 20)});
+    refused(413, container.create_item("x", "large", large, None).await)
+}
+
+async fn hierarchical_keys(world: &World) -> Outcome {
+    world.create_container(ContainerProperties::new("tree", ("/tenant", "/user").into())).await?;
+    let container = world.container("tree").await?;
+    let item = json!({"id": "1", "tenant": "t", "user": "u"});
+    container.create_item(("t", "u"), "1", item, None).await?;
+    ensure(
+        model(container.read_item(("t", "u"), "1", None).await?)?["user"] == "u",
+        "another item",
+    )?;
+    refused(404, container.read_item(("t", "v"), "1", None).await)
+}
+
+async fn headers_tell_the_truth(world: &World) -> Outcome {
+    let container = world.container("coll").await?;
+    let item = json!({"id": "h", "deviceId": "h"});
+    let first = container.upsert_item("h", "h", item.clone(), None).await?;
+    let second = container.upsert_item("h", "h", item, None).await?;
+    ensure(first.headers().request_charge().is_some(), "no charge")?;
+    ensure(first.headers().session_token().is_some(), "no session token")?;
+    ensure(first.headers().lsn().is_some() && first.headers().lsn() < second.headers().lsn(), "lsn")
+}
+
+async fn throughput_is_read_and_replaced(world: &World) -> Outcome {
+    let container = world.container("coll").await?;
+    let read = container.read_throughput(None).await?.ok_or("no offer")?;
+    ensure(read.throughput() == Some(world.throughput), "another throughput")?;
+    let more = ThroughputProperties::manual(world.throughput + 100);
+    container.begin_replace_throughput(more, None).await?.await?;
+    let read = container.read_throughput(None).await?.ok_or("no offer")?;
+    ensure(read.throughput() == Some(world.throughput + 100), "it was not replaced")
+}
+
+async fn what_was_written_stays(world: &World) -> Outcome {
+    world.create_container(ContainerProperties::new("kept", "/pk".into())).await?;
+    let container = world.container("kept").await?;
+    for n in 0..KEPT {
+        let (id, pk) = (n.to_string(), (n % 7).to_string());
+        container.create_item(pk.clone(), &id, json!({"id": id, "pk": pk, "n": n}), None).await?;
+    }
+    Ok(())
+}
+
+async fn verify_after_restart(world: &World) -> Outcome {
+    let container = world.container("kept").await?;
+    for n in 0..KEPT {
+        let read = container.read_item((n % 7).to_string(), &n.to_string(), None).await?;
+        ensure(model(read)?["n"] == n, &format!("item {n} is another"))?;
+    }
+    Ok(())
+}
+
+/// Runs cases in order under the names of their functions and counts failures.
+macro_rules! run {
+    ($world:expr, $($case:ident),+ $(,)?) => {{
+        let mut failures = 0;
+        let mut total = 0;
+        $(
+            total += 1;
+            match $case($world).await {
+                Ok(()) => println!("ok {}", stringify!($case)),
+                Err(error) => {
+                    failures += 1;
+                    let why: String = error.to_string().replace('\n', " ").chars().take(400).collect();
+                    println!("FAILED {}: {why}", stringify!($case));
+                }
+            }
+        )+
+        println!("{} passed, {failures} failed", total - failures);
+        failures
+    }};
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<ExitCode, Box<dyn Error>> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let [endpoint, key, partitions, mode @ ..] = arguments.as_slice() else {
+        return Err("usage: conformance ENDPOINT KEY PARTITIONS [write|verify]".into());
+    };
+    let world = World::connect(endpoint, key, partitions.parse()?).await?;
+    let failures = if mode.first().is_some_and(|mode| mode == "verify") {
+        run!(&world, verify_after_restart)
+    } else {
+        run!(
+            &world,
+            sample_1_create_database,
+            sample_2_create_container_with_key_and_throughput,
+            sample_3_create_item,
+            sample_4_read_by_key_and_id,
+            sample_5_replace,
+            sample_6_delete,
+            upsert_creates_and_replaces,
+            every_type_of_key,
+            odd_ids,
+            etags_guard_writes,
+            batch_is_all_or_nothing,
+            too_large_is_refused,
+            hierarchical_keys,
+            headers_tell_the_truth,
+            throughput_is_read_and_replaced,
+            what_was_written_stays,
+        )
+    };
+    Ok(if failures == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
