@@ -4,7 +4,7 @@
 
 use std::fmt::Write as _;
 
-use crate::conformance::Outcome;
+use crate::conformance::{Outcome, Sdk};
 use crate::report::Tally;
 use crate::suite::{Counts, Verdict};
 
@@ -60,6 +60,12 @@ fn conformance(page: &mut String, outcomes: &[Outcome]) {
             of.scheme
         );
     }
+    line!(page, "");
+    for sdk in Sdk::ALL {
+        if let Some(caveat) = sdk.caveat() {
+            line!(page, "- {}: {caveat}.", sdk.language());
+        }
+    }
     for outcome in outcomes.iter().filter(|outcome| !outcome.failed.is_empty()) {
         line!(page, "\n{}:\n", outcome.combination);
         for failure in &outcome.failed {
@@ -106,8 +112,8 @@ fn row(page: &mut String, name: &str, counts: Counts) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::conformance::Combination;
     use crate::conformance::server::Scheme;
-    use crate::conformance::{Combination, Sdk};
     use crate::suite::Reasoned;
 
     fn outcome(failed: &[&str]) -> Outcome {
@@ -125,6 +131,7 @@ mod tests {
         let page = render(&seen);
         assert!(page.contains("| Rust | sdk 1.0 | http | 5 | 1 | 1 |"), "{page}");
         assert!(page.contains("- read: 404"), "{page}");
+        assert!(page.contains("- Rust: HTTP/2 is switched off"), "{page}");
         assert!(!page.contains("Microsoft"), "{page}");
     }
 

@@ -49,6 +49,17 @@ impl Sdk {
         }
     }
 
+    /// What a reader must know to judge its results.
+    pub fn caveat(self) -> Option<&'static str> {
+        match self {
+            Sdk::Python => Some(
+                "the SDK checks no certificate on local addresses; the program looks at it by itself",
+            ),
+            Sdk::Node => None,
+            Sdk::Rust => Some("HTTP/2 is switched off, and no certificate is checked"),
+        }
+    }
+
     /// The language as people call it.
     pub fn language(self) -> &'static str {
         match self {
