@@ -115,8 +115,6 @@ pub enum Problem {
     NotFound,
     #[error("One of the specified pre-condition is not met.")]
     Precondition,
-    #[error("The id in the body does not match the id of the item")]
-    IdMismatch,
     #[error("The item would have {bytes} bytes, at most {max} are allowed")]
     TooLarge { bytes: usize, max: usize },
     #[error(transparent)]
@@ -156,8 +154,7 @@ impl Problem {
     #[must_use]
     pub fn remedy(&self) -> Remedy {
         match self {
-            Problem::IdMismatch
-            | Problem::TooLarge { .. }
+            Problem::TooLarge { .. }
             | Problem::Patch(_)
             | Problem::Empty
             | Problem::TooMany { .. } => Remedy::Correct,

@@ -19,10 +19,10 @@ pub(crate) fn perform(tx: &mut Transaction<'_>, operation: &Operation) -> Result
             Ok(read(&item, if_none_match.as_ref()))
         }
         Operation::Replace { id, document, if_match } => {
-            if document.id() != id {
-                return Err(Problem::IdMismatch);
-            }
             let old = existing(tx, id.as_str(), if_match.as_ref())?;
+            if document.id() != id {
+                rename(tx, id.as_str(), document.id().as_str(), &old)?;
+            }
             put(tx, document, Some(&old))
         }
         Operation::Delete { id, if_match } => {
@@ -35,6 +35,15 @@ pub(crate) fn perform(tx: &mut Transaction<'_>, operation: &Operation) -> Result
             patch(tx, request, &old)
         }
     }
+}
+
+/// Replacing an item may give it another id: it stays the same item.
+fn rename(tx: &mut Transaction<'_>, id: &str, new_id: &str, item: &Item) -> Result<(), Problem> {
+    if tx.find(new_id)?.is_some() {
+        return Err(Problem::Exists);
+    }
+    tx.rename(id, new_id, item);
+    Ok(())
 }
 
 fn create(tx: &mut Transaction<'_>, document: &Document) -> Result<Effect, Problem> {

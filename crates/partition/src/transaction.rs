@@ -121,6 +121,13 @@ impl<'a> Transaction<'a> {
         Ok(item)
     }
 
+    /// Moves an item to another id; `put` writes it there.
+    pub(crate) fn rename(&mut self, id: &str, new_id: &str, item: &Item) {
+        self.write(self.keys.item(&self.location.epk, id), None);
+        let name = key::item_name(&self.location.epk, new_id);
+        self.write(self.keys.ordinal(item.ordinal), Some(name));
+    }
+
     pub(crate) fn remove(&mut self, id: &str, old: &Item) -> Result<(), Problem> {
         self.write_unique(Some(old), None)?;
         self.write_entries(Some(old), None)?;

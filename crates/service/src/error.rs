@@ -157,7 +157,7 @@ impl From<Problem> for ServiceError {
             Problem::NotFound => ServiceError::NotFound,
             Problem::Precondition => ServiceError::Precondition,
             Problem::TooLarge { .. } => ServiceError::TooLarge { message: problem.to_string() },
-            Problem::IdMismatch | Problem::Patch(_) | Problem::Empty | Problem::TooMany { .. } => {
+            Problem::Patch(_) | Problem::Empty | Problem::TooMany { .. } => {
                 ServiceError::invalid(problem.to_string())
             }
             Problem::Gone | Problem::OutOfNumbers => ServiceError::Busy,

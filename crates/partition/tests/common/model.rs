@@ -66,7 +66,6 @@ pub(crate) enum Why {
     UniqueKey,
     NotFound,
     Precondition,
-    IdMismatch,
     TooLarge,
     Patch,
 }
@@ -162,10 +161,17 @@ impl Draft<'_> {
                 let known = if_none_match.is_some() && matches(item, if_none_match);
                 Ok(if known { Done::NotModified } else { Done::Read(item.body.to_string()) })
             }
-            Step::Replace { id, body, .. } if id_of(body) != *id => Err(Why::IdMismatch),
             Step::Replace { id, body, if_match } => {
                 self.existing(id, if_match)?;
-                self.put(body, stamp)
+                let new_id = id_of(body);
+                if new_id != *id {
+                    self.drop_expired(&new_id);
+                    if self.items.contains_key(&new_id) {
+                        return Err(Why::Exists);
+                    }
+                    self.items.remove(id);
+                }
+                self.put(body, stamp).map(|_| Done::Replaced(body.to_string()))
             }
             Step::Delete { id, if_match } => {
                 self.existing(id, if_match)?;

@@ -349,7 +349,6 @@ pub(crate) fn why(problem: &Problem) -> Option<Why> {
         Problem::UniqueKey => Some(Why::UniqueKey),
         Problem::NotFound => Some(Why::NotFound),
         Problem::Precondition => Some(Why::Precondition),
-        Problem::IdMismatch => Some(Why::IdMismatch),
         Problem::TooLarge { .. } => Some(Why::TooLarge),
         Problem::Patch(_) => Some(Why::Patch),
         Problem::Storage(_) => None,
