@@ -159,20 +159,21 @@ impl Cluster {
             let (range, slot) = container.route(&command.location.epk)?;
             let setup = slot.setup();
             let lane = lane(&setup, range);
-            let result = self.executors.apply(lane, slot, Arc::clone(&command)).await;
+            let result = self.executors.apply(lane, (range, slot), Arc::clone(&command)).await;
             attempts += 1;
             match result {
                 Ok(outcome) => {
                     return Ok(Served { range, lsn: outcome.lsn, value: outcome });
                 }
-                Err(ClusterError::Command(error)) if attempts < ATTEMPTS_MAX => match error
-                    .problem
-                    .remedy()
-                {
-                    Remedy::Reroute => {}
-                    Remedy::Grant => self.grant_numbers(container, range, &setup).await?,
-                    Remedy::Correct | Remedy::Reread | Remedy::Operator => return Err(error.into()),
-                },
+                Err(ClusterError::Command { range, error }) if attempts < ATTEMPTS_MAX => {
+                    match error.problem.remedy() {
+                        Remedy::Reroute => {}
+                        Remedy::Grant => self.grant_numbers(container, range, &setup).await?,
+                        Remedy::Correct | Remedy::Reread | Remedy::Operator => {
+                            return Err(ClusterError::Command { range, error });
+                        }
+                    }
+                }
                 Err(error) => return Err(error),
             }
         }

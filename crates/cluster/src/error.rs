@@ -3,14 +3,18 @@
 use partition::{CommandError, DocumentError, Problem};
 use storage::StorageError;
 
-use crate::map::MapError;
+use crate::map::{MapError, RangeId};
 
 /// Exhaustive on purpose: whoever translates it must look at every new reason.
 #[derive(Debug, thiserror::Error)]
 pub enum ClusterError {
-    /// The command was refused and nothing was written. See its problem.
-    #[error(transparent)]
-    Command(#[from] CommandError),
+    /// The partition refused the command and nothing was written. See its problem.
+    #[error("{error}")]
+    Command {
+        range: RangeId,
+        #[source]
+        error: CommandError,
+    },
     /// Reading failed. See the problem.
     #[error(transparent)]
     Read(#[from] Problem),

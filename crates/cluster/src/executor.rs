@@ -9,12 +9,13 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 
 use model::position::Timestamp;
-use partition::{Command, CommandError, Outcome};
+use partition::{Command, CommandError, Outcome, Work};
 use runtime::{Runtime, TaskHandle};
 use storage::Outcome as Fate;
 use tokio::sync::oneshot;
 
 use crate::error::ClusterError;
+use crate::map::RangeId;
 use crate::slot::{Durable, Slot};
 
 /// Threads that apply commands. Two cores are the norm, and one command costs
@@ -28,6 +29,7 @@ const QUEUE_MAX: usize = 1024;
 type Reply = oneshot::Sender<Result<Outcome, ClusterError>>;
 
 struct Job {
+    range: RangeId,
     slot: Arc<Slot>,
     command: Arc<Command>,
     reply: Reply,
@@ -60,12 +62,12 @@ impl Executors {
     pub(crate) async fn apply(
         &self,
         lane: usize,
-        slot: Arc<Slot>,
+        (range, slot): (RangeId, Arc<Slot>),
         command: Arc<Command>,
     ) -> Result<Outcome, ClusterError> {
         let (reply, answer) = oneshot::channel();
         let queue = self.queues.get(lane % EXECUTORS).ok_or(ClusterError::Stopping)?;
-        match queue.try_send(Job { slot, command, reply }) {
+        match queue.try_send(Job { range, slot, command, reply }) {
             Ok(()) => answer.await.unwrap_or(Err(ClusterError::Stopping)),
             Err(TrySendError::Full(_)) => Err(ClusterError::Busy),
             Err(TrySendError::Disconnected(_)) => Err(ClusterError::Stopping),
@@ -84,7 +86,7 @@ impl Drop for Executors {
 }
 
 fn execute(runtime: &Runtime, jobs: &Receiver<Job>) {
-    while let Ok(Job { slot, command, reply }) = jobs.recv() {
+    while let Ok(Job { range, slot, command, reply }) = jobs.recv() {
         let now = Timestamp::from_millis(runtime.clock.now().as_unix_ms());
         // A bug in one command must not take the other partitions down with it.
         let applied = catch_unwind(AssertUnwindSafe(|| slot.apply(now, &command)));
@@ -95,9 +97,14 @@ fn execute(runtime: &Runtime, jobs: &Receiver<Job>) {
             continue;
         };
         match applied {
-            Err(problem) => answer(reply, Err(CommandError { at: 0, problem }.into())),
+            Err(problem) => {
+                let (lsn, work) = (slot.durable().lsn(), Work::default());
+                let error = CommandError { at: 0, problem, lsn, work };
+                answer(reply, Err(ClusterError::Command { range, error }));
+            }
             Ok(application) => {
                 let (result, durable) = (application.result, slot.durable());
+                let result = result.map_err(|error| ClusterError::Command { range, error });
                 application.ticket.on_done(move |fate| answer(reply, told(&durable, fate, result)));
             }
         }
@@ -108,7 +115,7 @@ fn execute(runtime: &Runtime, jobs: &Receiver<Job>) {
 fn told(
     durable: &Durable,
     fate: Fate,
-    result: Result<Outcome, CommandError>,
+    result: Result<Outcome, ClusterError>,
 ) -> Result<Outcome, ClusterError> {
     match fate {
         Fate::Durable => {}
@@ -119,7 +126,7 @@ fn told(
     if let Ok(outcome) = &result {
         durable.raise(outcome.lsn);
     }
-    Ok(result?)
+    result
 }
 
 /// The caller may have gone away; its write stands all the same.

@@ -41,7 +41,7 @@ impl Durable {
         self.0.fetch_max(lsn.get(), Ordering::AcqRel);
     }
 
-    fn lsn(&self) -> Lsn {
+    pub(crate) fn lsn(&self) -> Lsn {
         Lsn::from_u64(self.0.load(Ordering::Acquire))
     }
 }

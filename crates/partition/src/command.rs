@@ -101,6 +101,10 @@ pub struct CommandError {
     /// The operation that failed; the others failed with it.
     pub at: usize,
     pub problem: Problem,
+    /// The partition's position that the refusal rests on.
+    pub lsn: Lsn,
+    /// What was read to find out.
+    pub work: Work,
 }
 
 /// The reasons, grouped by what the caller does about them (see [`Problem::remedy`]).

@@ -90,7 +90,7 @@ impl Partition {
     pub fn apply(&mut self, now: Timestamp, command: &Command) -> Application {
         if let Err(problem) = self.recover_if_broken() {
             return Application {
-                result: Err(CommandError { at: 0, problem }),
+                result: Err(self.refusal(problem)),
                 ticket: Ticket::resolved(Fate::Durable),
             };
         }
@@ -119,15 +119,21 @@ impl Partition {
         now: Timestamp,
         command: &Command,
     ) -> Result<(Batch, Outcome), CommandError> {
-        let fail = |at: usize| move |problem: Problem| CommandError { at, problem };
-        check_count(&self.setup, command).map_err(fail(0))?;
+        let refusal = |problem| self.refusal(problem);
+        check_count(&self.setup, command).map_err(refusal)?;
         let at =
-            self.setup.bucket_of(&command.location.epk).ok_or(Problem::Gone).map_err(fail(0))?;
-        let mut tx = self.transaction(now, command, at).map_err(fail(0))?;
+            self.setup.bucket_of(&command.location.epk).ok_or(Problem::Gone).map_err(refusal)?;
+        let mut tx = self.transaction(now, command, at).map_err(refusal)?;
         let mut effects: Vec<Effect> = Vec::with_capacity(command.operations.len());
         for (step, operation) in command.operations.iter().enumerate() {
             tx.step = u16::try_from(step).expect("the number of operations was checked");
-            effects.push(items::perform(&mut tx, operation).map_err(fail(step))?);
+            let done = items::perform(&mut tx, operation);
+            let work = tx.reading();
+            effects.push(done.map_err(|problem| CommandError {
+                at: step,
+                work,
+                ..self.refusal(problem)
+            })?);
         }
         let now = tx.now;
         let finished = tx.finish();
@@ -141,6 +147,11 @@ impl Partition {
             }
         }
         Ok((finished.batch, Outcome { lsn: self.lsn, effects, work }))
+    }
+
+    /// A command that is refused as a whole.
+    fn refusal(&self, problem: Problem) -> CommandError {
+        CommandError { at: 0, problem, lsn: self.lsn, work: Work::default() }
     }
 
     fn transaction<'a>(

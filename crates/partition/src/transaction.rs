@@ -99,6 +99,11 @@ impl<'a> Transaction<'a> {
         Ok(Some(item))
     }
 
+    /// What has been read so far. That much is done even if nothing gets written.
+    pub(crate) fn reading(&self) -> Work {
+        Work { item_bytes_read: self.work.item_bytes_read, ..Work::default() }
+    }
+
     /// Writes a document in place of `old`, or as a new item.
     pub(crate) fn put(&mut self, document: &Document, old: Option<&Item>) -> Result<Item, Problem> {
         let ordinal = match old {

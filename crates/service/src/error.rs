@@ -129,7 +129,7 @@ impl ServiceError {
 impl From<ClusterError> for ServiceError {
     fn from(error: ClusterError) -> ServiceError {
         match error {
-            ClusterError::Command(error) => error.problem.into(),
+            ClusterError::Command { error, .. } => error.problem.into(),
             ClusterError::Read(problem) => problem.into(),
             ClusterError::Busy | ClusterError::Stopping => ServiceError::Busy,
             ClusterError::Unknown => ServiceError::Unknown,

@@ -111,7 +111,7 @@ impl Service {
         let operations = checked.collect::<Result<Vec<Operation>, ServiceError>>()?;
         let served =
             match self.cluster.apply(&entry.container, Command { location, operations }).await {
-                Err(ClusterError::Command(error)) => {
+                Err(ClusterError::Command { error, .. }) => {
                     let at = error.at;
                     return Err(ServiceError::Batch { at, error: Box::new(error.problem.into()) });
                 }

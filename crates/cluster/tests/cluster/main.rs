@@ -216,7 +216,9 @@ fn an_answer_waits_for_the_disk_and_readers_see_only_what_is_durable() {
     gate.release();
     assert_eq!(block_on(writing).unwrap().value.effects[0].kind, EffectKind::Created);
     let refused = block_on(again).unwrap_err();
-    assert!(matches!(refused, ClusterError::Command(e) if matches!(e.problem, Problem::Exists)));
+    let ClusterError::Command { error, .. } = refused else { panic!("{refused}") };
+    assert!(matches!(error.problem, Problem::Exists));
+    assert_eq!((error.lsn.get(), error.work.item_bytes_read > 0), (1, true));
     let read = fixture.cluster.read(&container, (&key, &name), None).unwrap();
     assert_eq!(read.value.unwrap().kind, EffectKind::Read);
 }
@@ -289,9 +291,8 @@ fn a_fault_is_told_as_what_it_is_and_the_partition_goes_on_with_the_truth() {
     second.expect("nothing was written before");
     let (first, second) = attempt(Fault::Unknown { written: true }, "written");
     assert!(matches!(first, ClusterError::Unknown));
-    assert!(
-        matches!(second, Err(ClusterError::Command(e)) if matches!(e.problem, Problem::Exists))
-    );
+    let Err(ClusterError::Command { error, .. }) = second else { panic!("{second:?}") };
+    assert!(matches!(error.problem, Problem::Exists));
     let items = fixture.check();
     assert!(items.is_clean() && items.total.items == 5, "{items:?}");
 }
@@ -346,7 +347,7 @@ fn system_writes_are_all_done_or_none() {
     block_on(fixture.cluster.write_system(vec![create("a:1"), create("a:2")])).unwrap();
     let half = vec![create("a:3"), create("a:1")];
     let error = block_on(fixture.cluster.write_system(half)).unwrap_err();
-    assert!(matches!(error, ClusterError::Command(e) if e.at == 1));
+    assert!(matches!(error, ClusterError::Command { error, .. } if error.at == 1));
     let put = SystemWrite::Put { id: "a:1".to_owned(), body: body(2) };
     let delete = SystemWrite::Delete { id: "a:2".to_owned(), if_match: None };
     block_on(fixture.cluster.write_system(vec![put, delete, create("b:1")])).unwrap();
