@@ -69,6 +69,8 @@ pub struct Outcome {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Effect {
     pub kind: EffectKind,
+    /// The position of the item's last write, which may be its removal.
+    pub lsn: Lsn,
     pub etag: Option<Etag>,
     /// The item as it is now; none after a delete or when it was not modified.
     pub text: Option<Bytes>,

@@ -28,7 +28,7 @@ pub(crate) fn perform(tx: &mut Transaction<'_>, operation: &Operation) -> Result
         Operation::Delete { id, if_match } => {
             let old = existing(tx, id.as_str(), if_match.as_ref())?;
             tx.remove(id.as_str(), &old)?;
-            Ok(Effect { kind: EffectKind::Deleted, etag: None, text: None })
+            Ok(Effect { kind: EffectKind::Deleted, lsn: tx.lsn, etag: None, text: None })
         }
         Operation::Patch { id, patch: request, if_match } => {
             let old = existing(tx, id.as_str(), if_match.as_ref())?;
@@ -68,11 +68,14 @@ fn upsert(
 
 /// The effect of reading an item that is there.
 pub(crate) fn read(item: &Item, if_none_match: Option<&EtagMatch>) -> Effect {
-    let etag = item.etag();
-    if if_none_match.is_some_and(|condition| condition.matches(&etag)) {
-        return Effect { kind: EffectKind::NotModified, etag: Some(etag), text: None };
-    }
-    Effect { kind: EffectKind::Read, etag: Some(etag), text: Some(item.text.clone()) }
+    let (lsn, etag) = (item.lsn, item.etag());
+    let unchanged = if_none_match.is_some_and(|condition| condition.matches(&etag));
+    let (kind, text) = if unchanged {
+        (EffectKind::NotModified, None)
+    } else {
+        (EffectKind::Read, Some(item.text.clone()))
+    };
+    Effect { kind, lsn, etag: Some(etag), text }
 }
 
 fn patch(tx: &mut Transaction<'_>, patch: &Patch, old: &Item) -> Result<Effect, Problem> {
@@ -117,7 +120,7 @@ fn put(
 ) -> Result<Effect, Problem> {
     let item = tx.put(document, old)?;
     let kind = if old.is_some() { EffectKind::Replaced } else { EffectKind::Created };
-    Ok(Effect { kind, etag: Some(item.etag()), text: Some(item.text) })
+    Ok(Effect { kind, lsn: item.lsn, etag: Some(item.etag()), text: Some(item.text) })
 }
 
 fn existing(

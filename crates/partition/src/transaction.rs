@@ -33,7 +33,7 @@ pub(crate) struct Transaction<'a> {
     staged: BTreeMap<Bytes, Option<Bytes>>,
     head: Head,
     numbers: Numbers,
-    lsn: Lsn,
+    pub(crate) lsn: Lsn,
     pub(crate) now: Timestamp,
     /// Position of the current operation in the command.
     pub(crate) step: u16,
