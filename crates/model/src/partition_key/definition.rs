@@ -317,7 +317,7 @@ fn parse_kind(object: &Object) -> Result<KeyKind, DefinitionError> {
 }
 
 /// A missing version means 1, for every client; hierarchical keys came later and
-/// never had one.
+/// never had one. The Java SDK spells versions as the names of its constants.
 fn parse_version(object: &Object, kind: KeyKind) -> Result<HashVersion, DefinitionError> {
     let Some(value) = given(object, "version") else {
         return Ok(match kind {
@@ -325,9 +325,9 @@ fn parse_version(object: &Object, kind: KeyKind) -> Result<HashVersion, Definiti
             KeyKind::MultiHash => HashVersion::V2,
         });
     };
-    match value.as_number().map(|number| number.as_f64()) {
-        Some(1.0) => Ok(HashVersion::V1),
-        Some(2.0) => Ok(HashVersion::V2),
+    match (value.as_number().map(|number| number.as_f64()), value.as_str()) {
+        (Some(1.0), _) | (_, Some("V1")) => Ok(HashVersion::V1),
+        (Some(2.0), _) | (_, Some("V2")) => Ok(HashVersion::V2),
         _ => Err(DefinitionError::Type { field: "version", expected: "1 or 2" }),
     }
 }

@@ -78,6 +78,10 @@ fn definitions_and_their_defaults() {
     assert_eq!(deep.paths().len(), 2);
     assert_eq!(deep.to_value().to_string(), text);
 
+    assert_eq!(definition(&text.replace('2', r#""V2""#)), Ok(deep));
+    let old = definition(r#"{"paths":["/pk"],"version":"V1"}"#).unwrap();
+    assert_eq!(old.version(), HashVersion::V1);
+
     let system = r#"{"paths":["/_partitionKey"],"kind":"Hash","version":2,"systemKey":true}"#;
     assert!(definition(system).unwrap().system_key());
     assert_eq!(definition(system).unwrap().to_value().to_string(), system);
