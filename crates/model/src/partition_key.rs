@@ -5,6 +5,7 @@
 //! must agree; so both are parsed here into one type, [`PartitionKey`], which is
 //! equal exactly when the service would take the values for the same key.
 
+mod cut;
 mod definition;
 mod path;
 

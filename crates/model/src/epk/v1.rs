@@ -9,7 +9,7 @@
 
 use std::borrow::Cow;
 
-use super::murmur;
+use super::{Epk, murmur};
 use crate::partition_key::KeyComponent;
 
 /// UTF-16 code units of a string that take part in the hash.
@@ -40,6 +40,22 @@ pub(crate) fn boundary(hash: u32) -> Vec<u8> {
     let mut out = Vec::with_capacity(32);
     write_ordered_number(&mut out, f64::from(hash));
     out
+}
+
+/// The hash at a position: the start of the ring is zero, its end the largest.
+/// What follows the hash in a position does not count.
+pub(crate) fn hash_at(epk: &Epk) -> u32 {
+    match epk.as_bytes().split_first() {
+        None => 0,
+        Some((&super::TYPE_NUMBER, ordered)) => read_ordered_hash(ordered),
+        Some((first, _)) => {
+            if *first < super::TYPE_NUMBER {
+                0
+            } else {
+                u32::MAX
+            }
+        }
+    }
 }
 
 fn cut(component: &KeyComponent) -> KeyComponent {
@@ -108,6 +124,39 @@ fn write_ordered_number(out: &mut Vec<u8>, number: f64) {
             return;
         }
         out.push(group | MORE);
+    }
+}
+
+/// Undoes [`write_ordered_number`] for whole numbers of 32 bits; what lies
+/// outside them is the nearest one.
+fn read_ordered_hash(bytes: &[u8]) -> u32 {
+    const SIGN: u64 = 1 << 63;
+    const FRACTION_BITS: u64 = 52;
+    let Some((top, groups)) = bytes.split_first() else { return 0 };
+    let mut ordered = u64::from(*top) << 56;
+    for (at, group) in groups.iter().take(8).enumerate() {
+        ordered |= u64::from(group >> 1) << (49 - 7 * at);
+        if group & 1 == 0 {
+            break;
+        }
+    }
+    let bits = ordered ^ SIGN;
+    let exponent = (bits >> FRACTION_BITS).checked_sub(1023);
+    match exponent {
+        // Below one, or negative.
+        None => 0,
+        Some(exponent @ 0..32) => {
+            let number = (bits & ((1 << FRACTION_BITS) - 1) | 1 << FRACTION_BITS)
+                >> (FRACTION_BITS - exponent);
+            u32::try_from(number).expect("an exponent below 32 leaves 32 bits")
+        }
+        Some(_) => {
+            if ordered & SIGN == 0 {
+                0
+            } else {
+                u32::MAX
+            }
+        }
     }
 }
 

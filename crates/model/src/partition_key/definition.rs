@@ -1,5 +1,6 @@
 //! What a container says about its partition key, and what follows from it.
 
+use super::cut::concatenated;
 use super::{KeyComponent, KeyError, KeyPath, KeyPathError, PartitionKey};
 use crate::epk::{Epk, EpkRange, Place, places_v2, v1, v2};
 use crate::json::{Object, Raw, Value};
@@ -271,7 +272,7 @@ impl PartitionKeyDefinition {
         self.kind == KeyKind::MultiHash && key.components().len() < self.paths.len()
     }
 
-    fn levels(&self) -> usize {
+    pub(super) fn levels(&self) -> usize {
         match self.kind {
             KeyKind::Hash | KeyKind::Range => 1,
             KeyKind::MultiHash => self.paths.len(),
@@ -296,11 +297,6 @@ impl PartitionKeyDefinition {
 fn locate_v1(components: &[KeyComponent]) -> Location {
     let (hash, bytes) = v1::encode(components);
     Location { epk: Epk::new(&bytes), place: Place::of_v1(hash) }
-}
-
-fn concatenated(hashes: &[u128]) -> Epk {
-    let bytes: Vec<u8> = hashes.iter().flat_map(|hash| hash.to_be_bytes()).collect();
-    Epk::new(&bytes)
 }
 
 fn extract_one(path: &KeyPath, document: Raw<'_>) -> Result<KeyComponent, KeyError> {
