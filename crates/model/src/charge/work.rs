@@ -1,0 +1,52 @@
+//! What is charged for: not what our engine happened to do, but what the
+//! operation was, in quantities that do not depend on when it ran, on how much
+//! is stored beside the item, or on who else was writing.
+
+/// What one operation did, counted by the partition that did it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Work {
+    /// Nothing a client pays for: the fault was ours, or the request went elsewhere.
+    #[default]
+    Nothing,
+    /// An item was looked for and none was given: it is not there, or not modified.
+    Probe,
+    /// An item was given.
+    Read { bytes: u64 },
+    /// An item was created, replaced, patched or deleted.
+    Write(Written),
+    /// A write reached its partition and was refused there.
+    RefusedWrite,
+    /// A query looked through one physical partition.
+    Query(Scanned),
+}
+
+/// How a write changed an item.
+///
+/// Bytes are those of the client's own JSON text. The properties that the server
+/// adds are not in it: their length is none of the client's doing.
+///
+/// A *term* is one index entry about a value that the client chose: one path with
+/// one value, however long. Left out are `id` and partition key, which every item
+/// has and which address it, and `_ts`: an item replaced twice in one second must
+/// not be cheaper than one replaced in two. A value under a unique key counts as
+/// a term as well. Log, statistics, expiry and ordinals are our bookkeeping.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Written {
+    /// Bytes of the version that was taken away, if there was one.
+    pub removed: Option<u64>,
+    /// Bytes of the version that was put in, if there is one.
+    pub added: Option<u64>,
+    pub terms_removed: u64,
+    pub terms_added: u64,
+    /// Operations of a patch.
+    pub patched: u64,
+}
+
+/// What a query looked at in one physical partition, and gave.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Scanned {
+    /// Items that had to be looked into, in the answer or not.
+    pub items: u64,
+    /// Bytes of the answer.
+    pub output_bytes: u64,
+}
