@@ -144,6 +144,7 @@ fn setups(
         policy_version,
         plans: plans.clone(),
         buckets: map.buckets_of(record),
+        moves: Vec::new(),
         lsn_floor: record.lsn_floor,
         numbers: record.numbers.clone(),
         limits: Arc::clone(limits),

@@ -16,10 +16,10 @@ use model::epk::Epk;
 use storage::{Direction, KeyRange, ScanLimit, View};
 
 use crate::command::Problem;
+use crate::home::{expiry_key, unique_keys};
 use crate::key::{self, Group, Keys, describe_key};
 use crate::record::{Head, Item, KeyStatistics};
 use crate::setup::{Bucket, Setup};
-use crate::transaction::{expiry_key, unique_keys};
 
 /// Findings kept in a report; more are only counted.
 const FINDINGS_MAX: usize = 100;

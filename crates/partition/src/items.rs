@@ -42,8 +42,7 @@ fn rename(tx: &mut Transaction<'_>, id: &str, new_id: &str, item: &Item) -> Resu
     if tx.find(new_id)?.is_some() {
         return Err(Problem::Exists);
     }
-    tx.rename(id, new_id, item);
-    Ok(())
+    tx.rename(id, new_id, item)
 }
 
 fn create(tx: &mut Transaction<'_>, document: &Document) -> Result<Effect, Problem> {

@@ -15,8 +15,10 @@
 mod check;
 mod command;
 mod document;
+mod home;
 mod items;
 mod key;
+mod moving;
 mod numbers;
 mod overlay;
 mod patch;
@@ -24,6 +26,7 @@ mod read;
 mod record;
 mod sequencer;
 mod setup;
+mod stage;
 mod transaction;
 mod unique;
 
@@ -33,8 +36,9 @@ pub use command::{
 };
 pub use document::{Document, DocumentError};
 pub use key::{BucketNumber, ContainerNumber, container_prefix, describe_key};
+pub use moving::Copied;
 pub use patch::{Patch, PatchError};
 pub use read::{ItemPage, Position, Reader};
 pub use record::{Head, Item, KeyStatistics, RecordError};
 pub use sequencer::{Application, Partition};
-pub use setup::{Bucket, Setup};
+pub use setup::{Bucket, Move, Setup};

@@ -166,9 +166,12 @@ impl Reader {
         }
     }
 
+    pub(crate) fn setup(&self) -> &Setup {
+        &self.setup
+    }
+
     fn bucket(&self, epk: &Epk) -> Result<&Bucket, Problem> {
-        let at = self.setup.bucket_of(epk).ok_or(Problem::Gone)?;
-        self.setup.buckets.get(at).ok_or(Problem::Gone)
+        self.setup.bucket_of(epk).ok_or(Problem::Gone)
     }
 }
 
@@ -230,7 +233,7 @@ impl Listing<'_> {
     }
 }
 
-fn parse_item_key(key: &Bytes) -> Result<Position, Problem> {
+pub(crate) fn parse_item_key(key: &Bytes) -> Result<Position, Problem> {
     let parsed = key::split(key).and_then(|(_, _, _, rest)| key::parse_item_name(rest));
     let (epk, id) = parsed.ok_or(RecordError::Malformed { what: "item key" })?;
     Ok(Position { epk, id: id.to_owned() })

@@ -1,16 +1,21 @@
 //! The sequencer: the one writer of a partition's buckets.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use model::epk::Epk;
 use model::position::{Lsn, Timestamp};
 use storage::{Batch, Outcome as Fate, Store, Stream, Ticket};
 
 use crate::command::{Command, CommandError, Effect, Outcome, Problem, Work};
+use crate::home::Home;
 use crate::items;
+use crate::key::BucketNumber;
 use crate::numbers::Numbers;
 use crate::overlay::Overlay;
 use crate::record::Head;
-use crate::setup::Setup;
+use crate::setup::{Bucket, Setup};
+use crate::stage::Stage;
 use crate::transaction::{Scene, Transaction};
 
 /// A partition, open for commands.
@@ -19,8 +24,8 @@ pub struct Partition {
     setup: Arc<Setup>,
     store: Arc<dyn Store>,
     stream: Box<dyn Stream>,
-    /// One for each bucket of the setup, ahead of the disk by what is in the overlay.
-    heads: Vec<Head>,
+    /// One for each home of the setup, ahead of the disk by what is in the overlay.
+    heads: BTreeMap<BucketNumber, Head>,
     lsn: Lsn,
     /// Time never goes back in a partition, whatever the clock does.
     now: Timestamp,
@@ -45,16 +50,16 @@ impl Partition {
     pub fn open(setup: Arc<Setup>, store: Arc<dyn Store>) -> Result<Partition, Problem> {
         let stream = store.stream();
         let heads = read_heads(&setup, store.as_ref())?;
-        let recorded = heads.iter().map(|head| head.next_number);
+        let recorded = heads.values().map(|head| head.next_number);
         let numbers = Numbers::resume(setup.numbers.clone(), recorded);
         let lsn = heads
-            .iter()
+            .values()
             .map(|head| head.lsn)
             .max()
             .map_or(Lsn::ZERO, Lsn::from_u64)
             .max(setup.lsn_floor);
         let now =
-            Timestamp::from_millis(heads.iter().map(|head| head.ts_millis).max().unwrap_or(0));
+            Timestamp::from_millis(heads.values().map(|head| head.ts_millis).max().unwrap_or(0));
         Ok(Partition {
             setup,
             store,
@@ -78,11 +83,15 @@ impl Partition {
         &self.setup
     }
 
-    /// Takes a new setup with the same buckets: another policy, more numbers.
+    /// Takes a new setup with the same buckets: another policy, more numbers, a
+    /// bucket that begins to move. Buckets to move to are new, so nothing has to
+    /// be read to know them.
     pub fn reconfigure(&mut self, setup: Arc<Setup>) {
         assert_eq!(self.setup.buckets, setup.buckets, "buckets change hands only by reopening");
         let recorded = self.numbers.next();
         self.numbers = Numbers::resume(setup.numbers.clone(), std::iter::once(recorded));
+        let known = |bucket: &Bucket| self.heads.get(&bucket.number).copied().unwrap_or_default();
+        self.heads = setup.homes().map(|bucket| (bucket.number, known(bucket))).collect();
         self.setup = setup;
     }
 
@@ -106,7 +115,7 @@ impl Partition {
 
     /// What was submitted may have failed since the last command: then all that
     /// was computed on top of it is void, and the truth is on the disk.
-    fn recover_if_broken(&mut self) -> Result<(), Problem> {
+    pub(crate) fn recover_if_broken(&mut self) -> Result<(), Problem> {
         if self.overlay.settle().is_ok() {
             return Ok(());
         }
@@ -121,9 +130,7 @@ impl Partition {
     ) -> Result<(Batch, Outcome), CommandError> {
         let refusal = |problem| self.refusal(problem);
         check_count(&self.setup, command).map_err(refusal)?;
-        let at =
-            self.setup.bucket_of(&command.location.epk).ok_or(Problem::Gone).map_err(refusal)?;
-        let mut tx = self.transaction(now, command, at).map_err(refusal)?;
+        let mut tx = self.transaction(now, command).map_err(refusal)?;
         let mut effects: Vec<Effect> = Vec::with_capacity(command.operations.len());
         for (step, operation) in command.operations.iter().enumerate() {
             tx.step = u16::try_from(step).expect("the number of operations was checked");
@@ -137,16 +144,13 @@ impl Partition {
         }
         let now = tx.now;
         let finished = tx.finish();
-        let work: Work = finished.work;
         if !finished.batch.is_empty() {
             self.lsn = self.lsn.next();
             self.now = now;
             self.numbers = finished.numbers;
-            if let Some(head) = self.heads.get_mut(at) {
-                *head = finished.head;
-            }
+            self.heads.extend(finished.heads);
         }
-        Ok((finished.batch, Outcome { lsn: self.lsn, effects, work }))
+        Ok((finished.batch, Outcome { lsn: self.lsn, effects, work: finished.work }))
     }
 
     /// A command that is refused as a whole.
@@ -158,30 +162,51 @@ impl Partition {
         &'a self,
         now: Timestamp,
         command: &'a Command,
-        bucket: usize,
     ) -> Result<Transaction<'a>, Problem> {
-        let (Some(head), Some(owner)) = (self.heads.get(bucket), self.setup.buckets.get(bucket))
-        else {
-            return Err(Problem::Gone);
-        };
+        let epk = &command.location.epk;
+        let bucket = self.setup.bucket_of(epk).ok_or(Problem::Gone)?;
+        let second = self.setup.second_home_of(epk);
         Ok(Transaction::new(Scene {
             setup: &self.setup,
-            overlay: &self.overlay,
-            view: self.store.view()?,
-            location: &command.location,
-            keys: self.setup.keys(owner),
-            head: *head,
+            stage: self.stage()?,
+            place: command.location.place,
+            home: self.home(bucket, epk),
+            second: second.map(|bucket| self.home(bucket, epk)),
             numbers: self.numbers.clone(),
             lsn: self.lsn.next(),
             now: now.max(self.now),
         }))
     }
 
-    fn submit(&mut self, batch: Batch) -> Ticket {
+    pub(crate) fn stage(&self) -> Result<Stage<'_>, Problem> {
+        Ok(Stage::new(&self.overlay, self.store.view()?))
+    }
+
+    pub(crate) fn home<'a>(&'a self, bucket: &Bucket, epk: &'a Epk) -> Home<'a> {
+        Home::new(&self.setup, epk, bucket.number, self.head(bucket.number))
+    }
+
+    pub(crate) fn submit(&mut self, batch: Batch) -> Ticket {
         let staged = self.overlay.stage(&batch);
         let ticket = self.stream.submit(batch);
         self.overlay.submitted(staged, ticket.receipt());
         ticket
+    }
+
+    pub(crate) fn head(&self, bucket: BucketNumber) -> Head {
+        self.heads.get(&bucket).copied().unwrap_or_default()
+    }
+
+    pub(crate) fn set_head(&mut self, (bucket, head): (BucketNumber, Head)) {
+        self.heads.insert(bucket, head);
+    }
+
+    pub(crate) fn now(&self) -> Timestamp {
+        self.now
+    }
+
+    pub(crate) fn next_number(&self) -> u64 {
+        self.numbers.next()
     }
 
     /// Resolves when all that was submitted so far is durable.
@@ -203,11 +228,11 @@ fn check_count(setup: &Setup, command: &Command) -> Result<(), Problem> {
     }
 }
 
-fn read_heads(setup: &Setup, store: &dyn Store) -> Result<Vec<Head>, Problem> {
+fn read_heads(setup: &Setup, store: &dyn Store) -> Result<BTreeMap<BucketNumber, Head>, Problem> {
     let view = store.view()?;
-    let read = |bucket| match view.get(&setup.keys(bucket).head())? {
-        Some(value) => Ok(Head::decode(&value)?),
-        None => Ok(Head::default()),
+    let read = |bucket: &Bucket| match view.get(&setup.keys(bucket).head())? {
+        Some(value) => Ok((bucket.number, Head::decode(&value)?)),
+        None => Ok((bucket.number, Head::default())),
     };
-    setup.buckets.iter().map(read).collect()
+    setup.homes().map(read).collect()
 }

@@ -21,6 +21,16 @@ pub struct Bucket {
     pub range: EpkRange,
 }
 
+/// A bucket whose keys are on their way to other buckets, which cut its range
+/// finer. Until the map names those in its place, what is written to it is
+/// written to them as well.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Move {
+    pub from: BucketNumber,
+    /// Consecutive; together they have the range of the moving bucket.
+    pub into: Vec<Bucket>,
+}
+
 /// The configuration of one partition. Plain data: changing it means handing
 /// the partition another one.
 #[derive(Clone, Debug)]
@@ -34,6 +44,8 @@ pub struct Setup {
     pub plans: BTreeMap<u32, Arc<IndexPlan>>,
     /// Consecutive, in the order of their ranges.
     pub buckets: Vec<Bucket>,
+    /// Those of the buckets that are moving.
+    pub moves: Vec<Move>,
     /// The partition's LSN never is below this.
     pub lsn_floor: Lsn,
     /// Blocks of item numbers granted by the map.
@@ -42,15 +54,27 @@ pub struct Setup {
 }
 
 impl Setup {
-    /// The position of the bucket that owns a key, if it is one of ours.
-    pub(crate) fn bucket_of(&self, epk: &Epk) -> Option<usize> {
-        let after = self.buckets.partition_point(|bucket| bucket.range.min <= *epk);
-        let at = after.checked_sub(1)?;
-        self.buckets.get(at).filter(|bucket| bucket.range.contains(epk)).map(|_| at)
+    /// The bucket that owns a key, if it is one of ours.
+    pub(crate) fn bucket_of(&self, epk: &Epk) -> Option<&Bucket> {
+        owner(&self.buckets, epk)
+    }
+
+    /// The bucket that a key is moving to, if it is moving.
+    pub(crate) fn second_home_of(&self, epk: &Epk) -> Option<&Bucket> {
+        self.moves.iter().find_map(|moving| owner(&moving.into, epk))
+    }
+
+    /// All buckets that this partition writes to.
+    pub fn homes(&self) -> impl Iterator<Item = &Bucket> {
+        self.buckets.iter().chain(self.moves.iter().flat_map(|moving| &moving.into))
     }
 
     pub(crate) fn keys(&self, bucket: &Bucket) -> Keys {
-        Keys::new(self.container, bucket.number)
+        self.keys_of(bucket.number)
+    }
+
+    pub(crate) fn keys_of(&self, bucket: BucketNumber) -> Keys {
+        Keys::new(self.container, bucket)
     }
 
     /// Calls `sink` with each index entry of an item, under the policy it was written with.
@@ -69,4 +93,9 @@ impl Setup {
         expires_at(item.ts.secs(), item.own_ttl, self.definition.ttl())
             .is_some_and(|at| at <= now.secs())
     }
+}
+
+fn owner<'a>(buckets: &'a [Bucket], epk: &Epk) -> Option<&'a Bucket> {
+    let after = buckets.partition_point(|bucket| bucket.range.min <= *epk);
+    buckets.get(after.checked_sub(1)?).filter(|bucket| bucket.range.contains(epk))
 }

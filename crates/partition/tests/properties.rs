@@ -23,12 +23,14 @@ use common::fixture::{self, Backend, EPOCH_MILLIS, Home, json};
 use common::gate::Gate;
 use common::model::{Model, Request, Stamp, Step, perform};
 use common::traffic::{self, Dice, Shape, Traffic};
-use model::epk::EpkRange;
+use model::epk::{Epk, EpkRange};
 use model::json::{Raw, Value};
 use model::name::ItemId;
 use model::position::Timestamp;
-use partition::{Application, Partition, Problem, Reader, Setup};
-use storage::{Outcome as Fate, Store, Ticket};
+use partition::{
+    Application, Bucket, BucketNumber, Move, Partition, Position, Problem, Reader, Setup,
+};
+use storage::{Batch, Outcome as Fate, Store, Ticket};
 
 const COMMANDS_DEFAULT: u64 = 1_000;
 const SEED_DEFAULT: u64 = 20_200_101;
@@ -41,15 +43,20 @@ struct Way {
     in_flight: usize,
     /// Restarts in a thousand commands.
     restarts: u64,
+    /// Steps of moving a bucket in a thousand commands.
+    moves: u64,
 }
 
-const WAYS: [Way; 6] = [
-    Way { backend: Backend::Memory, in_flight: 0, restarts: 0 },
-    Way { backend: Backend::Memory, in_flight: 40, restarts: 0 },
-    Way { backend: Backend::Memory, in_flight: 40, restarts: 5 },
-    Way { backend: Backend::Local, in_flight: 0, restarts: 0 },
-    Way { backend: Backend::Local, in_flight: 64, restarts: 0 },
-    Way { backend: Backend::Local, in_flight: 64, restarts: 1 },
+const WAYS: [Way; 9] = [
+    Way { backend: Backend::Memory, in_flight: 0, restarts: 0, moves: 0 },
+    Way { backend: Backend::Memory, in_flight: 40, restarts: 0, moves: 0 },
+    Way { backend: Backend::Memory, in_flight: 40, restarts: 5, moves: 0 },
+    Way { backend: Backend::Local, in_flight: 0, restarts: 0, moves: 0 },
+    Way { backend: Backend::Local, in_flight: 64, restarts: 0, moves: 0 },
+    Way { backend: Backend::Local, in_flight: 64, restarts: 1, moves: 0 },
+    Way { backend: Backend::Memory, in_flight: 0, restarts: 0, moves: 300 },
+    Way { backend: Backend::Memory, in_flight: 40, restarts: 20, moves: 300 },
+    Way { backend: Backend::Local, in_flight: 64, restarts: 5, moves: 300 },
 ];
 
 #[test]
@@ -65,6 +72,7 @@ fn every_way_gives_the_answers_of_the_model_and_the_same_bytes() {
             let dump = run.finish();
             match &first {
                 None => first = Some(dump),
+                Some(first) if way.moves > 0 => assert_same(&homeless(first), &homeless(&dump)),
                 Some(first) => assert_same(first, &dump),
             }
         }
@@ -82,6 +90,17 @@ fn assert_same(one: &[(Bytes, Bytes)], other: &[(Bytes, Bytes)]) {
     assert_eq!(one.len(), other.len());
 }
 
+/// The rows without the numbers of their buckets and without heads: what must be
+/// there whatever moved.
+fn homeless(rows: &[(Bytes, Bytes)]) -> Vec<(Bytes, Bytes)> {
+    const HEAD: u8 = 1;
+    const PREFIX_BYTES: usize = 8;
+    let rest = rows.iter().map(|(key, value)| (key.slice(PREFIX_BYTES..), value.clone()));
+    let mut rows: Vec<_> = rest.filter(|(key, _)| key[0] != HEAD).collect();
+    rows.sort();
+    rows
+}
+
 /// A partition and its model under traffic.
 struct Run {
     way: Way,
@@ -97,6 +116,8 @@ struct Run {
     tickets: VecDeque<Ticket>,
     rids: BTreeSet<String>,
     shape: Shape,
+    /// Items of the moving bucket that were not handed to the sequencer yet.
+    uncopied: Vec<Position>,
 }
 
 impl Run {
@@ -117,6 +138,7 @@ impl Run {
             tickets: VecDeque::new(),
             rids: BTreeSet::new(),
             shape,
+            uncopied: Vec::new(),
         }
     }
 
@@ -127,6 +149,9 @@ impl Run {
         }
         if self.dice.chance(self.way.restarts) {
             self.restart();
+        }
+        if self.dice.chance(self.way.moves) {
+            self.move_on();
         }
         let request = self.traffic.request(&self.model);
         let now = self.skewed_now();
@@ -172,6 +197,77 @@ impl Run {
         self.partition.reconfigure(Arc::clone(&self.setup));
     }
 
+    /// One step of moving a bucket: begin, copy a few items, or end.
+    fn move_on(&mut self) {
+        let Some(moving) = self.setup.moves.first().cloned() else {
+            self.begin_move();
+            return;
+        };
+        if self.uncopied.is_empty() {
+            self.end_move(&moving);
+            return;
+        }
+        let count = 1 + usize::try_from(self.dice.below(5)).unwrap();
+        let names: Vec<Position> = self.uncopied.drain(..count.min(self.uncopied.len())).collect();
+        let copied = self.partition.copy(&names).unwrap();
+        self.drain();
+        assert_eq!(copied.ticket.wait(), Fate::Durable);
+        fixture::assert_clean(&self.setup, self.gate.as_ref());
+    }
+
+    /// Cuts a bucket at one of the keys in it.
+    fn begin_move(&mut self) {
+        let bucket = self.dice.pick(&self.setup.buckets);
+        let keys: Vec<Epk> = self.traffic.keys().map(|(_, key)| key.epk.clone()).collect();
+        let inside = |epk: &Epk| bucket.range.contains(epk) && *epk != bucket.range.min;
+        let Some(cut) = keys.into_iter().find(inside) else { return };
+        let next = 1 + self.setup.buckets.iter().map(|bucket| bucket.number.0).max().unwrap();
+        let part = |number, min: &Epk, max: &Epk| Bucket {
+            number: BucketNumber(number),
+            range: EpkRange { min: min.clone(), max: max.clone() },
+        };
+        let EpkRange { min, max } = &bucket.range;
+        let into = vec![part(next, min, &cut), part(next + 1, &cut, max)];
+        let moves = vec![Move { from: bucket.number, into }];
+        self.setup = Arc::new(Setup { moves, ..self.setup.as_ref().clone() });
+        self.partition.reconfigure(Arc::clone(&self.setup));
+        self.list_uncopied(bucket.number);
+    }
+
+    /// What was submitted before the move was known must be seen by the listing.
+    fn list_uncopied(&mut self, bucket: BucketNumber) {
+        self.drain();
+        let (view, reader) = (self.gate.view().unwrap(), Reader::new(Arc::clone(&self.setup)));
+        self.uncopied = reader.names(view.as_ref(), bucket, None, usize::MAX).unwrap();
+    }
+
+    fn end_move(&mut self, moving: &Move) {
+        let complete = self.partition.complete_move(moving.from).unwrap();
+        self.drain();
+        assert_eq!(complete.expect("all was copied").wait(), Fate::Durable);
+        let mut setup = self.setup.as_ref().clone();
+        setup.moves.clear();
+        let at = setup.buckets.iter().position(|bucket| bucket.number == moving.from).unwrap();
+        setup.buckets.splice(at..=at, moving.into.iter().cloned());
+        self.setup = Arc::new(setup);
+        self.remove_bucket(moving.from);
+        self.partition =
+            Partition::open(Arc::clone(&self.setup), Arc::clone(&self.gate) as Arc<dyn Store>)
+                .unwrap();
+        assert_eq!(self.partition.lsn().get(), self.model.commits);
+    }
+
+    fn remove_bucket(&mut self, bucket: BucketNumber) {
+        let mut batch = Batch::new();
+        let dead = |key: &Bytes| key[4..8] == bucket.0.to_be_bytes();
+        for (key, _) in fixture::dump(self.gate.as_ref()).into_iter().filter(|(key, _)| dead(key)) {
+            batch.delete(key);
+        }
+        let ticket = self.gate.stream().submit(batch);
+        self.drain();
+        assert_eq!(ticket.wait(), Fate::Durable);
+    }
+
     fn restart(&mut self) {
         self.drain();
         // Nothing may hold on to the old store.
@@ -182,6 +278,10 @@ impl Run {
         let (gate, partition) = open(&self.home, &self.setup, self.way);
         assert_eq!(partition.lsn().get(), self.model.commits);
         (self.gate, self.partition) = (gate, partition);
+        // A copier starts over: it is not told how far it had come.
+        if let Some(from) = self.setup.moves.first().map(|moving| moving.from) {
+            self.list_uncopied(from);
+        }
     }
 
     fn compare(&mut self, at: u64, now: u64, request: &Request, application: &Application) {
@@ -270,6 +370,9 @@ impl Run {
 
     /// Compares all that can be read, and returns everything that is stored.
     fn finish(mut self) -> Vec<(Bytes, Bytes)> {
+        while !self.setup.moves.is_empty() {
+            self.move_on();
+        }
         self.drain();
         for (key, _) in self.traffic.keys() {
             Traffic::ids().for_each(|id| self.read_back(key, &id));

@@ -128,6 +128,7 @@ impl Container {
             plans: BTreeMap::from([(1, Arc::new(plan))]),
             buckets: buckets.collect(),
             definition: Arc::new(definition),
+            moves: Vec::new(),
             lsn_floor: Lsn::ZERO,
             numbers: Vec::from([NUMBERS]),
             limits: Arc::new(Limits::default()),
@@ -166,7 +167,7 @@ pub(crate) fn dump(store: &dyn Store) -> Vec<(Bytes, Bytes)> {
 pub(crate) fn check(setup: &Setup, store: &dyn Store) -> Report {
     let view = store.view().unwrap();
     let mut report = Report::default();
-    for bucket in &setup.buckets {
+    for bucket in setup.homes() {
         report.merge(check_bucket(setup, bucket, view.as_ref()).unwrap());
     }
     report

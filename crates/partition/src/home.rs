@@ -1,0 +1,257 @@
+//! Where the keys of an item are kept.
+//!
+//! An item has one home, the bucket that owns its key. While that bucket moves
+//! (see [`crate::setup::Move`]) it has two, and each command writes to both. The
+//! second one may not hold the item yet, so "what changes" is worked out for each
+//! home by itself: a home that does not hold the old version gets the whole of
+//! the new one.
+
+use std::collections::BTreeSet;
+
+use bytes::Bytes;
+use model::epk::Epk;
+use model::position::{Lsn, Timestamp};
+
+use crate::command::Problem;
+use crate::key::{self, BucketNumber, Keys};
+use crate::record::{Head, Item, KeyStatistics, RecordError};
+use crate::setup::Setup;
+use crate::stage::Stage;
+use crate::unique;
+
+/// The keys of one logical partition in one bucket.
+#[derive(Debug)]
+pub(crate) struct Home<'a> {
+    setup: &'a Setup,
+    epk: &'a Epk,
+    bucket: BucketNumber,
+    pub(crate) keys: Keys,
+    head: Head,
+}
+
+/// The point up to which a partition has come, as heads record it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Mark {
+    pub(crate) lsn: Lsn,
+    pub(crate) now: Timestamp,
+    pub(crate) next_number: u64,
+}
+
+/// Index entries that a write changed.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Changed {
+    pub(crate) written: u64,
+    pub(crate) deleted: u64,
+}
+
+impl<'a> Home<'a> {
+    pub(crate) fn new(
+        setup: &'a Setup,
+        epk: &'a Epk,
+        bucket: BucketNumber,
+        head: Head,
+    ) -> Home<'a> {
+        Home { setup, epk, bucket, keys: Keys::new(setup.container, bucket), head }
+    }
+
+    /// The stored item of that id, expired or not.
+    pub(crate) fn find(&self, stage: &Stage<'_>, id: &str) -> Result<Option<Item>, Problem> {
+        let value = stage.get(&self.keys.item(self.epk, id))?;
+        Ok(value.as_ref().map(Item::decode).transpose()?)
+    }
+
+    /// Whether this home holds an item, in whatever version. Asked by ordinal, as
+    /// the id may change.
+    pub(crate) fn holds(&self, stage: &Stage<'_>, item: &Item) -> Result<bool, Problem> {
+        Ok(stage.get(&self.keys.ordinal(item.ordinal))?.is_some())
+    }
+
+    /// Writes an item in place of `old`, or as a new one.
+    pub(crate) fn put(
+        &mut self,
+        stage: &mut Stage<'_>,
+        id: &str,
+        old: Option<&Item>,
+        new: &Item,
+    ) -> Result<Changed, Problem> {
+        if old.is_none() {
+            let name = key::item_name(self.epk, id);
+            stage.write(self.keys.ordinal(new.ordinal), Some(name));
+        }
+        stage.write(self.keys.item(self.epk, id), Some(new.encode()));
+        self.write_derived(stage, old, Some(new))
+    }
+
+    pub(crate) fn remove(
+        &mut self,
+        stage: &mut Stage<'_>,
+        id: &str,
+        old: &Item,
+    ) -> Result<Changed, Problem> {
+        stage.write(self.keys.ordinal(old.ordinal), None);
+        stage.write(self.keys.item(self.epk, id), None);
+        self.write_derived(stage, Some(old), None)
+    }
+
+    /// Moves an item to another id; `put` writes it there.
+    pub(crate) fn rename(&self, stage: &mut Stage<'_>, id: &str, new_id: &str, item: &Item) {
+        stage.write(self.keys.item(self.epk, id), None);
+        let name = key::item_name(self.epk, new_id);
+        stage.write(self.keys.ordinal(item.ordinal), Some(name));
+    }
+
+    /// The owner of a unique value that `new` would take and `old` does not have.
+    pub(crate) fn rival(
+        &self,
+        stage: &Stage<'_>,
+        old: Option<&Item>,
+        new: &Item,
+    ) -> Result<Option<Bytes>, Problem> {
+        let held = self.unique_keys(old);
+        for key in self.unique_keys(Some(new)).difference(&held) {
+            if let Some(owner) = stage.get(key)? {
+                return Ok(Some(owner));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Writes the head, and says what it is now.
+    pub(crate) fn write_head(
+        &mut self,
+        stage: &mut Stage<'_>,
+        mark: &Mark,
+    ) -> (BucketNumber, Head) {
+        let Mark { lsn, now, next_number } = *mark;
+        self.head.lsn = lsn.get();
+        self.head.ts_millis = now.millis();
+        self.head.next_number = next_number;
+        stage.write(self.keys.head(), Some(self.head.encode()));
+        (self.bucket, self.head)
+    }
+
+    /// Everything that repeats something about the item.
+    fn write_derived(
+        &mut self,
+        stage: &mut Stage<'_>,
+        old: Option<&Item>,
+        new: Option<&Item>,
+    ) -> Result<Changed, Problem> {
+        self.write_unique(stage, old, new);
+        self.write_log(stage, old, new);
+        self.write_expiry(stage, old, new);
+        self.count(stage, old, new)?;
+        self.write_entries(stage, old, new)
+    }
+
+    /// Index entries that both versions share are left alone.
+    fn write_entries(
+        &self,
+        stage: &mut Stage<'_>,
+        old: Option<&Item>,
+        new: Option<&Item>,
+    ) -> Result<Changed, Problem> {
+        let (before, after) = (self.entries(old)?, self.entries(new)?);
+        let mut changed = Changed::default();
+        for entry in before.difference(&after) {
+            changed.deleted += 1;
+            stage.write(entry.clone(), None);
+        }
+        for entry in after.difference(&before) {
+            changed.written += 1;
+            stage.write(entry.clone(), Some(Bytes::new()));
+        }
+        Ok(changed)
+    }
+
+    fn entries(&self, item: Option<&Item>) -> Result<BTreeSet<Bytes>, RecordError> {
+        let mut keys = BTreeSet::new();
+        if let Some(item) = item {
+            self.setup.index_entries(item, |entry| {
+                keys.insert(self.keys.index(entry, item.ordinal));
+            })?;
+        }
+        Ok(keys)
+    }
+
+    fn write_log(&self, stage: &mut Stage<'_>, old: Option<&Item>, new: Option<&Item>) {
+        if let Some(old) = old {
+            stage.write(self.keys.log(old.lsn, old.ordinal), None);
+        }
+        if let Some(new) = new {
+            stage.write(self.keys.log(new.lsn, new.ordinal), Some(key::terminated(self.epk)));
+        }
+    }
+
+    fn write_expiry(&self, stage: &mut Stage<'_>, old: Option<&Item>, new: Option<&Item>) {
+        if let Some(key) = old.and_then(|item| expiry_key(&self.keys, item)) {
+            stage.write(key, None);
+        }
+        if let Some(key) = new.and_then(|item| expiry_key(&self.keys, item)) {
+            stage.write(key, Some(Bytes::new()));
+        }
+    }
+
+    fn write_unique(&self, stage: &mut Stage<'_>, old: Option<&Item>, new: Option<&Item>) {
+        let (before, after) = (self.unique_keys(old), self.unique_keys(new));
+        for key in before.difference(&after) {
+            stage.write(key.clone(), None);
+        }
+        let Some(new) = new else { return };
+        for key in after.difference(&before) {
+            let owner = Bytes::copy_from_slice(&new.ordinal.as_u64().to_be_bytes());
+            stage.write(key.clone(), Some(owner));
+        }
+    }
+
+    fn unique_keys(&self, item: Option<&Item>) -> BTreeSet<Bytes> {
+        item.into_iter()
+            .flat_map(|item| unique_keys(self.setup, &self.keys, self.epk, item))
+            .collect()
+    }
+
+    /// Keeps the sizes of the bucket and of the logical partition.
+    fn count(
+        &mut self,
+        stage: &mut Stage<'_>,
+        old: Option<&Item>,
+        new: Option<&Item>,
+    ) -> Result<(), Problem> {
+        if old.map(Item::bytes) == new.map(Item::bytes) {
+            return Ok(());
+        }
+        let key = self.keys.statistics(self.epk);
+        let mut statistics = match stage.get(&key)? {
+            Some(value) => KeyStatistics::decode(&value)?,
+            None => KeyStatistics::default(),
+        };
+        for (items, bytes) in [
+            (&mut statistics.items, &mut statistics.bytes),
+            (&mut self.head.items, &mut self.head.bytes),
+        ] {
+            *items = adjust(*items, u64::from(new.is_some()), u64::from(old.is_some()))?;
+            *bytes = adjust(*bytes, new.map_or(0, Item::bytes), old.map_or(0, Item::bytes))?;
+        }
+        stage.write(key, (statistics.items > 0).then(|| statistics.encode()));
+        Ok(())
+    }
+}
+
+/// A count that would fall below zero never counted what is being removed.
+fn adjust(count: u64, add: u64, subtract: u64) -> Result<u64, RecordError> {
+    let sum = count.checked_add(add).and_then(|sum| sum.checked_sub(subtract));
+    sum.ok_or(RecordError::Malformed { what: "key statistics or head" })
+}
+
+/// Only items with an own ttl above zero have one: the others expire, if at
+/// all, in the order of the log.
+pub(crate) fn expiry_key(keys: &Keys, item: &Item) -> Option<Bytes> {
+    let ttl = u32::try_from(item.own_ttl?.as_seconds()).ok()?;
+    Some(keys.expiry(ttl, item.ts.secs(), item.ordinal))
+}
+
+/// The keys of the unique values that an item occupies.
+pub(crate) fn unique_keys(setup: &Setup, keys: &Keys, epk: &Epk, item: &Item) -> Vec<Bytes> {
+    let values = unique::values(setup.definition.unique_keys(), item.json());
+    values.iter().map(|value| keys.unique(epk, value.constraint, &value.digest)).collect()
+}

@@ -1,0 +1,54 @@
+//! The writes of a command before they are submitted.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use storage::{Batch, View};
+
+use crate::command::Problem;
+use crate::overlay::Overlay;
+
+/// Staged writes over writes that are not durable yet over a view: what the
+/// partition will hold when everything before this command has been written.
+#[derive(Debug)]
+pub(crate) struct Stage<'a> {
+    overlay: &'a Overlay,
+    view: Box<dyn View>,
+    staged: BTreeMap<Bytes, Option<Bytes>>,
+}
+
+impl<'a> Stage<'a> {
+    pub(crate) fn new(overlay: &'a Overlay, view: Box<dyn View>) -> Stage<'a> {
+        Stage { overlay, view, staged: BTreeMap::new() }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.staged.is_empty()
+    }
+
+    pub(crate) fn get(&self, key: &[u8]) -> Result<Option<Bytes>, Problem> {
+        if let Some(staged) = self.staged.get(key) {
+            return Ok(staged.clone());
+        }
+        match self.overlay.get(key) {
+            Some(pending) => Ok(pending),
+            None => Ok(self.view.get(key)?),
+        }
+    }
+
+    /// Sets a key, or removes it.
+    pub(crate) fn write(&mut self, key: Bytes, value: Option<Bytes>) {
+        self.staged.insert(key, value);
+    }
+
+    pub(crate) fn into_batch(self) -> Batch {
+        let mut batch = Batch::new();
+        for (key, value) in self.staged {
+            match value {
+                Some(value) => batch.put(key, value),
+                None => batch.delete(key),
+            }
+        }
+        batch
+    }
+}
