@@ -7,45 +7,65 @@
 
 mod block;
 mod check;
+mod computed;
 mod expression;
+mod fold;
+mod path;
+
+pub(crate) use path::path_of;
+pub use path::{Path, PathStep};
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use model::json::Value;
 
-use crate::bound::{Block, Constant, Expr, Slot};
-use crate::error::{Code, QueryError, Span, SyntaxError};
+use crate::bound::{Block, Constant, Definition, Expr, Slot};
+use crate::context::Context;
+use crate::error::{Code, QueryError, Refusal, Span, SyntaxError};
+use crate::eval::Ambient;
 use crate::number::Numeric;
 use crate::parameters::Parameters;
-use crate::syntax::Select;
+use crate::syntax::{self, Select};
 
 /// Calls of user-defined functions in one query, as in the service.
 pub const UDF_CALLS_MAX: usize = 10;
+
+/// Steps that computing constants beforehand may take; what takes longer is left
+/// to the run, which may not need it.
+const FOLD_STEPS_MAX: usize = 5_000_000;
 
 /// A query that can run, and how many slots it needs.
 #[derive(Clone, Debug)]
 pub(crate) struct Program {
     pub(crate) block: Block,
     pub(crate) slots: usize,
+    /// The places in documents that slots stand for, where they do.
+    pub(crate) paths: BTreeMap<Slot, Path>,
+    pub(crate) context: Arc<Context>,
 }
 
 pub(crate) fn bind(
     text: &str,
     select: &Select,
     parameters: &Parameters,
+    context: &Arc<Context>,
 ) -> Result<Program, QueryError> {
-    let mut binder = Binder::new(text, parameters);
+    let mut binder = Binder::new(text, parameters, context);
     let block = binder.block(select);
-    binder.finish().map(|slots| Program { block, slots })
+    let paths = std::mem::take(&mut binder.paths);
+    let context = Arc::clone(context);
+    binder.finish().map(|slots| Program { block, slots, paths, context })
 }
 
 /// Binds an expression that refers to no source.
 pub(crate) fn bind_expression(
     text: &str,
-    expr: &crate::syntax::Expr,
+    expr: &syntax::Expr,
     parameters: &Parameters,
+    context: &Arc<Context>,
 ) -> Result<(Expr, usize), QueryError> {
-    let mut binder = Binder::new(text, parameters);
+    let mut binder = Binder::new(text, parameters, context);
     binder.container = false;
     let expr = binder.expression(expr);
     binder.finish().map(|slots| (expr, slots))
@@ -54,35 +74,60 @@ pub(crate) fn bind_expression(
 struct Binder<'q> {
     text: &'q str,
     parameters: &'q Parameters,
+    context: &'q Arc<Context>,
+    /// For computing constants beforehand.
+    ambient: Ambient,
     /// The parameters used so far.
     constants: BTreeMap<&'q str, Constant>,
     /// Names in scope, innermost last.
     names: Vec<(&'q str, Slot)>,
     slots: usize,
+    paths: BTreeMap<Slot, Path>,
+    /// The computed properties used so far, by name.
+    definitions: BTreeMap<&'q str, Arc<Definition>>,
     /// The documents are still to be bound: only the first source of all may.
     container: bool,
     /// Levels of subqueries around the current place.
     subqueries: usize,
     /// Aggregates of the current query, while its select list is bound.
     aggregates: Option<Vec<crate::bound::Aggregate>>,
+    /// What the queries around the current place group by, while their select
+    /// lists are bound.
+    group_keys: Vec<GroupedBy<'q>>,
     udf_calls: usize,
     errors: Vec<SyntaxError>,
+    refusal: Option<Refusal>,
     unsupported: Option<String>,
 }
 
+/// An expression that has one value in each group, which is found in a slot.
+#[derive(Clone, Debug)]
+struct GroupedBy<'q> {
+    expr: &'q syntax::Expr,
+    slot: Slot,
+    /// What the names in it meant: inside a subquery they may mean another thing.
+    meaning: Vec<Option<Slot>>,
+}
+
 impl<'q> Binder<'q> {
-    fn new(text: &'q str, parameters: &'q Parameters) -> Binder<'q> {
+    fn new(text: &'q str, parameters: &'q Parameters, context: &'q Arc<Context>) -> Binder<'q> {
         Binder {
             text,
             parameters,
+            context,
+            ambient: Ambient::with_steps(context, FOLD_STEPS_MAX),
             constants: BTreeMap::new(),
             names: Vec::new(),
             slots: 0,
+            paths: BTreeMap::new(),
+            definitions: BTreeMap::new(),
             container: true,
             subqueries: 0,
             aggregates: None,
+            group_keys: Vec::new(),
             udf_calls: 0,
             errors: Vec::new(),
+            refusal: None,
             unsupported: None,
         }
     }
@@ -90,6 +135,9 @@ impl<'q> Binder<'q> {
     fn finish(self) -> Result<usize, QueryError> {
         if !self.errors.is_empty() {
             return Err(QueryError::Invalid(self.errors));
+        }
+        if let Some(refusal) = self.refusal {
+            return Err(QueryError::Refused(refusal));
         }
         match self.unsupported {
             Some(what) => Err(QueryError::Unsupported { what }),

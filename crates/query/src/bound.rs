@@ -5,11 +5,13 @@
 //! subquery that produces rows stays half-way through its own sources while the
 //! outer query works on each row, so slots are never shared.
 
-use std::ops::Range;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use crate::bind::Path;
+use crate::eval::Pattern;
 use crate::execute::AggregateKind;
-use crate::functions::Function;
+use crate::functions::{Function, RegexCall};
 use crate::number::Numeric;
 use crate::syntax::{BinaryOp, SubqueryKind, UnaryOp};
 
@@ -32,24 +34,59 @@ pub(crate) enum Expr {
         negated: bool,
         operands: Box<[Expr; 3]>,
     },
-    In {
-        negated: bool,
-        needle: Box<Expr>,
-        list: Vec<Expr>,
-    },
-    Like {
-        negated: bool,
-        operands: Box<[Expr; 2]>,
-        escape: Option<char>,
-    },
+    In(Box<In>),
+    Like(Box<Like>),
     Coalesce(Box<Expr>, Box<Expr>),
     Conditional(Box<[Expr; 3]>),
     Call(&'static Function, Vec<Expr>),
+    /// A call of a regular expression that is known beforehand.
+    Regex(Box<RegexCall>),
+    Udf(String, Vec<Expr>),
     Subquery(SubqueryKind, Box<Block>),
     Let {
         slot: Slot,
         parts: Box<[Expr; 2]>,
     },
+    /// A computed property of a document.
+    Computed(Computed),
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct In {
+    pub(crate) negated: bool,
+    pub(crate) needle: Expr,
+    pub(crate) items: Vec<Expr>,
+    /// The identities of the items, where all are constants and many.
+    pub(crate) known: Option<Arc<BTreeSet<String>>>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Like {
+    pub(crate) negated: bool,
+    pub(crate) text: Expr,
+    pub(crate) pattern: LikePattern,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum LikePattern {
+    Fixed(Arc<Pattern>),
+    Computed { pattern: Expr, escape: Option<char> },
+}
+
+/// The use of a computed property.
+#[derive(Clone, Debug)]
+pub(crate) struct Computed {
+    pub(crate) name: String,
+    /// The slot of the document.
+    pub(crate) row: Slot,
+    pub(crate) definition: Arc<Definition>,
+}
+
+/// What a computed property is, as a function of the document in `slot`.
+#[derive(Debug)]
+pub(crate) struct Definition {
+    pub(crate) slot: Slot,
+    pub(crate) body: Expr,
 }
 
 impl Expr {
@@ -91,11 +128,15 @@ pub(crate) struct Block {
 
 #[derive(Clone, Debug)]
 pub(crate) struct Grouping {
-    pub(crate) keys: Vec<Expr>,
+    pub(crate) keys: Vec<GroupKey>,
     pub(crate) aggregates: Vec<Aggregate>,
-    /// The slots of the block's sources, which stand for the group when its
-    /// output is made.
-    pub(crate) slots: Range<Slot>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct GroupKey {
+    pub(crate) expr: Expr,
+    /// Where the output finds the group's value.
+    pub(crate) slot: Slot,
 }
 
 #[derive(Clone, Debug)]
@@ -109,6 +150,8 @@ pub(crate) struct Aggregate {
 #[derive(Clone, Debug)]
 pub(crate) struct OrderKey {
     pub(crate) expr: Expr,
+    /// Where the value stands in the document.
+    pub(crate) path: Path,
     pub(crate) descending: bool,
 }
 

@@ -3,6 +3,10 @@
 use std::fmt;
 use std::ops::Range;
 
+use model::json::{Object, Value};
+
+use crate::context::UserFunctionError;
+
 /// Where something stands in a query text, as byte offsets.
 ///
 /// All spans are equal: where a node was written is no part of what it says,
@@ -54,6 +58,7 @@ impl Code {
     pub const SYNTAX: Code = Code("SC1001");
     pub const UNRESOLVED: Code = Code("SC2001");
     pub const UNKNOWN_FUNCTION: Code = Code("SC2005");
+    pub const DUPLICATE_NAME: Code = Code("SC2022");
     pub const STAR_WITHOUT_FROM: Code = Code("SC2039");
     pub const STAR_WITH_JOIN: Code = Code("SC2040");
     pub const STAR_WITH_GROUP_BY: Code = Code("SC2041");
@@ -73,7 +78,14 @@ impl Code {
     pub const RANK_IN_SUBQUERY: Code = Code("SC2228");
     pub const SCORE_OUTSIDE_RANK: Code = Code("SC2240");
     pub const NOT_SUPPORTED: Code = Code("SC2990");
+    /// The codes of limits follow the order of the account's settings; those for
+    /// joins and user-defined functions are known from the service.
+    pub const TEXT_LENGTH: Code = Code("SC3001");
+    pub const JOIN_COUNT: Code = Code("SC3002");
+    pub const AND_COUNT: Code = Code("SC3003");
+    pub const OR_COUNT: Code = Code("SC3004");
     pub const UDF_COUNT: Code = Code("SC3005");
+    pub const IN_ITEM_COUNT: Code = Code("SC3006");
 
     #[must_use]
     pub fn as_str(self) -> &'static str {
@@ -114,6 +126,18 @@ impl SyntaxError {
         SyntaxError { code, position: span.range(), message: message.into() }
     }
 
+    fn to_value(&self, text: &str) -> Value {
+        let place = self.place(text);
+        let count = |offset: usize| i64::try_from(offset).unwrap_or(i64::MAX);
+        let location =
+            Object::from_iter([("start", count(place.start)), ("end", count(place.end))]);
+        let mut error = Object::from_iter([("severity", "Error")]);
+        error.insert("location", location);
+        error.insert("code", self.code.as_str());
+        error.insert("message", self.message.as_str());
+        error.into()
+    }
+
     /// Translates the position for readers of the text it was found in.
     #[must_use]
     pub fn place(&self, text: &str) -> Place {
@@ -139,6 +163,15 @@ pub enum QueryError {
     #[error("{}", list(.0))]
     Invalid(Vec<SyntaxError>),
 
+    /// The text is right, but the service does not plan such queries: the client
+    /// must ask otherwise.
+    #[error("{0}")]
+    Refused(Refusal),
+
+    /// A function of the user's failed, or there is none of that name.
+    #[error("user-defined function '{name}': {source}")]
+    UserFunction { name: String, source: UserFunctionError },
+
     /// The text is right, but this engine does not do that yet.
     #[error("{what} is not supported yet")]
     Unsupported { what: String },
@@ -159,6 +192,79 @@ pub enum QueryError {
     /// The result holds NaN or an infinity, which JSON cannot say.
     #[error("the result holds a number that is not finite")]
     NotFinite,
+}
+
+/// Queries that the service parses and then refuses to plan.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Refusal {
+    #[error(
+        "Unsupported ORDER BY clause. ORDER BY item expression could not be mapped to a document path."
+    )]
+    OrderByExpression,
+
+    #[error("Compositions of aggregates and other expressions are not allowed.")]
+    ComposedAggregate,
+
+    #[error(
+        "Query contains 1 or more unsupported features. Upgrade your SDK to a version that does \
+         support the requested features:\r\n{}",
+        .features.iter().map(|feature| missing(feature)).collect::<Vec<_>>().join("\r\n")
+    )]
+    UnsupportedFeatures { features: Vec<&'static str> },
+}
+
+fn missing(feature: &str) -> String {
+    format!("Query contained {feature}, which the calling client does not support.")
+}
+
+impl Refusal {
+    /// The number that clients match on, where the service gives one.
+    #[must_use]
+    pub fn code(&self) -> Option<u32> {
+        match self {
+            Refusal::OrderByExpression => Some(2206),
+            Refusal::ComposedAggregate | Refusal::UnsupportedFeatures { .. } => None,
+        }
+    }
+
+    fn to_value(&self) -> Option<Value> {
+        let code = self.code()?;
+        let mut error = Object::from_iter([("severity", "Error")]);
+        error.insert("code", code);
+        error.insert("message", self.to_string());
+        Some(error.into())
+    }
+}
+
+impl QueryError {
+    /// What the service answers, as its clients parse it. `text` is the query.
+    ///
+    /// Errors with a place or a number are a list of objects under `errors`, all
+    /// others a list of texts under `Errors`.
+    #[must_use]
+    pub fn to_value(&self, text: &str) -> Value {
+        let errors: Vec<Value> = match self {
+            QueryError::Invalid(errors) => errors.iter().map(|e| e.to_value(text)).collect(),
+            QueryError::Refused(refusal) => refusal.to_value().into_iter().collect(),
+            QueryError::UserFunction { .. }
+            | QueryError::Unsupported { .. }
+            | QueryError::Limit { .. }
+            | QueryError::Parameters { .. }
+            | QueryError::Cardinality
+            | QueryError::NotFinite => Vec::new(),
+        };
+        if errors.is_empty() {
+            return Object::from_iter([("Errors", vec![self.to_string()])]).into();
+        }
+        Object::from_iter([("errors", errors)]).into()
+    }
+}
+
+impl From<Refusal> for QueryError {
+    fn from(refusal: Refusal) -> QueryError {
+        QueryError::Refused(refusal)
+    }
 }
 
 impl From<SyntaxError> for QueryError {

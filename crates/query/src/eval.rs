@@ -3,25 +3,27 @@
 //! Wrong types and missing properties give undefined, never an error; the only
 //! errors are limits and subqueries that should have given one row.
 
+mod ambient;
 mod budget;
 mod compare;
 mod datum;
 mod like;
 mod operators;
 
-pub use budget::{KEPT_BYTES_MAX, LIKE_STEPS_MAX, ROWS_VISITED_MAX, VALUE_BYTES_MAX};
+pub(crate) use ambient::Ambient;
+pub(crate) use budget::Budget;
+pub use budget::{KEPT_BYTES_MAX, STEPS_MAX, VALUE_BYTES_MAX};
 pub(crate) use compare::{equal, identity, total_order};
 pub(crate) use datum::{Datum, Type};
+pub(crate) use like::{Fits, Pattern};
+pub(crate) use operators::{Truth, and, or};
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
 
-use model::json::Raw;
+use model::json::{Raw, Value};
 
-pub(crate) use budget::Budget;
-pub(crate) use operators::{Truth, and, or};
-
-use crate::bound::{Constant, Expr, Key, Slot};
+use crate::bound::{Constant, Expr, In, Key, Like, LikePattern, Slot};
 use crate::error::QueryError;
 use crate::execute;
 use operators::{binary, equality, not, relation, unary};
@@ -31,15 +33,18 @@ pub(crate) type Evaluated<'a> = Result<Datum<'a>, QueryError>;
 /// Where a running query keeps its rows.
 pub(crate) struct Env<'a> {
     slots: Vec<Datum<'a>>,
-    pub(crate) budget: Budget,
+    pub(crate) ambient: &'a Ambient,
     /// Taken by the one source that ranges over them.
     pub(crate) documents: Option<Box<dyn Iterator<Item = Raw<'a>> + 'a>>,
 }
 
 impl<'a> Env<'a> {
-    pub(crate) fn new(slots: usize) -> Env<'a> {
-        let slots = vec![Datum::Undefined; slots];
-        Env { slots, budget: Budget::new(), documents: None }
+    pub(crate) fn new(slots: usize, ambient: &'a Ambient) -> Env<'a> {
+        Env { slots: vec![Datum::Undefined; slots], ambient, documents: None }
+    }
+
+    pub(crate) fn budget(&self) -> &'a Budget {
+        &self.ambient.budget
     }
 
     pub(crate) fn get(&self, slot: Slot) -> &Datum<'a> {
@@ -54,22 +59,24 @@ impl<'a> Env<'a> {
 }
 
 pub(crate) fn evaluate<'a>(expr: &'a Expr, env: &mut Env<'a>) -> Evaluated<'a> {
+    env.budget().spend_steps(1)?;
     match expr {
         Expr::Constant(constant) => Ok(constant.datum()),
         Expr::Slot(slot) => Ok(env.get(*slot).clone()),
         Expr::Member(base, key) => member(base, key, env),
-        Expr::Array(items) => array(items, env),
+        Expr::Array(items) => values(items, env).and_then(|items| bounded(Datum::array(items))),
         Expr::Object(members) => object(members, env),
         Expr::Unary(op, operand) => Ok(unary(*op, &evaluate(operand, env)?)),
         Expr::Binary(op, left, right) => {
             let (left, right) = (evaluate(left, env)?, evaluate(right, env)?);
+            env.budget().spend_reading(left.weight().min(right.weight()))?;
             bounded(binary(*op, &left, &right))
         }
         Expr::And(operands) => chain(operands, env, Some(false), and),
         Expr::Or(operands) => chain(operands, env, Some(true), or),
         Expr::Between { negated, operands } => between(*negated, operands, env),
-        Expr::In { negated, needle, list } => membership(*negated, needle, list, env),
-        Expr::Like { negated, operands, escape } => like(*negated, operands, *escape, env),
+        Expr::In(list) => membership(list, env),
+        Expr::Like(like) => fits(like, env),
         Expr::Coalesce(left, right) => {
             let left = evaluate(left, env)?;
             if left.is_defined() { Ok(left) } else { evaluate(right, env) }
@@ -80,11 +87,17 @@ pub(crate) fn evaluate<'a>(expr: &'a Expr, env: &mut Env<'a>) -> Evaluated<'a> {
             evaluate(if holds { yes } else { no }, env)
         }
         Expr::Call(function, arguments) => {
-            let mut values = Vec::with_capacity(arguments.len());
-            for argument in arguments {
-                values.push(evaluate(argument, env)?);
-            }
-            bounded(function.apply(&values)?)
+            let arguments = values(arguments, env)?;
+            bounded(function.apply(env.ambient, &arguments)?)
+        }
+        Expr::Regex(regex) => {
+            let text = evaluate(&regex.text, env)?;
+            env.budget().spend_reading(text.weight())?;
+            bounded(regex.apply(&text))
+        }
+        Expr::Udf(name, arguments) => {
+            let arguments = values(arguments, env)?;
+            user_function(name, &arguments, env)
         }
         Expr::Subquery(kind, block) => execute::subquery(*kind, block, env),
         Expr::Let { slot, parts } => {
@@ -92,6 +105,11 @@ pub(crate) fn evaluate<'a>(expr: &'a Expr, env: &mut Env<'a>) -> Evaluated<'a> {
             let value = evaluate(value, env)?;
             env.set(*slot, value);
             evaluate(body, env)
+        }
+        Expr::Computed(property) => {
+            let row = env.get(property.row).clone();
+            env.set(property.definition.slot, row);
+            evaluate(&property.definition.body, env)
         }
     }
 }
@@ -111,7 +129,7 @@ pub(crate) fn bounded(datum: Datum<'_>) -> Evaluated<'_> {
 }
 
 impl Constant {
-    fn datum(&self) -> Datum<'_> {
+    pub(crate) fn datum(&self) -> Datum<'_> {
         match self {
             Constant::Undefined => Datum::Undefined,
             Constant::Null => Datum::Null,
@@ -135,17 +153,21 @@ impl Key {
 fn member<'a>(base: &'a Expr, key: &'a Key, env: &mut Env<'a>) -> Evaluated<'a> {
     // Rows are looked into where they are, not copied first.
     if let Expr::Slot(slot) = base {
-        return Ok(key.of(env.get(*slot)));
+        let row = env.get(*slot);
+        env.budget().spend_reading(row.weight())?;
+        return Ok(key.of(row));
     }
-    Ok(key.of(&evaluate(base, env)?))
+    let base = evaluate(base, env)?;
+    env.budget().spend_reading(base.weight())?;
+    Ok(key.of(&base))
 }
 
-fn array<'a>(items: &'a [Expr], env: &mut Env<'a>) -> Evaluated<'a> {
+fn values<'a>(items: &'a [Expr], env: &mut Env<'a>) -> Result<Vec<Datum<'a>>, QueryError> {
     let mut values = Vec::with_capacity(items.len());
     for item in items {
         values.push(evaluate(item, env)?);
     }
-    bounded(Datum::array(values))
+    Ok(values)
 }
 
 fn object<'a>(members: &'a [(String, Expr)], env: &mut Env<'a>) -> Evaluated<'a> {
@@ -154,6 +176,24 @@ fn object<'a>(members: &'a [(String, Expr)], env: &mut Env<'a>) -> Evaluated<'a>
         values.push((Cow::Borrowed(name.as_str()), evaluate(value, env)?));
     }
     bounded(Datum::object(values))
+}
+
+/// A call with an undefined argument is undefined without being made.
+fn user_function<'a>(name: &str, arguments: &[Datum<'a>], env: &Env<'a>) -> Evaluated<'a> {
+    let what = || "calling user-defined functions here".to_owned();
+    let functions = env.ambient.context.functions.as_ref();
+    let functions = functions.ok_or_else(|| QueryError::Unsupported { what: what() })?;
+    let mut values: Vec<Value> = Vec::with_capacity(arguments.len());
+    for argument in arguments {
+        match argument.to_value(env.budget())? {
+            Some(value) => values.push(value),
+            None => return Ok(Datum::Undefined),
+        }
+    }
+    let result = functions
+        .call(name, &values)
+        .map_err(|source| QueryError::UserFunction { name: name.to_owned(), source })?;
+    bounded(result.map_or(Datum::Undefined, Datum::owned))
 }
 
 /// ANDs or ORs the operands; nothing can change the `decisive` value.
@@ -185,39 +225,43 @@ fn between<'a>(negated: bool, operands: &'a [Expr; 3], env: &mut Env<'a>) -> Eva
     Ok(negated_if(negated, and(above, below)).into())
 }
 
-fn membership<'a>(
-    negated: bool,
-    needle: &'a Expr,
-    list: &'a [Expr],
-    env: &mut Env<'a>,
-) -> Evaluated<'a> {
-    let needle = evaluate(needle, env)?;
+fn membership<'a>(list: &'a In, env: &mut Env<'a>) -> Evaluated<'a> {
+    let needle = evaluate(&list.needle, env)?;
     if !needle.is_defined() {
         return Ok(Datum::Undefined);
     }
-    let mut found = false;
-    for item in list {
-        if equality(&needle, &evaluate(item, env)?) == Some(true) {
-            found = true;
-            break;
-        }
-    }
-    Ok(Datum::Bool(found != negated))
+    env.budget().spend_reading(needle.weight())?;
+    let found = match &list.known {
+        Some(known) => known.contains(&identity(&needle)),
+        None => is_among(&needle, &list.items, env)?,
+    };
+    Ok(Datum::Bool(found != list.negated))
 }
 
-fn like<'a>(
-    negated: bool,
-    operands: &'a [Expr; 2],
-    escape: Option<char>,
+fn is_among<'a>(
+    needle: &Datum<'a>,
+    items: &'a [Expr],
     env: &mut Env<'a>,
-) -> Evaluated<'a> {
-    let [text, pattern] = operands;
-    let (text, pattern) = (evaluate(text, env)?, evaluate(pattern, env)?);
-    match (text.as_str(), pattern.as_str()) {
-        (Some(text), Some(pattern)) => {
-            let fits = like::matches(&text, &pattern, escape, &env.budget)?;
-            Ok(Datum::Bool(fits != negated))
+) -> Result<bool, QueryError> {
+    for item in items {
+        if equality(needle, &evaluate(item, env)?) == Some(true) {
+            return Ok(true);
         }
-        _ => Ok(Datum::Undefined),
     }
+    Ok(false)
+}
+
+fn fits<'a>(like: &'a Like, env: &mut Env<'a>) -> Evaluated<'a> {
+    let text = evaluate(&like.text, env)?;
+    let Some(text) = text.as_str() else { return Ok(Datum::Undefined) };
+    let fits = match &like.pattern {
+        LikePattern::Fixed(pattern) => pattern.matches(&text, env.budget())?,
+        LikePattern::Computed { pattern, escape } => {
+            let pattern = evaluate(pattern, env)?;
+            let Some(pattern) = pattern.as_str() else { return Ok(Datum::Undefined) };
+            env.budget().spend_steps(pattern.len())?;
+            Pattern::new(&pattern, *escape).matches(&text, env.budget())?
+        }
+    };
+    Ok(Datum::Bool(fits != like.negated))
 }

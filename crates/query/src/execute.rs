@@ -9,6 +9,7 @@ mod group;
 mod order;
 
 pub(crate) use aggregate::AggregateKind;
+pub(crate) use group::Groups;
 
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
@@ -24,8 +25,11 @@ pub(crate) type Flow = Result<ControlFlow<()>, QueryError>;
 /// Takes one row; the environment comes along because running goes on in it.
 pub(crate) type Sink<'s, 'a> = &'s mut dyn FnMut(&mut Env<'a>, Datum<'a>) -> Flow;
 
-const MORE: Flow = Ok(ControlFlow::Continue(()));
-const ENOUGH: Flow = Ok(ControlFlow::Break(()));
+/// Steps that a row takes besides those of its expressions.
+const ROW_STEPS: usize = 10;
+
+pub(crate) const MORE: Flow = Ok(ControlFlow::Continue(()));
+pub(crate) const ENOUGH: Flow = Ok(ControlFlow::Break(()));
 
 /// Gives the rows of a query or subquery to `sink`.
 pub(crate) fn run<'a>(block: &'a Block, env: &mut Env<'a>, sink: Sink<'_, 'a>) -> Flow {
@@ -34,7 +38,12 @@ pub(crate) fn run<'a>(block: &'a Block, env: &mut Env<'a>, sink: Sink<'_, 'a>) -
     }
     let mut tail = Tail::new(block);
     if let Some(grouping) = &block.grouping {
-        let rows = group::rows(block, grouping, env)?;
+        let mut groups = Groups::new(grouping);
+        let _ = visit(block, &block.sources, env, &mut |env| {
+            groups.add(grouping, env)?;
+            MORE
+        })?;
+        let rows = groups.finish(block, grouping, env)?;
         tail.pass_all(env, rows, sink)?;
     } else if !block.order.is_empty() {
         let rows = order::rows(block, env)?;
@@ -56,7 +65,7 @@ fn visit<'a>(
     row: &mut dyn FnMut(&mut Env<'a>) -> Flow,
 ) -> Flow {
     let Some((source, rest)) = sources.split_first() else {
-        env.budget.visit_row()?;
+        env.budget().spend_steps(ROW_STEPS)?;
         return if passes(block.filter.as_ref(), env)? { row(env) } else { MORE };
     };
     let mut bind = |env: &mut Env<'a>, value: Datum<'a>| {
@@ -86,6 +95,7 @@ fn bind_rows<'a>(
     value: Datum<'a>,
     next: &mut dyn FnMut(&mut Env<'a>) -> Flow,
 ) -> Flow {
+    env.budget().spend_reading(source.steps.len().saturating_mul(value.weight()))?;
     let value = source.steps.iter().fold(value, |value, step| step.of(&value));
     if !source.iterates {
         if !value.is_defined() {
@@ -94,8 +104,9 @@ fn bind_rows<'a>(
         env.set(source.slot, value);
         return next(env);
     }
+    env.budget().spend_reading(value.weight())?;
     for element in value.elements().unwrap_or_default() {
-        env.budget.visit_row()?;
+        env.budget().spend_steps(ROW_STEPS)?;
         env.set(source.slot, element);
         if next(env)?.is_break() {
             return ENOUGH;
@@ -160,11 +171,12 @@ impl Tail {
 
     fn is_new(&mut self, env: &Env<'_>, row: &Datum<'_>) -> Result<bool, QueryError> {
         let Some(seen) = &mut self.seen else { return Ok(true) };
+        env.budget().spend_reading(row.weight())?;
         let identity = identity(row);
         let bytes = identity.len();
         let new = seen.insert(identity);
         if new {
-            env.budget.spend_bytes(bytes)?;
+            env.budget().spend_bytes(bytes)?;
         }
         Ok(new)
     }
@@ -221,7 +233,7 @@ fn up_to<'a>(
 fn collected<'a>(block: &'a Block, env: &mut Env<'a>) -> Evaluated<'a> {
     let mut rows = Vec::new();
     let _ = run(block, env, &mut |env, row| {
-        env.budget.spend_bytes(row.weight())?;
+        env.budget().spend_bytes(row.weight())?;
         rows.push(row);
         MORE
     })?;

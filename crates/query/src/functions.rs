@@ -5,13 +5,19 @@
 //! undefined makes the result undefined, unless the table says otherwise.
 
 mod array;
+mod date;
 mod integer;
+mod item;
 mod math;
+mod regex;
+mod spatial;
 mod string;
 mod types;
 
+pub(crate) use regex::{RegexCall, RegexError, RegexUse};
+
 use crate::error::QueryError;
-use crate::eval::{Datum, VALUE_BYTES_MAX};
+use crate::eval::{Ambient, Datum, Evaluated, VALUE_BYTES_MAX};
 
 /// Bytes that the arguments of one call may have together: several values of
 /// the largest size, but not thousands of them.
@@ -25,13 +31,24 @@ pub(crate) struct Function {
     pub(crate) arity: Arity,
     /// Whether undefined arguments reach the function.
     takes_undefined: bool,
+    /// Whether equal arguments may give another value next time.
+    volatile: bool,
     /// How large the result may become, where that can be more than the
     /// arguments together.
     size: Option<Size>,
     body: Body,
 }
 
-type Body = for<'a> fn(&[Datum<'a>]) -> Datum<'a>;
+#[derive(Clone, Copy, Debug)]
+enum Body {
+    Pure(Pure),
+    /// Looks at the time, or may take long and pays for its steps.
+    Ambient(Aware),
+}
+
+type Pure = for<'a> fn(&[Datum<'a>]) -> Datum<'a>;
+
+type Aware = for<'a> fn(&Ambient, &[Datum<'a>]) -> Evaluated<'a>;
 
 type Size = fn(&[Datum<'_>]) -> usize;
 
@@ -58,24 +75,47 @@ impl Arity {
 }
 
 impl Function {
-    const fn new(
+    const fn new(names: &'static [&'static str], arity: (usize, usize), body: Pure) -> Function {
+        Function::with(names, arity, Body::Pure(body))
+    }
+
+    const fn aware(names: &'static [&'static str], arity: (usize, usize), body: Aware) -> Function {
+        Function::with(names, arity, Body::Ambient(body))
+    }
+
+    const fn with(
         names: &'static [&'static str],
         (least, most): (usize, usize),
         body: Body,
     ) -> Function {
-        Function { names, arity: Arity { least, most }, takes_undefined: false, size: None, body }
+        let arity = Arity { least, most };
+        Function { names, arity, takes_undefined: false, volatile: false, size: None, body }
     }
 
     const fn taking_undefined(self) -> Function {
         Function { takes_undefined: true, ..self }
     }
 
+    const fn volatile(self) -> Function {
+        Function { volatile: true, ..self }
+    }
+
     const fn sized(self, size: Size) -> Function {
         Function { size: Some(size), ..self }
     }
 
-    /// Fails only where the result would be too large to compute.
-    pub(crate) fn apply<'a>(&self, arguments: &[Datum<'a>]) -> Result<Datum<'a>, QueryError> {
+    /// The name under which the documentation knows it.
+    pub(crate) fn name(&self) -> &'static str {
+        self.names.first().copied().unwrap_or_default()
+    }
+
+    /// Whether the function can be applied before there is a document.
+    pub(crate) fn is_constant(&self) -> bool {
+        !self.volatile
+    }
+
+    /// Fails where the result would be too large or take too long to compute.
+    pub(crate) fn apply<'a>(&self, ambient: &Ambient, arguments: &[Datum<'a>]) -> Evaluated<'a> {
         if !self.takes_undefined && !arguments.iter().all(Datum::is_defined) {
             return Ok(Datum::Undefined);
         }
@@ -84,62 +124,42 @@ impl Function {
             let what = "bytes in the arguments of one call";
             return Err(QueryError::Limit { what, limit: ARGUMENT_BYTES_MAX });
         }
+        ambient.budget.spend_reading(given)?;
         if self.size.is_some_and(|size| size(arguments) > VALUE_BYTES_MAX) {
             return Err(QueryError::Limit { what: "bytes in one value", limit: VALUE_BYTES_MAX });
         }
-        Ok((self.body)(arguments))
+        match self.body {
+            Body::Pure(body) => Ok(body(arguments)),
+            Body::Ambient(body) => body(ambient, arguments),
+        }
     }
 }
 
 /// No upper bound on the number of arguments.
 const MANY: usize = usize::MAX;
 
-const TABLES: [&[Function]; 5] =
-    [types::TABLE, math::TABLE, integer::TABLE, string::TABLE, array::TABLE];
+const TABLES: [&[Function]; 9] = [
+    types::TABLE,
+    math::TABLE,
+    integer::TABLE,
+    string::TABLE,
+    regex::TABLE,
+    array::TABLE,
+    date::TABLE,
+    spatial::TABLE,
+    item::TABLE,
+];
 
-/// Functions of the language that come with later parts of the engine: dates,
-/// regular expressions, shapes, vectors, full text, and what depends on the
-/// document's place.
+/// Functions of the language that come with later parts of the engine: vectors
+/// and full text.
 const LATER: &[&str] = &[
-    "AGO",
-    "DATETIMEADD",
-    "DATETIMEBIN",
-    "DATETIMEDIFF",
-    "DATETIMEFORMAT",
-    "DATETIMEFROMPARTS",
-    "DATETIMEPART",
-    "DATETIMETOTICKS",
-    "DATETIMETOTIMESTAMP",
-    "DAY",
-    "DOCUMENTID",
     "FULLTEXTCONTAINS",
     "FULLTEXTCONTAINSALL",
     "FULLTEXTCONTAINSANY",
-    "GETCURRENTDATETIME",
-    "GETCURRENTDATETIMESTATIC",
-    "GETCURRENTTICKS",
-    "GETCURRENTTICKSSTATIC",
-    "GETCURRENTTIMESTAMP",
-    "GETCURRENTTIMESTAMPSTATIC",
-    "HASH",
-    "IS_DATETIME",
-    "MONTH",
-    "NOW",
-    "RAND",
-    "REGEXEXTRACT",
-    "REGEXEXTRACTALL",
-    "REGEXMATCH",
-    "REGEX_MATCH",
-    "ST_AREA",
-    "ST_DISTANCE",
-    "ST_INTERSECTS",
-    "ST_ISVALID",
-    "ST_ISVALIDDETAILED",
-    "ST_WITHIN",
-    "TICKSTODATETIME",
-    "TIMESTAMPTODATETIME",
     "VECTORDISTANCE",
-    "YEAR",
+    "_FULLTEXTSCORE",
+    "_FULLTEXTWORDCOUNT",
+    "_VECTORSCORE",
 ];
 
 /// What a name in front of brackets means.
@@ -193,7 +213,7 @@ mod tests {
         let all = names.len();
         names.dedup();
         assert_eq!(names.len(), all);
-        assert!(names.iter().all(|name| name.to_ascii_uppercase() == **name));
+        assert!(names.iter().all(|name| name.to_ascii_uppercase() == *name));
     }
 
     #[test]

@@ -9,6 +9,7 @@
 
 mod bind;
 mod bound;
+mod context;
 mod error;
 mod eval;
 mod execute;
@@ -20,9 +21,10 @@ mod parser;
 mod query;
 pub mod syntax;
 
-pub use bind::UDF_CALLS_MAX;
-pub use error::{Code, Place, QueryError, Span, SyntaxError};
-pub use eval::{KEPT_BYTES_MAX, LIKE_STEPS_MAX, ROWS_VISITED_MAX, VALUE_BYTES_MAX};
+pub use bind::{Path, PathStep, UDF_CALLS_MAX};
+pub use context::{Context, UserFunctionError, UserFunctions};
+pub use error::{Code, Place, QueryError, Refusal, Span, SyntaxError};
+pub use eval::{KEPT_BYTES_MAX, STEPS_MAX, VALUE_BYTES_MAX};
 pub use number::Numeric;
 pub use parameters::Parameters;
 pub use parser::{AND_MAX, IN_ITEMS_MAX, JOINS_MAX, NESTING_MAX, OR_MAX, QUERY_BYTES_MAX};

@@ -32,6 +32,24 @@ pub const IN_ITEMS_MAX: usize = 16_000;
 /// JOINs in one FROM clause, as in the service.
 pub const JOINS_MAX: usize = 10;
 
+/// A limit of the service, with its code and what its message calls it.
+struct ServiceLimit {
+    code: Code,
+    what: &'static str,
+    most: usize,
+}
+
+const JOINS: ServiceLimit = ServiceLimit { code: Code::JOIN_COUNT, what: "joins", most: JOINS_MAX };
+const ANDS: ServiceLimit =
+    ServiceLimit { code: Code::AND_COUNT, what: "logical AND operators", most: AND_MAX };
+const ORS: ServiceLimit =
+    ServiceLimit { code: Code::OR_COUNT, what: "logical OR operators", most: OR_MAX };
+const IN_ITEMS: ServiceLimit = ServiceLimit {
+    code: Code::IN_ITEM_COUNT,
+    what: "items in an IN expression",
+    most: IN_ITEMS_MAX,
+};
+
 /// Characters of the text that a message repeats. A string that does not end
 /// would otherwise put all that follows into the answer.
 const NEAR_CHARS_MAX: usize = 100;
@@ -75,7 +93,11 @@ struct Parser<'t> {
 impl<'t> Parser<'t> {
     fn new(text: &'t str) -> Parse<Parser<'t>> {
         if text.len() > QUERY_BYTES_MAX {
-            return Err(QueryError::Limit { what: "bytes of query text", limit: QUERY_BYTES_MAX });
+            let message = format!(
+                "The SQL query text exceeded the maximum limit of {QUERY_BYTES_MAX} characters."
+            );
+            let whole = Span::new(0, text.len());
+            return Err(SyntaxError::new(Code::TEXT_LENGTH, whole, message).into());
         }
         let tokens = lexer::tokens(text);
         Ok(Parser { text, tokens, at: 0, depth: 0, ands: 0, ors: 0 })
@@ -180,6 +202,18 @@ impl<'t> Parser<'t> {
         SyntaxError::new(Code::SYNTAX, token.span, message).into()
     }
 
+    /// Refuses more of something than the service allows.
+    fn within(&self, count: usize, limit: &ServiceLimit) -> Parse<()> {
+        let ServiceLimit { code, what, most } = limit;
+        if count <= *most {
+            return Ok(());
+        }
+        let message = format!(
+            "The SQL query exceeded the maximum number of {what}. The allowed limit is {most}."
+        );
+        Err(SyntaxError::new(*code, Span::new(0, self.text.len()), message).into())
+    }
+
     /// Runs a part of the grammar that may contain itself.
     fn nested<T>(&mut self, part: impl FnOnce(&mut Self) -> Parse<T>) -> Parse<T> {
         if self.depth >= NESTING_MAX {
@@ -224,10 +258,4 @@ fn too_high(_: TooHigh) -> QueryError {
         what: "levels in one expression",
         limit: crate::syntax::EXPRESSION_HEIGHT_MAX,
     }
-}
-
-/// Counts one more use of something limited per query.
-fn count(uses: &mut usize, what: &'static str, limit: usize) -> Parse<()> {
-    *uses += 1;
-    if *uses > limit { Err(QueryError::Limit { what, limit }) } else { Ok(()) }
 }

@@ -1,13 +1,15 @@
 //! The door: text in, something that can be run out.
 
 use std::fmt;
+use std::sync::Arc;
 
 use model::json::{Raw, Value};
 
 use crate::bind::{self, Program};
 use crate::bound::{Block, Origin, Slot};
+use crate::context::Context;
 use crate::error::QueryError;
-use crate::eval::{self, Datum, Env};
+use crate::eval::{self, Ambient, Datum, Env};
 use crate::execute;
 use crate::parameters::Parameters;
 use crate::parser;
@@ -34,8 +36,20 @@ impl Query {
     }
 
     /// Resolves names, functions and parameters.
+    ///
+    /// It is 1970 and the container has no functions and no computed properties;
+    /// see [`Query::bind_in`].
     pub fn bind(&self, parameters: &Parameters) -> Result<Bound, QueryError> {
-        bind::bind(&self.text, &self.select, parameters).map(|program| Bound { program })
+        self.bind_in(parameters, &Arc::default())
+    }
+
+    /// Resolves names, functions and parameters in a context.
+    pub fn bind_in(
+        &self,
+        parameters: &Parameters,
+        context: &Arc<Context>,
+    ) -> Result<Bound, QueryError> {
+        bind::bind(&self.text, &self.select, parameters, context).map(|program| Bound { program })
     }
 }
 
@@ -56,7 +70,8 @@ impl Bound {
     ///
     /// Only for queries over one row per document; see [`Bound::is_rowwise`].
     pub fn matches(&self, document: Raw<'_>) -> Result<bool, QueryError> {
-        let mut env = self.row(document)?;
+        let ambient = self.ambient();
+        let mut env = self.row(document, &ambient)?;
         execute::passes(self.block().filter.as_ref(), &mut env)
     }
 
@@ -65,9 +80,10 @@ impl Bound {
     ///
     /// Only for queries over one row per document; see [`Bound::is_rowwise`].
     pub fn project(&self, document: Raw<'_>) -> Result<Option<Value>, QueryError> {
-        let mut env = self.row(document)?;
+        let ambient = self.ambient();
+        let mut env = self.row(document, &ambient)?;
         let output = eval::evaluate(&self.block().output, &mut env)?;
-        output.to_value(&env.budget)
+        output.to_value(env.budget())
     }
 
     /// Whether each document is one row of the query, so that it can be
@@ -85,11 +101,12 @@ impl Bound {
         &'a self,
         documents: impl Iterator<Item = Raw<'a>> + 'a,
     ) -> Result<Vec<Value>, QueryError> {
-        let mut env = Env::new(self.program.slots);
-        env.documents = Some(Box::new(documents));
+        let ambient = self.ambient();
+        let mut env = Env::new(self.program.slots, &ambient);
+        env.documents = Some(Box::new(documents.map(shortened)));
         let mut rows = Vec::new();
         let _ = execute::run(self.block(), &mut env, &mut |env, row| {
-            rows.extend(row.to_value(&env.budget)?);
+            rows.extend(row.to_value(env.budget())?);
             Ok(std::ops::ControlFlow::Continue(()))
         })?;
         Ok(rows)
@@ -113,13 +130,22 @@ impl Bound {
         }
     }
 
-    fn row<'a>(&self, document: Raw<'a>) -> Result<Env<'a>, QueryError> {
+    fn ambient(&self) -> Ambient {
+        Ambient::new(&self.program.context)
+    }
+
+    fn row<'a>(&self, document: Raw<'a>, ambient: &'a Ambient) -> Result<Env<'a>, QueryError> {
         let what = || "asking a query with joins or groups about one document".to_owned();
         let slot = self.row_slot().ok_or_else(|| QueryError::Unsupported { what: what() })?;
-        let mut env = Env::new(self.program.slots);
+        let mut env = Env::new(self.program.slots, ambient);
         env.set(slot, Datum::Json(document));
         Ok(env)
     }
+}
+
+/// Lets go of a document earlier than one must.
+fn shortened<'s, 'l: 's>(document: Raw<'l>) -> Raw<'s> {
+    document
 }
 
 /// The condition of a patch: what follows `SELECT *`, for example
@@ -133,7 +159,7 @@ impl Condition {
     /// Positions in errors count from the start of the condition.
     pub fn parse(text: &str) -> Result<Condition, QueryError> {
         let select = parser::parse_condition(text)?;
-        let program = bind::bind(text, &select, &Parameters::none())?;
+        let program = bind::bind(text, &select, &Parameters::none(), &Arc::default())?;
         Ok(Condition { bound: Bound { program } })
     }
 
@@ -150,10 +176,12 @@ impl Condition {
 /// Evaluates a lone expression that refers to no document.
 pub fn evaluate(text: &str, parameters: &Parameters) -> Result<Option<Value>, QueryError> {
     let expr = parser::parse_expression(text)?;
-    let (bound, slots) = bind::bind_expression(text, &expr, parameters)?;
-    let mut env = Env::new(slots);
+    let context = Arc::default();
+    let (bound, slots) = bind::bind_expression(text, &expr, parameters, &context)?;
+    let ambient = Ambient::new(&context);
+    let mut env = Env::new(slots, &ambient);
     let value = eval::evaluate(&bound, &mut env)?;
-    value.to_value(&env.budget)
+    value.to_value(env.budget())
 }
 
 #[cfg(test)]

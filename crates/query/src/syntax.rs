@@ -102,7 +102,7 @@ impl Source {
             (Some(alias), _) => Some(&alias.text),
             (None, Collection::Path { root, steps }) => {
                 let last = steps.iter().rev().find_map(|step| match step {
-                    Step::Name(name) => Some(name.as_str()),
+                    Step::Name(property) => Some(property.name.as_str()),
                     Step::Index(_) => None,
                 });
                 Some(last.unwrap_or(&root.text))
@@ -121,9 +121,25 @@ pub enum Collection {
 /// One step of a source's path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
-    Name(String),
+    Name(Property),
     Index(u32),
 }
+
+/// A property's name, written `.name` or `["name"]`. Both mean the same and are
+/// equal; what is printed keeps to what was written.
+#[derive(Clone, Debug)]
+pub struct Property {
+    pub name: String,
+    pub bracketed: bool,
+}
+
+impl PartialEq for Property {
+    fn eq(&self, other: &Property) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Eq for Property {}
 
 /// A name as it was written; a parameter's includes its `@`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -177,8 +193,7 @@ pub enum ExprKind {
     Identifier(String),
     Array(Vec<Expr>),
     Object(Vec<(String, Expr)>),
-    /// `base.name` and `base["name"]`, which mean the same.
-    Member(Box<Expr>, String),
+    Member(Box<Expr>, Property),
     /// `base[index]` with anything but a string literal.
     Index(Box<Expr>, Box<Expr>),
     Unary(UnaryOp, Box<Expr>),

@@ -2,9 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use super::Binder;
-use crate::bound::{Block, Constant, Expr, Grouping, Key, OrderKey, Origin, Slot, Source};
-use crate::error::{Code, Span};
+use super::{Binder, GroupedBy, Path, PathStep};
+use crate::bound::{
+    Block, Constant, Expr, GroupKey, Grouping, Key, OrderKey, Origin, Slot, Source,
+};
+use crate::error::{Code, Refusal, Span};
 use crate::syntax::{
     self, Collection, Count, Direction, ExprKind, OrderBy, OrderKeys, Select, Selection, Step,
 };
@@ -13,24 +15,36 @@ impl<'q> Binder<'q> {
     /// Binds a query; the names it brings are out of scope afterwards.
     pub(super) fn block(&mut self, select: &'q Select) -> Block {
         let scope = self.names.len();
-        let outer_aggregates = self.aggregates.take();
-        let first_slot = self.slots;
+        let (outer_aggregates, outer_keys) = (self.aggregates.take(), self.group_keys.len());
         let sources = self.sources(select);
-        let source_slots = first_slot..self.slots;
         let filter = select.filter.as_ref().map(|filter| self.expression(filter));
-        let keys: Vec<Expr> = select.group_by.iter().map(|key| self.expression(key)).collect();
+        let keys = self.group_keys(select);
         self.aggregates = Some(Vec::new());
         let output = self.output(select, &sources);
         let aggregates = self.aggregates.take().unwrap_or_default();
+        self.group_keys.truncate(outer_keys);
         let grouped = !keys.is_empty() || !aggregates.is_empty();
         self.check_grouping(select, grouped, scope);
-        let grouping = grouped.then_some(Grouping { keys, aggregates, slots: source_slots });
+        let grouping = grouped.then_some(Grouping { keys, aggregates });
         let order = self.order(select);
         self.check_subquery(select);
         let (offset, limit) = self.page(select);
         self.names.truncate(scope);
         self.aggregates = outer_aggregates;
         Block { sources, filter, grouping, output, distinct: select.distinct, order, offset, limit }
+    }
+
+    /// Binds what the query groups by, and lets the select list know.
+    fn group_keys(&mut self, select: &'q Select) -> Vec<GroupKey> {
+        let mut keys = Vec::with_capacity(select.group_by.len());
+        let mut known = Vec::with_capacity(select.group_by.len());
+        for expr in &select.group_by {
+            let key = GroupKey { expr: self.expression(expr), slot: self.new_slot() };
+            known.push(GroupedBy { expr, slot: key.slot, meaning: self.meaning(expr) });
+            keys.push(key);
+        }
+        self.group_keys.extend(known);
+        keys
     }
 
     fn sources(&mut self, select: &'q Select) -> Vec<Source> {
@@ -58,27 +72,36 @@ impl<'q> Binder<'q> {
     }
 
     fn source(&mut self, source: &'q syntax::Source) -> Source {
-        let (origin, steps) = match &source.collection {
+        let (origin, steps, path) = match &source.collection {
             Collection::Subquery(select) => {
                 self.subqueries += 1;
                 let block = self.block(select);
                 self.subqueries -= 1;
-                (Origin::Block(Box::new(block)), Vec::new())
+                let path = self.path_of_block(&block);
+                (Origin::Block(Box::new(block)), Vec::new(), path)
             }
             Collection::Path { root, steps } => {
-                let origin = match self.resolve(&root.text) {
-                    Some(slot) => Origin::Slot(slot),
+                let (origin, path) = match self.resolve(&root.text) {
+                    Some(slot) => (Origin::Slot(slot), self.paths.get(&slot).cloned()),
                     None => {
                         if !self.container {
                             self.unresolved(&root.text, root.span);
                         }
-                        Origin::Container
+                        (Origin::Container, Some(Path::default()))
                     }
                 };
-                (origin, steps.iter().filter_map(key).collect())
+                (origin, steps.iter().filter_map(key).collect(), path)
             }
         };
-        Source { origin, steps, iterates: source.iterates, slot: self.new_slot() }
+        let slot = self.new_slot();
+        let each = source.iterates.then_some(PathStep::Each);
+        let inside = |path: Path| {
+            steps.iter().map(PathStep::from).chain(each).fold(path, |path, step| path.to(step))
+        };
+        if let Some(path) = path.map(inside) {
+            self.paths.insert(slot, path);
+        }
+        Source { origin, steps, iterates: source.iterates, slot }
     }
 
     fn output(&mut self, select: &'q Select, sources: &[Source]) -> Expr {
@@ -124,7 +147,7 @@ impl<'q> Binder<'q> {
             );
             if !names.insert(name.clone()) {
                 let message = format!("The name '{name}' is used for two values.");
-                self.error(Code::NOT_SUPPORTED, item.expr.span(), message);
+                self.error(Code::DUPLICATE_NAME, item.expr.span(), message);
             }
             members.push((name, value));
         }
@@ -149,7 +172,12 @@ impl<'q> Binder<'q> {
 
     fn order_key(&mut self, item: &'q syntax::OrderItem) -> OrderKey {
         let descending = item.direction == Some(Direction::Descending);
-        OrderKey { expr: self.expression(&item.expr), descending }
+        let expr = self.expression(&item.expr);
+        let path = self.path_of(&expr);
+        if path.is_none() && !is_vector_distance(&item.expr) {
+            self.refusal.get_or_insert(Refusal::OrderByExpression);
+        }
+        OrderKey { expr, path: path.unwrap_or_default(), descending }
     }
 
     fn rank(&mut self, order: &OrderBy, item: &syntax::OrderItem) {
@@ -206,7 +234,7 @@ fn whole_number(constant: &Constant) -> Option<u32> {
 
 fn key(step: &Step) -> Option<Key> {
     match step {
-        Step::Name(name) => Some(Key::Name(name.clone())),
+        Step::Name(property) => Some(Key::Name(property.name.clone())),
         Step::Index(index) => usize::try_from(*index).ok().map(Key::Index),
     }
 }
@@ -216,8 +244,14 @@ fn output_name(item: &syntax::Item) -> Option<&str> {
     if let Some(alias) = &item.alias {
         return Some(alias);
     }
-    let (ExprKind::Member(_, name) | ExprKind::Identifier(name)) = item.expr.kind() else {
-        return None;
-    };
-    Some(name)
+    match item.expr.kind() {
+        ExprKind::Member(_, property) => Some(&property.name),
+        ExprKind::Identifier(name) => Some(name),
+        _ => None,
+    }
+}
+
+fn is_vector_distance(expr: &syntax::Expr) -> bool {
+    let ExprKind::Call { name, .. } = expr.kind() else { return false };
+    name.text.eq_ignore_ascii_case("VectorDistance")
 }

@@ -1,23 +1,52 @@
 //! Binding expressions.
 
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
 use super::check::has_aggregate_or_subquery;
 use super::{Binder, UDF_CALLS_MAX};
-use crate::bound::{Aggregate, Constant, Expr, Key};
+use crate::bound::{Aggregate, Constant, Expr, In, Key, Like, LikePattern, Slot};
 use crate::error::{Code, Span};
+use crate::eval::{Pattern, identity};
 use crate::execute::AggregateKind;
-use crate::functions::{self, Lookup};
+use crate::functions::{self, Function, Lookup, RegexCall, RegexError, RegexUse};
 use crate::number::Numeric;
-use crate::syntax::{self, ExprKind, Name, Select, SubqueryKind, UnaryOp};
+use crate::syntax::{self, Child, ExprKind, Name, Select, SubqueryKind, UnaryOp};
 
-/// Numbers are written without a sign, so the digits of the least integer do
-/// not fit until the sign is looked at.
-fn negative(number: Numeric) -> Expr {
-    let least = Numeric::Double(-number.as_f64()).as_i64().filter(|least| *least == i64::MIN);
-    Expr::Constant(Constant::Number(least.map_or(-number, Numeric::Integer)))
-}
+/// Items that an IN list of constants has before it is worth a set.
+const KNOWN_ITEMS_MIN: usize = 8;
 
 impl<'q> Binder<'q> {
     pub(super) fn expression(&mut self, expr: &'q syntax::Expr) -> Expr {
+        if let Some(slot) = self.group_slot(expr) {
+            return Expr::Slot(slot);
+        }
+        let bound = self.node(expr);
+        self.folded(bound)
+    }
+
+    /// Where the value of an expression is found that the query groups by.
+    fn group_slot(&self, expr: &syntax::Expr) -> Option<Slot> {
+        let same =
+            |key: &&super::GroupedBy<'_>| key.expr == expr && self.meaning(expr) == key.meaning;
+        self.group_keys.iter().rev().find(same).map(|key| key.slot)
+    }
+
+    /// What the names in an expression mean here.
+    pub(super) fn meaning(&self, expr: &syntax::Expr) -> Vec<Option<Slot>> {
+        let mut meaning = Vec::new();
+        if let ExprKind::Identifier(name) = expr.kind() {
+            meaning.push(self.resolve(name));
+        }
+        expr.kind().for_each_child(&mut |child| {
+            if let Child::Expr(child) = child {
+                meaning.extend(self.meaning(child));
+            }
+        });
+        meaning
+    }
+
+    fn node(&mut self, expr: &'q syntax::Expr) -> Expr {
         match expr.kind() {
             ExprKind::Undefined => Expr::UNDEFINED,
             ExprKind::Null => Expr::Constant(Constant::Null),
@@ -31,12 +60,12 @@ impl<'q> Binder<'q> {
             ExprKind::Identifier(name) => self.identifier(name, expr.span()),
             ExprKind::Array(items) => Expr::Array(self.expressions(items)),
             ExprKind::Object(members) => self.object(members),
-            ExprKind::Member(base, name) => Expr::Member(self.boxed(base), Key::Name(name.clone())),
+            ExprKind::Member(base, property) => {
+                let base = self.expression(base);
+                self.member(base, Key::Name(property.name.clone()))
+            }
             ExprKind::Index(base, index) => self.indexed(expr.span(), base, index),
-            ExprKind::Unary(op, operand) => match (op, operand.kind()) {
-                (UnaryOp::Minus, ExprKind::Number(number)) => negative(*number),
-                _ => Expr::Unary(*op, self.boxed(operand)),
-            },
+            ExprKind::Unary(op, operand) => Expr::Unary(*op, self.boxed(operand)),
             ExprKind::Binary(op, left, right) => {
                 Expr::Binary(*op, self.boxed(left), self.boxed(right))
             }
@@ -47,16 +76,10 @@ impl<'q> Binder<'q> {
             ExprKind::Between { negated, operands } => {
                 Expr::Between { negated: *negated, operands: self.parts(operands) }
             }
-            ExprKind::In { negated, needle, list } => Expr::In {
-                negated: *negated,
-                needle: self.boxed(needle),
-                list: self.expressions(list),
-            },
-            ExprKind::Like { negated, operands, escape } => {
-                Expr::Like { negated: *negated, operands: self.parts(operands), escape: *escape }
-            }
+            ExprKind::In { negated, needle, list } => self.membership(*negated, needle, list),
+            ExprKind::Like { negated, operands, escape } => self.like(*negated, operands, *escape),
             ExprKind::Call { name, arguments } => self.call(expr, name, arguments),
-            ExprKind::Udf { arguments, .. } => self.udf_call(arguments, expr.span()),
+            ExprKind::Udf { name, arguments } => self.udf_call(name, arguments, expr.span()),
             ExprKind::Subquery(kind, select) => self.subquery(*kind, select),
             ExprKind::Let { name, parts } => self.definition(name, parts),
         }
@@ -104,9 +127,45 @@ impl<'q> Binder<'q> {
         Expr::Object(bound)
     }
 
+    /// A property of a document may be a computed one.
+    fn member(&mut self, base: Expr, key: Key) -> Expr {
+        match self.computed(&base, &key) {
+            Some(computed) => computed,
+            None => Expr::Member(Box::new(base), key),
+        }
+    }
+
+    fn membership(
+        &mut self,
+        negated: bool,
+        needle: &'q syntax::Expr,
+        list: &'q [syntax::Expr],
+    ) -> Expr {
+        let (needle, items) = (self.expression(needle), self.expressions(list));
+        let known = (items.len() >= KNOWN_ITEMS_MIN).then(|| identities(&items)).flatten();
+        Expr::In(Box::new(In { negated, needle, items, known: known.map(Arc::new) }))
+    }
+
+    fn like(
+        &mut self,
+        negated: bool,
+        operands: &'q [syntax::Expr; 2],
+        escape: Option<char>,
+    ) -> Expr {
+        let [text, pattern] = operands;
+        let (text, pattern) = (self.expression(text), self.expression(pattern));
+        let pattern = match pattern {
+            Expr::Constant(Constant::String(pattern)) => {
+                LikePattern::Fixed(Arc::new(Pattern::new(&pattern, escape)))
+            }
+            pattern => LikePattern::Computed { pattern, escape },
+        };
+        Expr::Like(Box::new(Like { negated, text, pattern }))
+    }
+
     /// An index must be known before the query runs.
     fn indexed(&mut self, span: Span, base: &'q syntax::Expr, index: &'q syntax::Expr) -> Expr {
-        let base = self.boxed(base);
+        let base = self.expression(base);
         let Expr::Constant(constant) = self.expression(index) else {
             let message =
                 "The specified query includes 'member indexer' which is currently not supported.";
@@ -120,7 +179,7 @@ impl<'q> Binder<'q> {
             }
             Constant::Undefined | Constant::Null | Constant::Bool(_) | Constant::Json(_) => None,
         };
-        key.map_or(Expr::UNDEFINED, |key| Expr::Member(base, key))
+        key.map_or(Expr::UNDEFINED, |key| self.member(base, key))
     }
 
     fn call(
@@ -142,7 +201,7 @@ impl<'q> Binder<'q> {
         match functions::find(&name.text) {
             Lookup::Found(function) => {
                 if function.arity.allows(bound.len()) {
-                    return Expr::Call(function, bound);
+                    return self.application(function, bound);
                 }
                 self.wrong_arity(name, &function.arity.requirement(), call.span());
             }
@@ -156,9 +215,38 @@ impl<'q> Binder<'q> {
         Expr::UNDEFINED
     }
 
-    fn udf_call(&mut self, arguments: &'q [syntax::Expr], span: Span) -> Expr {
-        self.expressions(arguments);
-        self.unsupported("calling user-defined functions");
+    /// A call, with its regular expression compiled if that is known.
+    fn application(&mut self, function: &'static Function, arguments: Vec<Expr>) -> Expr {
+        let Some(kind) = RegexUse::of(function) else { return Expr::Call(function, arguments) };
+        let compiled = match arguments.as_slice() {
+            [text, Expr::Constant(Constant::String(pattern))] => {
+                RegexCall::new(kind, text.clone(), pattern, "")
+            }
+            [
+                text,
+                Expr::Constant(Constant::String(pattern)),
+                Expr::Constant(Constant::String(modifiers)),
+            ] => RegexCall::new(kind, text.clone(), pattern, modifiers),
+            _ => return Expr::Call(function, arguments),
+        };
+        match compiled {
+            Ok(call) => return Expr::Regex(Box::new(call)),
+            Err(RegexError::Invalid) => {}
+            Err(RegexError::Unsupported(what)) => {
+                self.unsupported(format!("{what} in a regular expression"));
+            }
+        }
+        Expr::UNDEFINED
+    }
+
+    fn udf_call(&mut self, name: &Name, arguments: &'q [syntax::Expr], span: Span) -> Expr {
+        let arguments = self.expressions(arguments);
+        let functions = self.context.functions.as_ref();
+        if functions.is_some_and(|functions| !functions.contains(&name.text)) {
+            let message =
+                format!("'{}' is not a recognized user-defined function name.", name.text);
+            self.error(Code::UNKNOWN_FUNCTION, name.span, message);
+        }
         self.udf_calls += 1;
         // One call too many is one error, however many there are.
         if self.udf_calls == UDF_CALLS_MAX + 1 {
@@ -168,7 +256,7 @@ impl<'q> Binder<'q> {
             );
             self.error(Code::UDF_COUNT, span, message);
         }
-        Expr::UNDEFINED
+        Expr::Udf(name.text.clone(), arguments)
     }
 
     fn wrong_arity(&mut self, name: &Name, requirement: &str, span: Span) {
@@ -193,7 +281,10 @@ impl<'q> Binder<'q> {
             self.error(Code::NESTED_AGGREGATE, call.span(), message);
             return Expr::UNDEFINED;
         }
+        // An aggregate looks at the rows of the group, not at what they share.
+        let keys = std::mem::take(&mut self.group_keys);
         let argument = self.expression(argument);
+        self.group_keys = keys;
         let slot = self.new_slot();
         match &mut self.aggregates {
             Some(aggregates) => aggregates.push(Aggregate { kind, argument, slot }),
@@ -226,4 +317,17 @@ impl<'q> Binder<'q> {
         self.names.pop();
         Expr::Let { slot, parts: Box::new([value, body]) }
     }
+}
+
+/// The identities of the values, if all are constants. Undefined is in no list.
+fn identities(items: &[Expr]) -> Option<BTreeSet<String>> {
+    let mut known = BTreeSet::new();
+    for item in items {
+        let Expr::Constant(constant) = item else { return None };
+        let datum = constant.datum();
+        if datum.is_defined() {
+            known.insert(identity(&datum));
+        }
+    }
+    Some(known)
 }

@@ -5,9 +5,13 @@ use std::cell::Cell;
 
 use crate::error::QueryError;
 
-/// Rows and array elements that one run may visit. Far above what a page can
-/// read, far below what a cross join can ask for.
-pub const ROWS_VISITED_MAX: usize = 5_000_000;
+/// Steps that one run may take unless it is told otherwise: more than a page
+/// needs, and about a second of work. Evaluating one node of an expression is a
+/// step, and so is looking at [`BYTES_PER_STEP`] bytes.
+pub const STEPS_MAX: usize = 20_000_000;
+
+/// Bytes that are looked through in the time of one step.
+pub(crate) const BYTES_PER_STEP: usize = 64;
 
 /// Bytes of rows, sort keys and groups that one run may keep.
 pub const KEPT_BYTES_MAX: usize = 256 * 1024 * 1024;
@@ -15,35 +19,32 @@ pub const KEPT_BYTES_MAX: usize = 256 * 1024 * 1024;
 /// Bytes that one computed value may have: no response can hold a larger one.
 pub const VALUE_BYTES_MAX: usize = 4 * 1024 * 1024;
 
-/// Comparisons of characters that matching LIKE patterns may take in one run.
-pub const LIKE_STEPS_MAX: usize = 50_000_000;
-
 #[derive(Debug)]
 pub(crate) struct Budget {
-    rows: Cell<usize>,
+    steps: Cell<usize>,
     bytes: Cell<usize>,
-    like_steps: Cell<usize>,
 }
 
 impl Budget {
-    pub(crate) fn new() -> Budget {
-        Budget {
-            rows: Cell::new(ROWS_VISITED_MAX),
-            bytes: Cell::new(KEPT_BYTES_MAX),
-            like_steps: Cell::new(LIKE_STEPS_MAX),
-        }
+    pub(crate) fn new(steps: usize) -> Budget {
+        Budget { steps: Cell::new(steps), bytes: Cell::new(KEPT_BYTES_MAX) }
     }
 
-    pub(crate) fn visit_row(&self) -> Result<(), QueryError> {
-        spend(&self.rows, 1, "rows visited", ROWS_VISITED_MAX)
+    pub(crate) fn spend_steps(&self, steps: usize) -> Result<(), QueryError> {
+        spend(&self.steps, steps, "steps of evaluation", STEPS_MAX)
+    }
+
+    /// Pays for looking through so many bytes.
+    pub(crate) fn spend_reading(&self, bytes: usize) -> Result<(), QueryError> {
+        self.spend_steps(bytes / BYTES_PER_STEP)
     }
 
     pub(crate) fn spend_bytes(&self, bytes: usize) -> Result<(), QueryError> {
         spend(&self.bytes, bytes, "bytes kept", KEPT_BYTES_MAX)
     }
 
-    pub(crate) fn spend_like_step(&self) -> Result<(), QueryError> {
-        spend(&self.like_steps, 1, "steps of pattern matching", LIKE_STEPS_MAX)
+    pub(crate) fn steps_left(&self) -> usize {
+        self.steps.get()
     }
 }
 

@@ -227,6 +227,43 @@ impl<'a> Datum<'a> {
         }
     }
 
+    /// A value that no document and no query holds.
+    pub(crate) fn owned(value: Value) -> Datum<'a> {
+        match value {
+            Value::Null => Datum::Null,
+            Value::Bool(truth) => Datum::Bool(truth),
+            Value::Number(number) => {
+                Numeric::from_spelling(number.as_str()).map_or(Datum::Undefined, Datum::Number)
+            }
+            Value::String(text) => Datum::string(text),
+            Value::Array(items) => Datum::array(items.into_iter().map(Datum::owned)),
+            Value::Object(object) => {
+                let own = |(name, value): (String, Value)| (name.into(), Datum::owned(value));
+                Datum::object(object.into_iter().map(own))
+            }
+        }
+    }
+
+    /// The value for longer than the document it comes from.
+    pub(crate) fn detached(&self) -> Datum<'static> {
+        match self {
+            Datum::Undefined => Datum::Undefined,
+            Datum::Null => Datum::Null,
+            Datum::Bool(truth) => Datum::Bool(*truth),
+            Datum::Number(number) => Datum::Number(*number),
+            Datum::String(text) => Datum::string(text.clone().into_owned()),
+            Datum::Json(raw) => Datum::owned(raw.to_value()),
+            Datum::Array(list) => Datum::array(list.items.iter().map(Datum::detached)),
+            Datum::Object(record) => {
+                let members = record.members.iter();
+                let own = |(name, value): &(Cow<'a, str>, Datum<'a>)| {
+                    (Cow::Owned(name.clone().into_owned()), value.detached())
+                };
+                Datum::object(members.map(own))
+            }
+        }
+    }
+
     /// About how many bytes the value takes when it is written out. Shared
     /// parts count each time they appear.
     pub(crate) fn weight(&self) -> usize {

@@ -3,12 +3,29 @@
 use super::budget::Budget;
 use crate::error::QueryError;
 
-#[derive(Debug)]
+/// A pattern taken apart once, however many rows it is held against.
+#[derive(Clone, Debug)]
+pub(crate) struct Pattern {
+    parts: Vec<Part>,
+}
+
+#[derive(Clone, Debug)]
 enum Part {
     AnyRun,
     AnyCharacter,
     Character(char),
     Set { negated: bool, ranges: Vec<(char, char)> },
+}
+
+/// What all texts that fit a pattern have in common.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Fits {
+    /// They are this text.
+    Exactly(String),
+    /// They begin so, and whatever begins so fits.
+    Prefix(String),
+    /// They begin so.
+    AtMost(String),
 }
 
 impl Part {
@@ -25,46 +42,57 @@ impl Part {
     }
 }
 
-/// Whether the whole text fits the pattern.
-pub(crate) fn matches(
-    text: &str,
-    pattern: &str,
-    escape: Option<char>,
-    budget: &Budget,
-) -> Result<bool, QueryError> {
-    let parts = parts(pattern, escape);
-    let text: Vec<char> = text.chars().collect();
-    fits(&text, &parts, budget)
-}
+impl Pattern {
+    pub(crate) fn new(pattern: &str, escape: Option<char>) -> Pattern {
+        Pattern { parts: parts(pattern, escape) }
+    }
 
-/// Greedy with one point of return: when a part does not fit, only the last
-/// run can have been too short, so nothing before it is tried again.
-fn fits(text: &[char], parts: &[Part], budget: &Budget) -> Result<bool, QueryError> {
-    let (mut t, mut p) = (0, 0);
-    let mut last_run: Option<(usize, usize)> = None;
-    loop {
-        budget.spend_like_step()?;
-        let (next_char, next_part) = (text.get(t), parts.get(p));
-        match (next_char, next_part) {
-            (None, None) => return Ok(true),
-            (_, Some(Part::AnyRun)) => {
-                last_run = Some((t, p));
-                p += 1;
-                continue;
+    /// Whether the whole text fits.
+    ///
+    /// Greedy with one point of return: when a part does not fit, only the last
+    /// run can have been too short, so nothing before it is tried again.
+    pub(crate) fn matches(&self, text: &str, budget: &Budget) -> Result<bool, QueryError> {
+        let (mut rest, mut p) = (text, 0);
+        let mut last_run: Option<(&str, usize)> = None;
+        loop {
+            budget.spend_steps(1)?;
+            let mut chars = rest.chars();
+            match (chars.next(), self.parts.get(p)) {
+                (None, None) => return Ok(true),
+                (_, Some(Part::AnyRun)) => {
+                    last_run = Some((rest, p));
+                    p += 1;
+                    continue;
+                }
+                (Some(c), Some(part)) if part.takes(c) => {
+                    (rest, p) = (chars.as_str(), p + 1);
+                    continue;
+                }
+                _ => {}
             }
-            (Some(c), Some(part)) if part.takes(*c) => {
-                (t, p) = (t + 1, p + 1);
-                continue;
+            let Some((start, run)) = last_run else { return Ok(false) };
+            let mut longer = start.chars();
+            if longer.next().is_none() {
+                return Ok(false);
             }
-            _ => {}
+            last_run = Some((longer.as_str(), run));
+            (rest, p) = (longer.as_str(), run + 1);
         }
-        match last_run {
-            Some((start, run)) if start < text.len() => {
-                last_run = Some((start + 1, run));
-                (t, p) = (start + 1, run + 1);
+    }
+
+    pub(crate) fn fits(&self) -> Fits {
+        let mut prefix = String::new();
+        let mut parts = self.parts.iter();
+        for part in parts.by_ref() {
+            match part {
+                Part::Character(c) => prefix.push(*c),
+                Part::AnyRun if parts.as_slice().is_empty() => return Fits::Prefix(prefix),
+                Part::AnyRun | Part::AnyCharacter | Part::Set { .. } => {
+                    return Fits::AtMost(prefix);
+                }
             }
-            _ => return Ok(false),
         }
+        Fits::Exactly(prefix)
     }
 }
 
@@ -110,4 +138,19 @@ fn set(text: &str) -> Option<(Part, &str)> {
         }
     }
     Some((Part::Set { negated, ranges }, rest))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_fits_is_known_from_the_start_of_the_pattern() {
+        let fits = |pattern: &str| Pattern::new(pattern, Some('!')).fits();
+        assert_eq!(fits("a!%b"), Fits::Exactly("a%b".into()));
+        assert_eq!(fits("ab%"), Fits::Prefix("ab".into()));
+        assert_eq!(fits("a%b"), Fits::AtMost("a".into()));
+        assert_eq!(fits("a_"), Fits::AtMost("a".into()));
+        assert_eq!(fits("%"), Fits::Prefix(String::new()));
+    }
 }

@@ -36,7 +36,7 @@ impl AggregateKind {
 
 /// The state of one aggregate over the values seen so far.
 #[derive(Debug)]
-pub(super) enum Accumulator<'a> {
+pub(super) enum Accumulator {
     Count(usize),
     CountIf(usize),
     /// `total` is `None` once something that is no number was seen.
@@ -46,25 +46,25 @@ pub(super) enum Accumulator<'a> {
         average: bool,
     },
     Extreme {
-        best: Extreme<'a>,
+        best: Extreme,
         largest: bool,
     },
     List {
-        values: Vec<Datum<'a>>,
+        values: Vec<Datum<'static>>,
         seen: Option<BTreeSet<String>>,
     },
 }
 
 #[derive(Debug)]
-pub(super) enum Extreme<'a> {
+pub(super) enum Extreme {
     Nothing,
-    Value(Datum<'a>),
+    Value(Datum<'static>),
     /// An array or object was seen, which has no place among primitives.
     Spoilt,
 }
 
-impl<'a> Accumulator<'a> {
-    pub(super) fn new(kind: AggregateKind) -> Accumulator<'a> {
+impl Accumulator {
+    pub(super) fn new(kind: AggregateKind) -> Accumulator {
         let sum = |average| Accumulator::Sum { total: Some(0.0), count: 0, average };
         let extreme = |largest| Accumulator::Extreme { best: Extreme::Nothing, largest };
         let list = |seen| Accumulator::List { values: Vec::new(), seen };
@@ -80,7 +80,7 @@ impl<'a> Accumulator<'a> {
         }
     }
 
-    pub(super) fn add(&mut self, value: Datum<'a>, budget: &Budget) -> Result<(), QueryError> {
+    pub(super) fn add(&mut self, value: &Datum<'_>, budget: &Budget) -> Result<(), QueryError> {
         if !value.is_defined() {
             return Ok(());
         }
@@ -93,16 +93,17 @@ impl<'a> Accumulator<'a> {
             }
             Accumulator::Extreme { best, largest } => best.consider(value, *largest),
             Accumulator::List { values, seen } => {
-                if seen.as_mut().is_none_or(|seen| seen.insert(identity(&value))) {
+                budget.spend_reading(value.weight())?;
+                if seen.as_mut().is_none_or(|seen| seen.insert(identity(value))) {
                     budget.spend_bytes(value.weight())?;
-                    values.push(value);
+                    values.push(value.detached());
                 }
             }
         }
         Ok(())
     }
 
-    pub(super) fn finish(self) -> Datum<'a> {
+    pub(super) fn finish(self) -> Datum<'static> {
         match self {
             Accumulator::Count(count) | Accumulator::CountIf(count) => Datum::count(count),
             Accumulator::Sum { total: None, .. } => Datum::Undefined,
@@ -119,16 +120,16 @@ impl<'a> Accumulator<'a> {
     }
 }
 
-impl<'a> Extreme<'a> {
-    fn consider(&mut self, value: Datum<'a>, largest: bool) {
+impl Extreme {
+    fn consider(&mut self, value: &Datum<'_>, largest: bool) {
         match self {
             Extreme::Spoilt => {}
             _ if matches!(value.type_of(), Type::Array | Type::Object) => *self = Extreme::Spoilt,
-            Extreme::Nothing => *self = Extreme::Value(value),
+            Extreme::Nothing => *self = Extreme::Value(value.detached()),
             Extreme::Value(best) => {
-                let order = total_order(&value, best);
+                let order = total_order(value, best);
                 if if largest { order.is_gt() } else { order.is_lt() } {
-                    *best = value;
+                    *best = value.detached();
                 }
             }
         }

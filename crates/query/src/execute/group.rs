@@ -3,73 +3,86 @@
 use std::collections::BTreeMap;
 
 use super::aggregate::Accumulator;
-use super::{MORE, visit};
 use crate::bound::{Block, Grouping};
 use crate::error::QueryError;
 use crate::eval::{Datum, Env, evaluate, identity};
 
-struct Group<'a> {
-    /// The sources' values in the group's first row. The output refers to
-    /// nothing but keys and aggregates, so any row of the group would do.
-    row: Vec<Datum<'a>>,
-    accumulators: Vec<Accumulator<'a>>,
+/// The groups so far, by the identities of their keys. Nothing in here refers to
+/// a document, so groups can be gathered from documents that come and go.
+#[derive(Debug)]
+pub(crate) struct Groups {
+    groups: BTreeMap<Vec<String>, Group>,
 }
 
-/// The outputs of all groups, in the order of their keys.
-pub(super) fn rows<'a>(
-    block: &'a Block,
-    grouping: &'a Grouping,
-    env: &mut Env<'a>,
-) -> Result<Vec<Datum<'a>>, QueryError> {
-    let groups = gather(block, grouping, env)?;
-    let mut outputs = Vec::with_capacity(groups.len());
-    for group in groups.into_values() {
-        for (slot, value) in grouping.slots.clone().zip(group.row) {
-            env.set(slot, value);
-        }
-        for (aggregate, accumulator) in grouping.aggregates.iter().zip(group.accumulators) {
-            env.set(aggregate.slot, accumulator.finish());
-        }
-        outputs.push(evaluate(&block.output, env)?);
-    }
-    Ok(outputs)
+#[derive(Debug)]
+struct Group {
+    keys: Vec<Datum<'static>>,
+    accumulators: Vec<Accumulator>,
 }
 
-fn gather<'a>(
-    block: &'a Block,
-    grouping: &'a Grouping,
-    env: &mut Env<'a>,
-) -> Result<BTreeMap<Vec<String>, Group<'a>>, QueryError> {
-    let mut groups = BTreeMap::new();
-    if grouping.keys.is_empty() {
-        // Without keys there is a group even if there is no row.
-        groups.insert(Vec::new(), Group::new(grouping, Vec::new()));
+impl Groups {
+    pub(crate) fn new(grouping: &Grouping) -> Groups {
+        let mut groups = BTreeMap::new();
+        if grouping.keys.is_empty() {
+            // Without keys there is a group even if there is no row.
+            groups.insert(Vec::new(), Group::new(grouping, Vec::new()));
+        }
+        Groups { groups }
     }
-    let _ = visit(block, &block.sources, env, &mut |env| {
+
+    /// Adds the row that the environment stands on.
+    pub(crate) fn add<'a>(
+        &mut self,
+        grouping: &'a Grouping,
+        env: &mut Env<'a>,
+    ) -> Result<(), QueryError> {
         let mut keys = Vec::with_capacity(grouping.keys.len());
         for key in &grouping.keys {
-            keys.push(identity(&evaluate(key, env)?));
+            keys.push(evaluate(&key.expr, env)?);
         }
-        if !groups.contains_key(&keys) {
-            env.budget.spend_bytes(keys.iter().map(String::len).sum())?;
+        let identities: Vec<String> = keys.iter().map(identity).collect();
+        let budget = env.budget();
+        let bytes = identities.iter().map(String::len).sum();
+        budget.spend_reading(bytes)?;
+        if !self.groups.contains_key(&identities) {
+            budget.spend_bytes(2 * bytes + Datum::OVERHEAD)?;
         }
-        let group = groups.entry(keys).or_insert_with(|| {
-            let row = grouping.slots.clone().map(|slot| env.get(slot).clone()).collect();
-            Group::new(grouping, row)
-        });
+        let group = self
+            .groups
+            .entry(identities)
+            .or_insert_with(|| Group::new(grouping, keys.iter().map(Datum::detached).collect()));
         for (aggregate, accumulator) in grouping.aggregates.iter().zip(&mut group.accumulators) {
             let value = evaluate(&aggregate.argument, env)?;
-            accumulator.add(value, &env.budget)?;
+            accumulator.add(&value, budget)?;
         }
-        MORE
-    })?;
-    Ok(groups)
+        Ok(())
+    }
+
+    /// The outputs of all groups, in the order of their keys.
+    pub(crate) fn finish<'a>(
+        self,
+        block: &'a Block,
+        grouping: &'a Grouping,
+        env: &mut Env<'a>,
+    ) -> Result<Vec<Datum<'a>>, QueryError> {
+        let mut outputs = Vec::with_capacity(self.groups.len());
+        for group in self.groups.into_values() {
+            for (key, value) in grouping.keys.iter().zip(group.keys) {
+                env.set(key.slot, value);
+            }
+            for (aggregate, accumulator) in grouping.aggregates.iter().zip(group.accumulators) {
+                env.set(aggregate.slot, accumulator.finish());
+            }
+            outputs.push(evaluate(&block.output, env)?);
+        }
+        Ok(outputs)
+    }
 }
 
-impl<'a> Group<'a> {
-    fn new(grouping: &Grouping, row: Vec<Datum<'a>>) -> Group<'a> {
+impl Group {
+    fn new(grouping: &Grouping, keys: Vec<Datum<'static>>) -> Group {
         let accumulators =
             grouping.aggregates.iter().map(|aggregate| Accumulator::new(aggregate.kind)).collect();
-        Group { row, accumulators }
+        Group { keys, accumulators }
     }
 }

@@ -30,7 +30,7 @@ pub(super) fn rows<'a>(block: &'a Block, env: &mut Env<'a>) -> Result<Vec<Datum<
         }
         let output = evaluate(&block.output, env)?;
         let weight = keys.iter().fold(output.weight(), |sum, key| sum.saturating_add(key.weight()));
-        env.budget.spend_bytes(weight)?;
+        env.budget().spend_bytes(weight)?;
         rows.push(Row { keys, output });
         MORE
     })?;

@@ -1,15 +1,17 @@
 //! Functions on arrays and sets.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use super::{Function, MANY, at, defined, only};
-use crate::eval::{Datum, Truth, Type, and, equal, identity, or, total_order};
+use crate::error::QueryError;
+use crate::eval::{Ambient, Datum, Evaluated, Truth, Type, and, equal, identity, or, total_order};
 
 pub(super) const TABLE: &[Function] = &[
     Function::new(&["ARRAY_CONCAT"], (2, MANY), concat),
     Function::new(&["ARRAY_LENGTH"], (1, 1), length),
     Function::new(&["ARRAY_SLICE"], (2, 3), slice),
-    Function::new(&["ARRAY_CONTAINS"], (2, 3), contains),
+    Function::aware(&["ARRAY_CONTAINS", "_TRY_ARRAY_CONTAINS"], (2, 3), contains),
     Function::new(&["ARRAY_CONTAINS_ANY"], (2, MANY), |a| contains_each(a, Some(false), or))
         .taking_undefined(),
     Function::new(&["ARRAY_CONTAINS_ALL"], (2, MANY), |a| contains_each(a, Some(true), and))
@@ -23,7 +25,7 @@ pub(super) const TABLE: &[Function] = &[
     Function::new(&["SETINTERSECT", "SET_INTERSECT"], (2, 2), set_intersect),
     Function::new(&["SETDIFFERENCE", "SET_DIFFERENCE"], (2, 2), set_difference),
     Function::new(&["SETEQUAL", "SET_EQUAL"], (2, 2), set_equal),
-    Function::new(&["OBJECTTOARRAY", "OBJECT_TO_ARRAY"], (1, 3), object_to_array),
+    Function::new(&["OBJECTTOARRAY", "OBJECT_TO_ARRAY", "_OBJECTTOARRAY"], (1, 3), object_to_array),
 ];
 
 fn concat<'a>(arguments: &[Datum<'a>]) -> Datum<'a> {
@@ -53,19 +55,42 @@ fn slice<'a>(arguments: &[Datum<'a>]) -> Datum<'a> {
 
 /// With a third argument that is true, an object fits an element that has its
 /// members and more.
-fn contains<'a>(arguments: &[Datum<'a>]) -> Datum<'a> {
-    defined((|| {
-        let (elements, wanted) = (at(arguments, 0).elements()?, at(arguments, 1));
-        let partial = at(arguments, 2).as_bool() == Some(true);
-        let fits =
-            |element: &Datum<'_>| equal(element, wanted) || (partial && is_part(wanted, element));
-        Some(Datum::Bool(elements.iter().any(fits)))
-    })())
+fn contains<'a>(ambient: &Ambient, arguments: &[Datum<'a>]) -> Evaluated<'a> {
+    let (Some(elements), wanted) = (at(arguments, 0).elements(), at(arguments, 1)) else {
+        return Ok(Datum::Undefined);
+    };
+    let parts = match at(arguments, 2).as_bool() {
+        Some(true) => wanted.members(),
+        _ => None,
+    };
+    let kind = wanted.type_of();
+    // Made once: the wanted value may be as large as the array.
+    let wanted = identity(wanted);
+    for element in elements.iter().filter(|element| element.type_of() == kind) {
+        let found = match &parts {
+            Some(parts) => has_parts(element, parts, ambient)?,
+            None => identity(element) == wanted,
+        };
+        if found {
+            return Ok(Datum::Bool(true));
+        }
+    }
+    Ok(Datum::Bool(false))
 }
 
-fn is_part(wanted: &Datum<'_>, element: &Datum<'_>) -> bool {
-    let (Some(wanted), Type::Object) = (wanted.members(), element.type_of()) else { return false };
-    wanted.iter().all(|(name, value)| equal(value, &element.get(name)))
+fn has_parts(
+    element: &Datum<'_>,
+    parts: &[(Cow<'_, str>, Datum<'_>)],
+    ambient: &Ambient,
+) -> Result<bool, QueryError> {
+    for (name, value) in parts {
+        ambient.budget.spend_steps(1)?;
+        ambient.budget.spend_reading(element.weight())?;
+        if !equal(value, &element.get(name)) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// Joins the answers for all the values in three-valued logic.

@@ -1,11 +1,11 @@
 //! Queries and their clauses.
 
-use super::{JOINS_MAX, Parse, Parser};
-use crate::error::{Code, QueryError, Span, SyntaxError};
+use super::{JOINS, Parse, Parser};
+use crate::error::{Code, Span, SyntaxError};
 use crate::lexer::{Keyword, Kind, Symbol, Token, decode_string};
 use crate::syntax::{
     Collection, Count, Direction, Expr, ExprKind, From, Item, OrderBy, OrderItem, OrderKeys, Page,
-    Select, Selection, Source, Step, Top,
+    Property, Select, Selection, Source, Step, Top,
 };
 
 impl Parser<'_> {
@@ -94,10 +94,8 @@ impl Parser<'_> {
         let first = self.source()?;
         let mut joins = Vec::new();
         while self.take_keyword(Keyword::Join).is_some() {
-            if joins.len() >= JOINS_MAX {
-                return Err(QueryError::Limit { what: "joins", limit: JOINS_MAX });
-            }
             joins.push(self.source()?);
+            self.within(joins.len(), &JOINS)?;
         }
         Ok(Some(From { first, joins, span: self.span_from(start) }))
     }
@@ -131,7 +129,7 @@ impl Parser<'_> {
         let mut steps = Vec::new();
         loop {
             if self.take_symbol(Symbol::Dot).is_some() {
-                steps.push(Step::Name(self.expect_name()?.text));
+                steps.push(Step::Name(self.dotted()?));
             } else if self.take_symbol(Symbol::OpenBracket).is_some() {
                 steps.push(self.bracket_step()?);
                 self.expect_symbol(Symbol::CloseBracket)?;
@@ -141,9 +139,15 @@ impl Parser<'_> {
         }
     }
 
+    /// The name behind a point.
+    pub(super) fn dotted(&mut self) -> Parse<Property> {
+        self.expect_name().map(|name| Property { name: name.text, bracketed: false })
+    }
+
     fn bracket_step(&mut self) -> Parse<Step> {
         if let Some(literal) = self.take_if(Kind::String) {
-            return Ok(Step::Name(decode_string(self.text_of(literal))));
+            let name = decode_string(self.text_of(literal));
+            return Ok(Step::Name(Property { name, bracketed: true }));
         }
         let index = |parser: &Self, token: Token| parser.text_of(token).parse().ok();
         let token = self.peek();

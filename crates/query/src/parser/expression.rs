@@ -5,10 +5,11 @@
 //! BETWEEN stands outside the AND and OR chain, so that its result needs brackets
 //! to be an operand there.
 
-use super::{AND_MAX, IN_ITEMS_MAX, OR_MAX, Parse, Parser, count, node, too_high};
-use crate::error::{QueryError, Span};
+use super::{ANDS, IN_ITEMS, ORS, Parse, Parser, node, too_high};
+use crate::error::Span;
 use crate::lexer::{Keyword, Kind, Symbol, Token, decode_number, decode_string};
-use crate::syntax::{BinaryOp, Expr, ExprKind, SubqueryKind, UnaryOp};
+use crate::number::Numeric;
+use crate::syntax::{BinaryOp, Expr, ExprKind, Property, SubqueryKind, UnaryOp};
 
 /// How tightly an expression holds together, loosest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -149,11 +150,13 @@ impl Parser<'_> {
             Infix::In { negated } => return self.membership(left, negated),
             Infix::Like { negated } => return self.like(left, negated),
             Infix::And => {
-                count(&mut self.ands, "AND operators", AND_MAX)?;
+                self.ands += 1;
+                self.within(self.ands, &ANDS)?;
                 return self.chain(left, Level::Membership, is_and, ExprKind::And);
             }
             Infix::Or => {
-                count(&mut self.ors, "OR operators", OR_MAX)?;
+                self.ors += 1;
+                self.within(self.ors, &ORS)?;
                 return self.chain(left, Level::And, is_or, ExprKind::Or);
             }
             Infix::Conditional => {
@@ -211,9 +214,7 @@ impl Parser<'_> {
         self.expect_symbol(Symbol::OpenParen)?;
         let list = self.comma_list(Self::expression)?;
         self.expect_symbol(Symbol::CloseParen)?;
-        if list.len() > IN_ITEMS_MAX {
-            return Err(QueryError::Limit { what: "items in one IN list", limit: IN_ITEMS_MAX });
-        }
+        self.within(list.len(), &IN_ITEMS)?;
         let needle = Box::new(needle);
         node(ExprKind::In { negated, needle, list }, self.span_from(start))
     }
@@ -250,7 +251,13 @@ impl Parser<'_> {
         while let Some(op) = prefix(self.peek().kind) {
             prefixes.push((op, self.take().span));
         }
-        let mut operand = self.primary()?;
+        let mut operand = match self.negative(prefixes.last().copied()) {
+            Some(number) => {
+                let (_, start) = prefixes.pop().unwrap_or((UnaryOp::Minus, self.peek().span));
+                node(ExprKind::Number(number), self.span_from(start))?
+            }
+            None => self.primary()?,
+        };
         operand = self.postfixes(operand)?;
         for (op, start) in prefixes.into_iter().rev() {
             let span = start.to(operand.span());
@@ -259,12 +266,25 @@ impl Parser<'_> {
         Ok(operand)
     }
 
+    /// A number right behind its minus is one number, and so is the least integer,
+    /// whose digits would be one too many without the sign. With a blank between
+    /// them, the minus is an operator.
+    fn negative(&mut self, prefix: Option<(UnaryOp, Span)>) -> Option<Numeric> {
+        let (UnaryOp::Minus, sign) = prefix? else { return None };
+        let token = self.peek();
+        let adjacent = token.kind == Kind::Number && sign.range().end == token.span.range().start;
+        let number = decode_number(adjacent.then(|| self.text_of(token))?)?;
+        self.take();
+        let least = Numeric::Double(-number.as_f64()).as_i64().filter(|least| *least == i64::MIN);
+        Some(least.map_or(-number, Numeric::Integer))
+    }
+
     fn postfixes(&mut self, base: Expr) -> Parse<Expr> {
         let mut base = base;
         let start = base.span();
         loop {
             let kind = if self.take_symbol(Symbol::Dot).is_some() {
-                ExprKind::Member(Box::new(base), self.expect_name()?.text)
+                ExprKind::Member(Box::new(base), self.dotted()?)
             } else if self.take_symbol(Symbol::OpenBracket).is_some() {
                 self.indexed(base)?
             } else {
@@ -278,7 +298,8 @@ impl Parser<'_> {
         let index = self.expression()?;
         self.expect_symbol(Symbol::CloseBracket)?;
         if let ExprKind::String(name) = index.kind() {
-            return Ok(ExprKind::Member(Box::new(base), name.clone()));
+            let property = Property { name: name.clone(), bracketed: true };
+            return Ok(ExprKind::Member(Box::new(base), property));
         }
         Ok(ExprKind::Index(Box::new(base), Box::new(index)))
     }

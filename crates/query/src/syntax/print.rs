@@ -3,13 +3,12 @@
 
 use std::fmt::{self, Display, Formatter, Write};
 
-use model::json::write_string;
-
 use super::{
     BinaryOp, Collection, Count, Direction, Expr, ExprKind, From, Item, OrderBy, OrderItem,
-    OrderKeys, Select, Selection, Source, Step, SubqueryKind, UnaryOp,
+    OrderKeys, Property, Select, Selection, Source, Step, SubqueryKind, UnaryOp,
 };
 use crate::lexer::is_plain_name;
+use crate::number::Numeric;
 
 impl Display for Select {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
@@ -98,7 +97,7 @@ impl Display for Collection {
             Collection::Path { root, steps } => {
                 f.write_str(&root.text)?;
                 steps.iter().try_for_each(|step| match step {
-                    Step::Name(name) => member(f, name),
+                    Step::Name(property) => member(f, property),
                     Step::Index(index) => write!(f, "[{index}]"),
                 })
             }
@@ -135,19 +134,19 @@ impl Display for Expr {
             ExprKind::Undefined => f.write_str("undefined"),
             ExprKind::Null => f.write_str("null"),
             ExprKind::Bool(truth) => write!(f, "{truth}"),
-            ExprKind::Number(number) => f.write_str(&number.spelling()),
+            ExprKind::Number(number) => self::number(f, *number),
             ExprKind::String(text) => quoted(f, text),
             ExprKind::Parameter(name) | ExprKind::Identifier(name) => f.write_str(name),
             ExprKind::Array(items) => bracketed(f, '[', items, ']'),
             ExprKind::Object(members) => object(f, members),
-            ExprKind::Member(base, name) => {
+            ExprKind::Member(base, property) => {
                 // A point right behind a number would be its decimal point.
                 if matches!(base.kind, ExprKind::Number(_)) {
                     write!(f, "({base})")?;
                 } else {
                     write!(f, "{base}")?;
                 }
-                member(f, name)
+                member(f, property)
             }
             ExprKind::Index(base, index) => write!(f, "{base}[{index}]"),
             ExprKind::Unary(op, operand) => write!(f, "({op} {operand})"),
@@ -221,19 +220,49 @@ fn object(f: &mut Formatter<'_>, members: &[(String, Expr)]) -> fmt::Result {
     f.write_char('}')
 }
 
-fn member(f: &mut Formatter<'_>, name: &str) -> fmt::Result {
-    if is_plain_name(name) {
-        return write!(f, ".{name}");
+fn member(f: &mut Formatter<'_>, property: &Property) -> fmt::Result {
+    if !property.bracketed && is_plain_name(&property.name) {
+        return write!(f, ".{}", property.name);
     }
     f.write_char('[')?;
-    quoted(f, name)?;
+    quoted(f, &property.name)?;
     f.write_char(']')
 }
 
+/// Prints a string as JSON, with escapes in upper case as the clients do.
 fn quoted(f: &mut Formatter<'_>, text: &str) -> fmt::Result {
-    let mut out = String::with_capacity(text.len() + 2);
-    write_string(&mut out, text);
-    f.write_str(&out)
+    f.write_char('"')?;
+    for c in text.chars() {
+        match c {
+            '"' => f.write_str("\\\"")?,
+            '\\' => f.write_str("\\\\")?,
+            '\u{8}' => f.write_str("\\b")?,
+            '\u{c}' => f.write_str("\\f")?,
+            '\n' => f.write_str("\\n")?,
+            '\r' => f.write_str("\\r")?,
+            '\t' => f.write_str("\\t")?,
+            c if c < ' ' => write!(f, "\\u{:04X}", u32::from(c))?,
+            c => f.write_char(c)?,
+        }
+    }
+    f.write_char('"')
+}
+
+/// Prints a number as the clients do: integers in full, all else in the fewest
+/// digits, with an exponent of at least two digits where it is long.
+fn number(f: &mut Formatter<'_>, number: Numeric) -> fmt::Result {
+    const PLAIN: std::ops::Range<f64> = 1e-5..1e15;
+    let value = number.as_f64();
+    if number.as_i64().is_some() || !value.is_finite() || PLAIN.contains(&value.abs()) {
+        return f.write_str(&number.spelling());
+    }
+    let text = format!("{value:E}");
+    let (digits, exponent) = text.split_once('E').unwrap_or((&text, "0"));
+    let (sign, exponent) = match exponent.strip_prefix('-') {
+        Some(exponent) => ('-', exponent),
+        None => ('+', exponent),
+    };
+    write!(f, "{digits}E{sign}{exponent:0>2}")
 }
 
 fn bracketed(

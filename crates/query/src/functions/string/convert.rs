@@ -1,6 +1,6 @@
 //! From values to strings and back.
 
-use model::json::{self, Kind, Value};
+use model::json::{self, Kind};
 
 use super::super::{defined, only};
 use crate::eval::{Datum, Type};
@@ -76,22 +76,6 @@ fn parsed<'a>(arguments: &[Datum<'a>], kind: Kind) -> Datum<'a> {
     defined((|| {
         let text = only(arguments).as_str()?;
         let raw = json::parse_raw(text.as_bytes()).ok()?;
-        (raw.kind() == kind).then(|| owned(raw.to_value()))
+        (raw.kind() == kind).then(|| Datum::owned(raw.to_value()))
     })())
-}
-
-/// A value that no document and no query holds.
-fn owned<'a>(value: Value) -> Datum<'a> {
-    match value {
-        Value::Null => Datum::Null,
-        Value::Bool(truth) => Datum::Bool(truth),
-        Value::Number(number) => {
-            defined(Numeric::from_spelling(number.as_str()).map(Datum::Number))
-        }
-        Value::String(text) => Datum::string(text),
-        Value::Array(items) => Datum::array(items.into_iter().map(owned)),
-        Value::Object(object) => {
-            Datum::object(object.into_iter().map(|(name, value)| (name.into(), owned(value))))
-        }
-    }
 }

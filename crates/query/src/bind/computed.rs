@@ -1,0 +1,86 @@
+//! Computed properties: their texts, and their uses in queries.
+
+use std::sync::Arc;
+
+use super::Binder;
+use crate::bound::{Computed, Definition, Expr, Key, Slot};
+use crate::error::QueryError;
+use crate::parameters::Parameters;
+use crate::parser;
+use crate::syntax::{self, Collection, From, Select, Selection, Source};
+
+impl<'q> Binder<'q> {
+    /// The computed property of that name, if the base is a document and the
+    /// container has one. It hides a stored property of the same name.
+    pub(super) fn computed(&mut self, base: &Expr, key: &Key) -> Option<Expr> {
+        let (Expr::Slot(row), Key::Name(name)) = (base, key) else { return None };
+        let is_document = self.paths.get(row).is_some_and(|path| path.steps().is_empty());
+        let context = self.context;
+        let property = context.computed.iter().find(|property| property.name == *name)?;
+        let definition =
+            is_document.then(|| self.definition_of(&property.name, &property.query))?;
+        Some(Expr::Computed(Computed { name: name.clone(), row: *row, definition }))
+    }
+
+    /// What the property is, bound once for all its uses. A text that is not of
+    /// the allowed form was refused with the container, and is undefined here.
+    fn definition_of(&mut self, name: &'q str, query: &str) -> Arc<Definition> {
+        if let Some(definition) = self.definitions.get(name) {
+            return Arc::clone(definition);
+        }
+        let slot = self.new_slot();
+        let body = self.body_of(query, slot).unwrap_or(Expr::UNDEFINED);
+        let definition = Arc::new(Definition { slot, body });
+        self.definitions.insert(name, Arc::clone(&definition));
+        definition
+    }
+
+    fn body_of(&mut self, query: &str, slot: Slot) -> Result<Expr, QueryError> {
+        let select = parser::parse_query(query)?;
+        let Some((alias, expr)) = parts(&select) else { return Ok(Expr::UNDEFINED) };
+        let none = Parameters::none();
+        let mut binder = Binder::new(query, &none, self.context);
+        binder.container = false;
+        binder.names.push((alias, slot));
+        binder.slots = self.slots;
+        let body = binder.expression(expr);
+        self.slots = binder.finish()?;
+        Ok(body)
+    }
+}
+
+/// The alias and the expression of `SELECT VALUE expression FROM alias`.
+fn parts(select: &Select) -> Option<(&str, &syntax::Expr)> {
+    let Select { distinct: false, top: None, filter: None, order_by: None, page: None, .. } =
+        select
+    else {
+        return None;
+    };
+    let (Selection::Value(expr), Some(From { first, joins, .. })) =
+        (&select.selection, &select.from)
+    else {
+        return None;
+    };
+    let Source { collection: Collection::Path { steps, .. }, iterates: false, .. } = first else {
+        return None;
+    };
+    let plain = joins.is_empty() && steps.is_empty() && select.group_by.is_empty();
+    plain.then(|| Some((first.name()?, expr)))?
+}
+
+/// Whether a text can define a computed property: `SELECT VALUE … FROM alias`
+/// and nothing else, with names and functions that exist.
+pub(crate) fn check(
+    query: &str,
+    context: &Arc<crate::context::Context>,
+) -> Result<bool, QueryError> {
+    let select = parser::parse_query(query)?;
+    let Some((alias, expr)) = parts(&select) else { return Ok(false) };
+    let none = Parameters::none();
+    let mut binder = Binder::new(query, &none, context);
+    binder.container = false;
+    let slot = binder.new_slot();
+    binder.names.push((alias, slot));
+    binder.expression(expr);
+    binder.finish().map(|_| true)
+}

@@ -1,0 +1,116 @@
+//! Places in documents that expressions stand for.
+
+use std::fmt;
+
+use super::Binder;
+use crate::bound::{Block, Expr, Key, Slot};
+
+/// The way from a document to a value in it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Path {
+    steps: Vec<PathStep>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum PathStep {
+    /// A property, stored or computed.
+    Name(String),
+    /// One element of an array.
+    Index(usize),
+    /// Any element of an array.
+    Each,
+}
+
+impl Path {
+    #[must_use]
+    pub fn steps(&self) -> &[PathStep] {
+        &self.steps
+    }
+
+    /// The names, where there is nothing else: the form of partition keys.
+    #[must_use]
+    pub fn names(&self) -> Option<Vec<&str>> {
+        let name = |step| match step {
+            &PathStep::Name(ref name) => Some(name.as_str()),
+            PathStep::Index(_) | PathStep::Each => None,
+        };
+        self.steps.iter().map(name).collect()
+    }
+
+    pub(crate) fn to(&self, step: PathStep) -> Path {
+        let mut steps = self.steps.clone();
+        steps.push(step);
+        Path { steps }
+    }
+}
+
+impl fmt::Display for Path {
+    /// As in an indexing policy, with indexes in brackets.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.steps.is_empty() {
+            return f.write_str("/");
+        }
+        self.steps.iter().try_for_each(|step| match step {
+            PathStep::Name(name) => write!(f, "/{name}"),
+            PathStep::Index(index) => write!(f, "/[{index}]"),
+            PathStep::Each => f.write_str("/[]"),
+        })
+    }
+}
+
+impl From<&Key> for PathStep {
+    fn from(key: &Key) -> PathStep {
+        match key {
+            Key::Name(name) => PathStep::Name(name.clone()),
+            Key::Index(index) => PathStep::Index(*index),
+        }
+    }
+}
+
+/// The place that an expression stands for, given those of the slots.
+pub(crate) fn path_of<'p>(expr: &Expr, slots: &impl Fn(Slot) -> Option<&'p Path>) -> Option<Path> {
+    match expr {
+        Expr::Slot(slot) => slots(*slot).cloned(),
+        Expr::Computed(property) => {
+            slots(property.row).map(|row| row.to(PathStep::Name(property.name.clone())))
+        }
+        Expr::Member(base, key) => match (&**base, key) {
+            // A member of an object that is written out is the value written there.
+            (Expr::Object(members), Key::Name(name)) => {
+                let (_, value) = members.iter().find(|(own, _)| own == name)?;
+                path_of(value, slots)
+            }
+            _ => path_of(base, slots).map(|base| base.to(key.into())),
+        },
+        Expr::Constant(_)
+        | Expr::Array(_)
+        | Expr::Object(_)
+        | Expr::Unary(..)
+        | Expr::Binary(..)
+        | Expr::And(_)
+        | Expr::Or(_)
+        | Expr::Between { .. }
+        | Expr::In(_)
+        | Expr::Like(_)
+        | Expr::Coalesce(..)
+        | Expr::Conditional(_)
+        | Expr::Call(..)
+        | Expr::Regex(_)
+        | Expr::Udf(..)
+        | Expr::Subquery(..)
+        | Expr::Let { .. } => None,
+    }
+}
+
+impl Binder<'_> {
+    pub(super) fn path_of(&self, expr: &Expr) -> Option<Path> {
+        path_of(expr, &|slot| self.paths.get(&slot))
+    }
+
+    /// The place that the rows of a subquery stand for. Rows that were made from
+    /// several others stand for none.
+    pub(super) fn path_of_block(&self, block: &Block) -> Option<Path> {
+        let plain = block.grouping.is_none() && !block.distinct;
+        plain.then(|| self.path_of(&block.output))?
+    }
+}

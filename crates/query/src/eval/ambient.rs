@@ -1,0 +1,40 @@
+//! What evaluation finds around it wherever it is: the context of the query, and
+//! what the run has left to spend.
+
+use std::cell::Cell;
+use std::sync::Arc;
+
+use super::budget::{Budget, STEPS_MAX};
+use crate::context::Context;
+
+#[derive(Debug)]
+pub(crate) struct Ambient {
+    pub(crate) context: Arc<Context>,
+    pub(crate) budget: Budget,
+    random: Cell<u64>,
+}
+
+impl Ambient {
+    pub(crate) fn new(context: &Arc<Context>) -> Ambient {
+        Ambient::with_steps(context, STEPS_MAX)
+    }
+
+    pub(crate) fn with_steps(context: &Arc<Context>, steps: usize) -> Ambient {
+        let random = Cell::new(context.seed);
+        Ambient { context: Arc::clone(context), budget: Budget::new(steps), random }
+    }
+
+    /// The next random number from 0 up to, but not, 1.
+    pub(crate) fn random(&self) -> f64 {
+        /// Doubles have 53 bits, so there are so many numbers to choose from.
+        const CHOICES: f64 = 9_007_199_254_740_992.0;
+        let state = self.random.get().wrapping_add(0x9E37_79B9_7F4A_7C15);
+        self.random.set(state);
+        let mixed = (state ^ (state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        let bits = (mixed ^ (mixed >> 31)) >> 11;
+        #[expect(clippy::cast_precision_loss, reason = "53 bits fit a double")]
+        let chosen = bits as f64;
+        chosen / CHOICES
+    }
+}

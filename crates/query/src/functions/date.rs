@@ -1,0 +1,144 @@
+//! Dates and times, which are strings in ISO 8601 and always UTC.
+
+mod format;
+mod instant;
+mod part;
+
+use super::{Function, at, defined, only};
+use crate::eval::{Ambient, Datum};
+use instant::{Date, Instant, SECOND};
+use part::Part;
+
+/// Ticks in a millisecond.
+const MILLISECOND: i64 = SECOND / 1000;
+
+pub(super) const TABLE: &[Function] = &[
+    Function::new(&["IS_DATETIME"], (1, 1), is_date).taking_undefined(),
+    Function::new(&["DATETIMEADD"], (3, 3), add),
+    Function::new(&["DATETIMEDIFF"], (3, 3), difference),
+    Function::new(&["DATETIMEPART"], (2, 2), part),
+    Function::new(&["DATETIMEBIN"], (2, 4), bin),
+    Function::new(&["DATETIMEFROMPARTS"], (3, 7), from_parts),
+    Function::new(&["DATETIMEFORMAT"], (2, 2), formatted),
+    Function::new(&["DAY"], (1, 1), |a| shown(a, "day")),
+    Function::new(&["MONTH"], (1, 1), |a| shown(a, "month")),
+    Function::new(&["YEAR"], (1, 1), |a| shown(a, "year")),
+    Function::new(&["DATETIMETOTICKS"], (1, 1), |a| count(a, 1)),
+    Function::new(&["DATETIMETOTIMESTAMP"], (1, 1), |a| count(a, MILLISECOND)),
+    Function::new(&["TICKSTODATETIME"], (1, 1), |a| from_count(a, 1)),
+    Function::new(&["TIMESTAMPTODATETIME"], (1, 1), |a| from_count(a, MILLISECOND)),
+    Function::aware(&["GETCURRENTDATETIME", "GETCURRENTDATETIMESTATIC"], (0, 0), |ambient, _| {
+        Ok(written(now(ambient)))
+    }),
+    Function::aware(&["GETCURRENTTICKS", "GETCURRENTTICKSSTATIC"], (0, 0), |ambient, _| {
+        Ok(defined(now(ambient).map(|now| Datum::number(now.ticks()))))
+    }),
+    Function::aware(&["GETCURRENTTIMESTAMP", "GETCURRENTTIMESTAMPSTATIC"], (0, 0), |ambient, _| {
+        Ok(defined(now(ambient).map(|now| Datum::number(now.ticks().div_euclid(MILLISECOND)))))
+    }),
+    Function::aware(&["NOW"], (0, 2), |ambient, a| Ok(from_now(ambient, a, 1))),
+    Function::aware(&["AGO"], (2, 2), |ambient, a| Ok(from_now(ambient, a, -1))),
+];
+
+fn now(ambient: &Ambient) -> Option<Instant> {
+    Instant::from_ticks(ambient.context.now_ticks)
+}
+
+fn read(argument: &Datum<'_>) -> Option<Instant> {
+    Instant::parse(&argument.as_str()?)
+}
+
+fn read_part(argument: &Datum<'_>) -> Option<Part> {
+    Part::find(&argument.as_str()?)
+}
+
+fn written<'a>(instant: Option<Instant>) -> Datum<'a> {
+    defined(instant.map(|instant| Datum::string(instant.to_string())))
+}
+
+fn is_date<'a>(arguments: &[Datum<'a>]) -> Datum<'a> {
+    Datum::Bool(read(only(arguments)).is_some())
+}
+
+fn add<'a>(arguments: &[Datum<'a>]) -> Datum<'a> {
+    written((|| {
+        let (part, count) = (read_part(at(arguments, 0))?, at(arguments, 1).as_i64()?);
+        part.add(read(at(arguments, 2))?, count)
+    })())
+}
+
+fn difference<'a>(arguments: &[Datum<'a>]) -> Datum<'a> {
+    defined((|| {
+        let (from, to) = (read(at(arguments, 1))?, read(at(arguments, 2))?);
+        read_part(at(arguments, 0))?.boundaries(from, to).map(Datum::number)
+    })())
+}
+
+fn part<'a>(arguments: &[Datum<'a>]) -> Datum<'a> {
+    defined((|| {
+        let part = read_part(at(arguments, 0))?;
+        Some(Datum::number(part.shown(read(at(arguments, 1))?)))
+    })())
+}
+
+fn shown<'a>(arguments: &[Datum<'a>], name: &str) -> Datum<'a> {
+    let shown = |instant| Part::find(name).map(|part| Datum::number(part.shown(instant)));
+    defined(read(only(arguments)).and_then(shown))
+}
+
+/// Bins begin in 1970 unless an origin is given, which may not be before 1601.
+fn bin<'a>(arguments: &[Datum<'a>]) -> Datum<'a> {
+    const EARLIEST: Date = Date { year: 1601, month: 1, day: 1 };
+    written((|| {
+        let (instant, part) = (read(at(arguments, 0))?, read_part(at(arguments, 1))?);
+        let size = arguments.get(2).map_or(Some(1), Datum::as_i64).filter(|size| *size > 0)?;
+        let origin = arguments.get(3).map_or(Some(Instant::EPOCH), read)?;
+        if origin < Instant::new(EARLIEST, 0)? {
+            return None;
+        }
+        part.bin(instant, size, origin)
+    })())
+}
+
+/// Year, month and day; hour, minute, second and ticks if they are given.
+fn from_parts<'a>(arguments: &[Datum<'a>]) -> Datum<'a> {
+    written((|| {
+        let given = |place: usize, limit: i64| match arguments.get(place) {
+            Some(value) => value.as_i64().filter(|value| (0..limit).contains(value)),
+            None => Some(0),
+        };
+        let (year, month, day) = (given(0, 10_000)?, given(1, 13)?, given(2, 32)?);
+        let seconds = given(3, 24)? * 3600 + given(4, 60)? * 60 + given(5, 60)?;
+        Instant::new(Date { year, month, day }, seconds * SECOND + given(6, SECOND)?)
+    })())
+}
+
+fn formatted<'a>(arguments: &[Datum<'a>]) -> Datum<'a> {
+    defined((|| {
+        let instant = read(at(arguments, 0))?;
+        Some(Datum::string(format::format(instant, &at(arguments, 1).as_str()?)))
+    })())
+}
+
+/// Whole units since 1970.
+fn count<'a>(arguments: &[Datum<'a>], unit: i64) -> Datum<'a> {
+    let counted = |instant: Instant| Datum::number(instant.ticks().div_euclid(unit));
+    defined(read(only(arguments)).map(counted))
+}
+
+fn from_count<'a>(arguments: &[Datum<'a>], unit: i64) -> Datum<'a> {
+    let ticks = only(arguments).as_i64().and_then(|count| count.checked_mul(unit));
+    written(ticks.and_then(Instant::from_ticks))
+}
+
+/// The current time, moved by so many parts in a direction.
+fn from_now<'a>(ambient: &Ambient, arguments: &[Datum<'a>], sign: i64) -> Datum<'a> {
+    written((|| {
+        let now = now(ambient)?;
+        if arguments.is_empty() {
+            return Some(now);
+        }
+        let (part, count) = (read_part(at(arguments, 0))?, at(arguments, 1).as_i64()?);
+        part.add(now, count.checked_mul(sign)?)
+    })())
+}

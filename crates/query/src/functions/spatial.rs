@@ -1,0 +1,132 @@
+//! Shapes, on the globe or on a plane, as the container says.
+
+mod globe;
+mod shape;
+
+use geo::{Area, Distance, Euclidean, Geometry, Intersects, Point, Relate};
+use model::policy::GeospatialConfig;
+
+use super::{Function, at, only};
+use crate::error::QueryError;
+use crate::eval::{Ambient, Datum, Evaluated};
+use shape::{Problem, Shape};
+
+pub(super) const TABLE: &[Function] = &[
+    Function::aware(&["ST_DISTANCE", "_ST_DISTANCE"], (2, 2), |ambient, a| {
+        compare(ambient, a, |on, a, b| Datum::number(on.distance(a, b)))
+    }),
+    Function::aware(&["ST_WITHIN", "_ST_WITHIN"], (2, 2), |ambient, a| {
+        compare(ambient, a, |on, a, b| Datum::Bool(on.is_within(a, b)))
+    }),
+    Function::aware(&["ST_INTERSECTS", "_ST_INTERSECTS"], (2, 2), |ambient, a| {
+        compare(ambient, a, |on, a, b| Datum::Bool(on.intersects(a, b)))
+    }),
+    Function::aware(&["ST_AREA"], (1, 1), area),
+    Function::aware(&["ST_ISVALID"], (1, 1), is_valid),
+    Function::aware(&["ST_ISVALIDDETAILED"], (1, 1), is_valid_detailed),
+];
+
+/// What coordinates are taken for.
+#[derive(Clone, Copy, Debug)]
+enum Surface {
+    Globe,
+    Plane,
+}
+
+impl Surface {
+    fn of(ambient: &Ambient) -> Surface {
+        match ambient.context.spatial {
+            GeospatialConfig::Geography => Surface::Globe,
+            GeospatialConfig::Geometry => Surface::Plane,
+        }
+    }
+
+    fn read(self, value: &Datum<'_>) -> Result<Shape, Problem> {
+        let shape = Shape::read(value)?;
+        let problem = match self {
+            Surface::Globe => globe::problem(&shape),
+            Surface::Plane => None,
+        };
+        problem.map_or(Ok(shape), |problem| Err(Problem::Invalid(problem.to_owned())))
+    }
+
+    fn distance(self, a: &Shape, b: &Shape) -> f64 {
+        match self {
+            Surface::Globe => globe::distance(a, b),
+            Surface::Plane => Euclidean.distance(&flat(a), &flat(b)),
+        }
+    }
+
+    fn is_within(self, a: &Shape, b: &Shape) -> bool {
+        match self {
+            Surface::Globe => globe::is_within(a, b),
+            Surface::Plane => flat(a).relate(&flat(b)).is_within(),
+        }
+    }
+
+    fn intersects(self, a: &Shape, b: &Shape) -> bool {
+        match self {
+            Surface::Globe => globe::intersects(a, b),
+            Surface::Plane => flat(a).intersects(&flat(b)),
+        }
+    }
+}
+
+fn flat(shape: &Shape) -> Geometry {
+    match shape {
+        Shape::Point(point) => Point::from(*point).into(),
+        Shape::Line(line) => line.clone().into(),
+        Shape::Polygons(polygons) => polygons.clone().into(),
+    }
+}
+
+/// Two shapes together; undefined if one of them is none.
+fn compare<'a>(
+    ambient: &Ambient,
+    arguments: &[Datum<'a>],
+    answer: fn(Surface, &Shape, &Shape) -> Datum<'a>,
+) -> Evaluated<'a> {
+    let surface = Surface::of(ambient);
+    let (a, b) = (surface.read(at(arguments, 0)), surface.read(at(arguments, 1)));
+    let (Ok(a), Ok(b)) = (a, b) else { return Ok(Datum::Undefined) };
+    spend(ambient, &a, &b)?;
+    Ok(answer(surface, &a, &b))
+}
+
+/// Every edge may be held against every other.
+fn spend(ambient: &Ambient, a: &Shape, b: &Shape) -> Result<(), QueryError> {
+    let pairs = a.points().len().saturating_mul(b.points().len());
+    ambient.budget.spend_steps(pairs.saturating_mul(4))
+}
+
+/// Points and lines have no area.
+fn area<'a>(ambient: &Ambient, arguments: &[Datum<'a>]) -> Evaluated<'a> {
+    let surface = Surface::of(ambient);
+    let Ok(shape) = surface.read(only(arguments)) else { return Ok(Datum::Undefined) };
+    let area = match (surface, &shape) {
+        (_, Shape::Point(_) | Shape::Line(_)) => 0.0,
+        (Surface::Globe, Shape::Polygons(polygons)) => globe::area(polygons),
+        (Surface::Plane, Shape::Polygons(polygons)) => polygons.unsigned_area(),
+    };
+    Ok(Datum::number(area))
+}
+
+fn is_valid<'a>(ambient: &Ambient, arguments: &[Datum<'a>]) -> Evaluated<'a> {
+    Ok(match Surface::of(ambient).read(only(arguments)) {
+        Ok(_) => Datum::Bool(true),
+        Err(Problem::Invalid(_)) => Datum::Bool(false),
+        Err(Problem::NoObject) => Datum::Undefined,
+    })
+}
+
+fn is_valid_detailed<'a>(ambient: &Ambient, arguments: &[Datum<'a>]) -> Evaluated<'a> {
+    let detail = |valid, reason: Option<String>| {
+        let reason = reason.map_or(Datum::Undefined, Datum::string);
+        Datum::object([("valid".into(), Datum::Bool(valid)), ("reason".into(), reason)])
+    };
+    Ok(match Surface::of(ambient).read(only(arguments)) {
+        Ok(_) => detail(true, None),
+        Err(Problem::Invalid(reason)) => detail(false, Some(reason)),
+        Err(Problem::NoObject) => Datum::Undefined,
+    })
+}

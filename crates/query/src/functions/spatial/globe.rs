@@ -1,0 +1,257 @@
+//! Shapes on the globe.
+//!
+//! Edges are arcs of planes through the centre of the earth, not lines on a map:
+//! between two cities of one latitude the edge runs nearer to the pole. So points
+//! become directions from the centre, and every question is one about which side
+//! of a plane a direction is on. A ring encloses what lies to its left: one that
+//! runs clockwise encloses the rest of the world.
+
+use geo::{Coord, Distance, Geodesic, GeodesicArea, LineString, MultiPolygon, Point, Polygon};
+
+use super::shape::{Shape, rings};
+
+/// The square of the ellipsoid's eccentricity (WGS 84).
+const ECCENTRICITY_SQUARED: f64 = 0.006_694_379_990_141_316;
+
+/// Sines of angles below this are nothing: about a tenth of a micrometre.
+const TINY: f64 = 1e-14;
+
+type Vector = [f64; 3];
+
+/// The direction of a point on the ellipsoid, seen from the centre.
+fn direction(point: Coord) -> Vector {
+    let (longitude, latitude) = (point.x.to_radians(), point.y.to_radians());
+    let (sin, cos) = latitude.sin_cos();
+    normalised([cos * longitude.cos(), cos * longitude.sin(), (1.0 - ECCENTRICITY_SQUARED) * sin])
+}
+
+fn point_at([x, y, z]: Vector) -> Point {
+    let latitude = (z / (1.0 - ECCENTRICITY_SQUARED)).atan2(x.hypot(y));
+    Point::new(y.atan2(x).to_degrees(), latitude.to_degrees())
+}
+
+fn dot(a: Vector, b: Vector) -> f64 {
+    a.iter().zip(b).map(|(a, b)| a * b).sum()
+}
+
+fn cross([ax, ay, az]: Vector, [bx, by, bz]: Vector) -> Vector {
+    [ay * bz - az * by, az * bx - ax * bz, ax * by - ay * bx]
+}
+
+fn sum([ax, ay, az]: Vector, [bx, by, bz]: Vector) -> Vector {
+    [ax + bx, ay + by, az + bz]
+}
+
+fn scaled(vector: Vector, factor: f64) -> Vector {
+    vector.map(|component| component * factor)
+}
+
+fn normalised(vector: Vector) -> Vector {
+    let length = dot(vector, vector).sqrt();
+    if length > 0.0 { scaled(vector, 1.0 / length) } else { vector }
+}
+
+/// The shorter way from one direction to another.
+#[derive(Clone, Copy, Debug)]
+struct Arc {
+    from: Vector,
+    to: Vector,
+    normal: Vector,
+}
+
+impl Arc {
+    fn new(from: Vector, to: Vector) -> Arc {
+        Arc { from, to, normal: normalised(cross(from, to)) }
+    }
+
+    fn is_point(&self) -> bool {
+        dot(self.normal, self.normal) < 0.5
+    }
+
+    /// Whether a direction in the arc's plane lies between its ends.
+    fn spans(&self, direction: Vector) -> bool {
+        let angle = dot(self.from, self.to) - TINY;
+        dot(direction, self.from) >= angle && dot(direction, self.to) >= angle
+    }
+
+    fn holds(&self, direction: Vector) -> bool {
+        dot(self.normal, direction).abs() <= TINY && self.spans(direction)
+    }
+
+    /// Whether the two cross, each between the ends of the other.
+    fn crosses(&self, other: &Arc) -> bool {
+        let sides = |arc: &Arc, of: &Arc| dot(arc.normal, of.from) * dot(arc.normal, of.to) < 0.0;
+        if !sides(self, other) || !sides(other, self) {
+            return false;
+        }
+        // The planes meet in a line; both arcs must cross it at the same end.
+        let line = cross(self.normal, other.normal);
+        let end = |arc: &Arc| dot(line, sum(arc.from, arc.to)) > 0.0;
+        end(self) == end(other)
+    }
+
+    fn touches(&self, other: &Arc) -> bool {
+        self.crosses(other)
+            || self.holds(other.from)
+            || self.holds(other.to)
+            || other.holds(self.from)
+            || other.holds(self.to)
+    }
+
+    /// The point of the arc that is nearest to a direction.
+    fn nearest(&self, direction: Vector) -> Vector {
+        let foot = sum(direction, scaled(self.normal, -dot(self.normal, direction)));
+        let foot = normalised(foot);
+        if !self.is_point() && self.spans(foot) {
+            return foot;
+        }
+        let nearer = dot(direction, self.from) >= dot(direction, self.to);
+        if nearer { self.from } else { self.to }
+    }
+}
+
+fn arcs(line: &LineString) -> Vec<Arc> {
+    line.lines().map(|line| Arc::new(direction(line.start), direction(line.end))).collect()
+}
+
+/// How often the ring runs round a direction, counter-clockwise.
+fn windings(ring: &[Arc], around: Vector) -> f64 {
+    let turn = |arc: &Arc| {
+        let flat = |v: Vector| sum(v, scaled(around, -dot(v, around)));
+        let (from, to) = (flat(arc.from), flat(arc.to));
+        dot(around, cross(from, to)).atan2(dot(from, to))
+    };
+    (ring.iter().map(turn).sum::<f64>() / std::f64::consts::TAU).round()
+}
+
+/// A ring that is known to run one way.
+#[derive(Debug)]
+struct Loop {
+    arcs: Vec<Arc>,
+    clockwise: bool,
+}
+
+impl Loop {
+    fn new(ring: &LineString) -> Loop {
+        let arcs = arcs(ring);
+        let middle = normalised(arcs.iter().fold([0.0; 3], |middle, arc| sum(middle, arc.from)));
+        let area: f64 = arcs
+            .iter()
+            .map(|arc| {
+                let volume = dot(middle, cross(arc.from, arc.to));
+                let spread =
+                    1.0 + dot(middle, arc.from) + dot(arc.from, arc.to) + dot(arc.to, middle);
+                2.0 * volume.atan2(spread)
+            })
+            .sum();
+        Loop { arcs, clockwise: area < 0.0 }
+    }
+
+    fn encloses(&self, direction: Vector) -> bool {
+        let windings = windings(&self.arcs, direction);
+        if self.clockwise { windings >= 0.0 } else { windings > 0.0 }
+    }
+
+    /// Whether it lies in the smaller part of the two that the ring cuts the
+    /// world into: what a hole leaves out, whichever way it runs.
+    fn cuts_out(&self, direction: Vector) -> bool {
+        let windings = windings(&self.arcs, direction);
+        if self.clockwise { windings < 0.0 } else { windings > 0.0 }
+    }
+
+    fn holds(&self, direction: Vector) -> bool {
+        self.arcs.iter().any(|arc| arc.holds(direction))
+    }
+}
+
+fn is_inside(direction: Vector, polygon: &Polygon) -> bool {
+    let exterior = Loop::new(polygon.exterior());
+    exterior.encloses(direction)
+        && !exterior.holds(direction)
+        && !polygon.interiors().iter().map(Loop::new).any(|hole| hole.cuts_out(direction))
+}
+
+fn edges(shape: &Shape) -> Vec<Arc> {
+    match shape {
+        Shape::Point(point) => {
+            let direction = direction(*point);
+            vec![Arc::new(direction, direction)]
+        }
+        Shape::Line(line) => arcs(line),
+        Shape::Polygons(polygons) => rings(polygons).flat_map(arcs).collect(),
+    }
+}
+
+fn polygons(shape: &Shape) -> Option<&MultiPolygon> {
+    if let Shape::Polygons(polygons) = shape { Some(polygons) } else { None }
+}
+
+/// Whether one point of the first lies inside the second, if that is an area.
+fn begins_inside(shape: &Shape, area: &Shape) -> bool {
+    let first = shape.points().first().copied().map(direction);
+    let inside = |polygons: &MultiPolygon, first| polygons.iter().any(|p| is_inside(first, p));
+    polygons(area).zip(first).is_some_and(|(polygons, first)| inside(polygons, first))
+}
+
+pub(super) fn intersects(a: &Shape, b: &Shape) -> bool {
+    let (edges_a, edges_b) = (edges(a), edges(b));
+    edges_a.iter().any(|one| edges_b.iter().any(|other| one.touches(other)))
+        || begins_inside(a, b)
+        || begins_inside(b, a)
+}
+
+/// Whether all of `a` lies in `b`.
+pub(super) fn is_within(a: &Shape, b: &Shape) -> bool {
+    let directions: Vec<Vector> = a.points().into_iter().map(direction).collect();
+    let Some(area) = polygons(b) else {
+        let edges = edges(b);
+        return directions.iter().all(|point| edges.iter().any(|edge| edge.holds(*point)));
+    };
+    let (edges_a, edges_b) = (edges(a), edges(b));
+    let leaves = edges_a.iter().any(|one| edges_b.iter().any(|other| one.crosses(other)));
+    let stays = |point: &Vector| area.iter().any(|polygon| is_inside(*point, polygon));
+    let hole = || {
+        let holes = area.iter().flat_map(Polygon::interiors);
+        let starts = holes.filter_map(|hole| hole.0.first().copied().map(direction));
+        let within = |at: Vector| polygons(a).is_some_and(|a| a.iter().any(|p| is_inside(at, p)));
+        starts.into_iter().any(within)
+    };
+    !leaves && directions.iter().all(stays) && !hole()
+}
+
+/// In metres; nothing where the shapes meet.
+pub(super) fn distance(a: &Shape, b: &Shape) -> f64 {
+    if let (Shape::Point(a), Shape::Point(b)) = (a, b) {
+        return Geodesic.distance(Point::from(*a), Point::from(*b));
+    }
+    if intersects(a, b) {
+        return 0.0;
+    }
+    let nearest = nearest_pair(a, b).into_iter().chain(nearest_pair(b, a));
+    let best = nearest.max_by(|(p, q), (r, s)| dot(*p, *q).total_cmp(&dot(*r, *s)));
+    best.map_or(0.0, |(p, q)| Geodesic.distance(point_at(p), point_at(q)))
+}
+
+/// A corner of one shape and the point of another that are nearest.
+fn nearest_pair(corners: &Shape, shape: &Shape) -> Option<(Vector, Vector)> {
+    let edges = edges(shape);
+    let corners = corners.points().into_iter().map(direction);
+    corners
+        .flat_map(|corner| edges.iter().map(move |edge| (corner, edge.nearest(corner))))
+        .max_by(|(p, q), (r, s)| dot(*p, *q).total_cmp(&dot(*r, *s)))
+}
+
+/// In square metres.
+pub(super) fn area(polygons: &MultiPolygon) -> f64 {
+    polygons.iter().map(Polygon::geodesic_area_unsigned).sum()
+}
+
+/// What is wrong with coordinates that are meant as degrees.
+pub(super) fn problem(shape: &Shape) -> Option<&'static str> {
+    let points = shape.points();
+    if !points.iter().all(|point| point.y.abs() <= 90.0) {
+        return Some("Latitude values must be between -90 and 90 degrees.");
+    }
+    let within = points.iter().all(|point| point.x.abs() <= 180.0);
+    (!within).then_some("Longitude values must be between -180 and 180 degrees.")
+}
