@@ -1,5 +1,6 @@
 //! The vocabulary of Orrery: JSON values and their order, partition keys and
-//! how they hash onto the ring, resource ids, positions, policies and limits.
+//! how they hash onto the ring, resource ids, positions, policies, limits and
+//! throughput.
 //!
 //! Everything here is a plain value or a pure function over values, so every
 //! other crate can depend on it and every rule in it can be tested alone.
@@ -17,3 +18,4 @@ pub mod policy;
 pub mod position;
 pub mod rid;
 pub mod session;
+pub mod throughput;

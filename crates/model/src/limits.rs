@@ -3,7 +3,16 @@
 //! The constants bound what parsers accept and what stored formats hold, so they
 //! are the same everywhere. Everything else is a field of [`Limits`], so that a
 //! test can run a whole life (create, split by throughput, split by size, full
-//! key, merge) in seconds with the code that runs in production.
+//! key, merge) in seconds with the code that runs in production. A [`Profile`]
+//! is a set of such values: the rules of another year.
+
+mod named;
+mod profile;
+
+use named::{LimitValue, limits};
+
+pub use named::LimitError;
+pub use profile::{Profile, ProfileError};
 
 /// Levels of a hierarchical partition key.
 pub const KEY_LEVELS_MAX: usize = 3;
@@ -18,110 +27,109 @@ pub const NAME_CHARS_MAX: usize = 255;
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
 
-/// The adjustable limits; the default is what the service published for 2026.
-///
-/// Throughput is in request units per second (RU/s).
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Limits {
+limits! {
     /// Bytes of an item as UTF-8 JSON; larger writes are refused with 413.
-    pub item_bytes_max: u64,
+    item_bytes_max: u64 = 2 * MIB;
     /// Bytes of a request body, and so of a whole batch.
-    pub request_bytes_max: u64,
+    request_bytes_max: u64 = 2 * MIB;
     /// Bytes of a response; a page ends before it.
-    pub response_bytes_max: u64,
+    response_bytes_max: u64 = 4 * MIB;
     /// Time for one operation, script or query page.
-    pub operation_ms_max: u64,
+    operation_ms_max: u64 = 5_000;
     /// Operations of a transactional batch.
-    pub batch_operations_max: usize,
+    batch_operations_max: usize = 100;
     /// Operations of one patch.
-    pub patch_operations_max: usize,
+    patch_operations_max: usize = 10;
 
     /// Data and index that one logical partition may hold; beyond it only writes
     /// that add data are refused (403).
-    pub logical_partition_bytes_max: u64,
+    logical_partition_bytes_max: u64 = 20 * GIB;
     /// Data and index that one physical partition may hold; beyond it it splits.
-    pub physical_partition_bytes_max: u64,
+    physical_partition_bytes_max: u64 = 50 * GIB;
+    /// Data and index of a whole container. No number is published for today.
+    container_bytes_max: u64 = u64::MAX;
     /// What a physical partition serves, and therefore any one key. Raising
     /// throughput above this times the number of partitions splits some.
-    pub partition_throughput_max: u32,
+    partition_throughput_max: u32 = 10_000;
     /// What the service plans for each physical partition when a container with
     /// manual throughput is created: below the maximum, so that the first
     /// raise is instant.
-    pub partition_throughput_at_creation: u32,
+    partition_throughput_at_creation: u32 = 6_000;
     /// The serverless counterpart of `partition_throughput_max`.
-    pub serverless_partition_throughput_max: u32,
+    serverless_partition_throughput_max: u32 = 5_000;
     /// Physical partitions merge when they have less than this on average…
-    pub merge_throughput_below: u32,
+    merge_throughput_below: u32 = 3_000;
     /// …and hold less than this on average.
-    pub merge_bytes_below: u64,
+    merge_bytes_below: u64 = 20 * GIB;
 
     /// The smallest manual throughput of a container or database.
-    pub throughput_min: u32,
+    throughput_min: u32 = 400;
     /// The largest throughput, manual or autoscale.
-    pub throughput_max: u32,
-    /// The largest throughput of a container without a partition key.
-    pub keyless_throughput_max: u32,
+    throughput_max: u32 = 1_000_000;
+    /// The smallest throughput of a container that can have more than one physical
+    /// partition. One that is created with less is fixed: it never splits.
+    unlimited_throughput_min: u32 = 400;
+    /// The largest throughput of a fixed container, and of one without a key.
+    fixed_throughput_max: u32 = 10_000;
     /// Manual throughput comes in steps of this.
-    pub throughput_step: u32,
+    throughput_step: u32 = 100;
+    /// Manual throughput that every stored GB asks for at least.
+    throughput_per_gib_min: u32 = 1;
+    /// The manual minimum is at least the highest throughput ever set, divided by this.
+    throughput_highest_divisor: u32 = 100;
     /// The smallest autoscale maximum.
-    pub autoscale_throughput_min: u32,
+    autoscale_throughput_min: u32 = 1_000;
     /// Autoscale maxima come in steps of this.
-    pub autoscale_throughput_step: u32,
-    /// Throughput that every stored GB asks for at least.
-    pub throughput_per_gib_min: u32,
-    /// The minimum is at least the highest throughput ever set divided by this.
-    pub throughput_highest_divisor: u32,
+    autoscale_throughput_step: u32 = 1_000;
+    /// Autoscale maximum that every stored GB asks for at least.
+    autoscale_per_gib_min: u32 = 10;
+    /// The smallest autoscale maximum is at least the highest ever set, divided by
+    /// this; and an autoscale container is never below its maximum divided by this.
+    autoscale_highest_divisor: u32 = 10;
     /// Containers of a shared-throughput database that its minimum covers.
-    pub shared_database_containers_max: usize,
+    shared_database_containers_max: usize = 25;
+    /// What each further container adds to the minimum of a manual database.
+    shared_container_throughput: u32 = 100;
+    /// What each further container adds to the minimum of an autoscale database.
+    shared_container_autoscale_throughput: u32 = 1_000;
+
+    /// Seconds of unused throughput that a physical partition saves for bursts.
+    burst_secs_max: u32 = 300;
+    /// How fast it spends what it saved. Those that have as much do not save.
+    burst_throughput_max: u32 = 3_000;
+    /// Throughput buckets of a container: their ids are 1 to this.
+    throughput_buckets_max: u32 = 5;
+    /// Time between two changes of a container's throughput buckets.
+    throughput_bucket_change_secs_min: u64 = 600;
+    /// Physical partitions that one redistribution may take from, and give to.
+    redistribution_ranges_max: usize = 20;
+    /// Redistributions of a container in one minute.
+    redistributions_per_minute_max: usize = 5;
+    /// Physical partitions whose throughput one request reads.
+    throughput_reads_max: usize = 50;
+    /// What a redistribution may give to one physical partition; beyond what it
+    /// can serve it is split.
+    redistribution_throughput_max: u32 = 20_000;
 
     /// Databases and containers of an account together.
-    pub databases_and_containers_max: usize,
+    databases_and_containers_max: usize = 500;
     /// Stored procedures of a container.
-    pub stored_procedures_max: usize,
+    stored_procedures_max: usize = 100;
     /// Triggers of a container. No number is published; as many as procedures.
-    pub triggers_max: usize,
+    triggers_max: usize = 100;
     /// User-defined functions of a container.
-    pub user_defined_functions_max: usize,
+    user_defined_functions_max: usize = 50;
 
-    /// Life of a resource token.
-    pub resource_token_secs: std::ops::RangeInclusive<u64>,
+    /// The shortest life of a resource token.
+    resource_token_secs_min: u64 = 600;
+    /// The longest life of a resource token.
+    resource_token_secs_max: u64 = 86_400;
     /// How far the clock of a signed request may be off.
-    pub signature_skew_secs_max: u64,
-}
+    signature_skew_secs_max: u64 = 900;
 
-impl Default for Limits {
-    fn default() -> Limits {
-        Limits {
-            item_bytes_max: 2 * MIB,
-            request_bytes_max: 2 * MIB,
-            response_bytes_max: 4 * MIB,
-            operation_ms_max: 5_000,
-            batch_operations_max: 100,
-            patch_operations_max: 10,
-            logical_partition_bytes_max: 20 * GIB,
-            physical_partition_bytes_max: 50 * GIB,
-            partition_throughput_max: 10_000,
-            partition_throughput_at_creation: 6_000,
-            serverless_partition_throughput_max: 5_000,
-            merge_throughput_below: 3_000,
-            merge_bytes_below: 20 * GIB,
-            throughput_min: 400,
-            throughput_max: 1_000_000,
-            keyless_throughput_max: 10_000,
-            throughput_step: 100,
-            autoscale_throughput_min: 1_000,
-            autoscale_throughput_step: 1_000,
-            throughput_per_gib_min: 1,
-            throughput_highest_divisor: 100,
-            shared_database_containers_max: 25,
-            databases_and_containers_max: 500,
-            stored_procedures_max: 100,
-            triggers_max: 100,
-            user_defined_functions_max: 50,
-            resource_token_secs: 600..=86_400,
-            signature_skew_secs_max: 900,
-        }
-    }
+    /// The factor of a scale model: what is stored counts so many times, and
+    /// throughput budgets refill so many times slower. See [`Limits::scaled`].
+    scale: u32 = 1;
 }
 
 /// What throughput a container is created with.
@@ -135,6 +143,16 @@ pub enum Provisioned {
     Shared(u32),
     /// Paid by use.
     Serverless,
+}
+
+/// Whether a container can ever have more than one physical partition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Growth {
+    /// One physical partition for ever: no key to divide by, or created too small
+    /// under the rules of an earlier year.
+    Fixed,
+    /// Splits as throughput and storage need it.
+    Unlimited,
 }
 
 impl Limits {
@@ -157,41 +175,51 @@ impl Limits {
     pub fn ranges_for_scaling(&self, rate: u32) -> u32 {
         rate.div_ceil(self.partition_throughput_max.max(1)).max(1)
     }
+
+    /// Whether a container that is created like this will ever split. A container
+    /// that shares its database's throughput has none of its own to be judged by.
+    #[must_use]
+    pub fn growth_at_creation(&self, keyless: bool, provisioned: Provisioned) -> Growth {
+        let enough = match provisioned {
+            Provisioned::Manual(rate) | Provisioned::Autoscale(rate) => {
+                rate >= self.unlimited_throughput_min
+            }
+            Provisioned::Shared(_) | Provisioned::Serverless => true,
+        };
+        if enough && !keyless { Growth::Unlimited } else { Growth::Fixed }
+    }
+
+    /// A scale model: what is stored counts `factor` times and throughput refills
+    /// `factor` times slower, so that a whole life fits into seconds. All that
+    /// clients say or see stays as it is: offers, charges, minima, item sizes, texts.
+    #[must_use]
+    pub fn scaled(self, factor: u32) -> Limits {
+        let factor = factor.max(1);
+        let smaller =
+            |bytes: u64| if bytes == u64::MAX { bytes } else { bytes / u64::from(factor) };
+        Limits {
+            logical_partition_bytes_max: smaller(self.logical_partition_bytes_max),
+            physical_partition_bytes_max: smaller(self.physical_partition_bytes_max),
+            container_bytes_max: smaller(self.container_bytes_max),
+            merge_bytes_below: smaller(self.merge_bytes_below),
+            scale: self.scale.saturating_mul(factor),
+            ..self
+        }
+    }
+
+    /// A size in GB as clients are told it: undoes the scale, rounds to the nearest.
+    #[must_use]
+    pub fn gib_told(&self, bytes: u64) -> u64 {
+        let told = self.bytes_told(bytes);
+        told.saturating_add(GIB / 2) / GIB
+    }
+
+    /// What so many stored bytes stand for.
+    #[must_use]
+    pub(crate) fn bytes_told(&self, bytes: u64) -> u64 {
+        bytes.saturating_mul(u64::from(self.scale.max(1)))
+    }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ranges_follow_the_throughput() {
-        let limits = Limits::default();
-        for (throughput, ranges) in [
-            (Provisioned::Manual(400), 1),
-            (Provisioned::Manual(6_000), 1),
-            (Provisioned::Manual(10_000), 2),
-            (Provisioned::Manual(20_000), 4),
-            (Provisioned::Autoscale(10_000), 1),
-            (Provisioned::Autoscale(11_000), 2),
-            (Provisioned::Shared(20_000), 2),
-            (Provisioned::Serverless, 1),
-        ] {
-            assert_eq!(limits.ranges_at_creation(throughput), ranges, "{throughput:?}");
-        }
-        assert_eq!(limits.ranges_for_scaling(10_000), 1);
-        assert_eq!(limits.ranges_for_scaling(10_100), 2);
-    }
-
-    #[test]
-    fn a_test_may_shrink_every_limit() {
-        let tiny = Limits {
-            partition_throughput_max: 100,
-            partition_throughput_at_creation: 50,
-            ..Limits::default()
-        };
-        assert_eq!(tiny.ranges_at_creation(Provisioned::Manual(400)), 8);
-        assert_eq!(tiny.ranges_for_scaling(400), 4);
-        let none = Limits { partition_throughput_at_creation: 0, ..tiny };
-        assert_eq!(none.ranges_at_creation(Provisioned::Manual(3)), 3);
-    }
-}
+mod tests;

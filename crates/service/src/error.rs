@@ -9,6 +9,7 @@ use model::limits::{ITEM_ID_BYTES_MAX, NAME_CHARS_MAX};
 use model::name::NameError;
 use model::partition_key::KeyError;
 use model::policy::{PolicyError, ReplaceError};
+use model::throughput::ThroughputError;
 use partition::{DocumentError, PatchError, Problem};
 use query::QueryError;
 
@@ -178,6 +179,12 @@ impl From<DocumentError> for ServiceError {
             | DocumentError::IdType
             | DocumentError::Ttl(_) => ServiceError::Invalid { message },
         }
+    }
+}
+
+impl From<ThroughputError> for ServiceError {
+    fn from(error: ThroughputError) -> ServiceError {
+        ServiceError::invalid(error.to_string())
     }
 }
 

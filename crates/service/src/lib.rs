@@ -25,7 +25,8 @@ pub use authorise::Principal;
 pub use cluster::RangeId;
 pub use error::{Remedy, ServiceError};
 pub use kind::{Kind, Link};
-pub use offer::Throughput;
+pub use model::throughput::Throughput;
+pub use offer::parse_autoscale;
 pub use partition::{EffectKind, EtagMatch, Position, Work};
 pub use request::{
     Action, BulkOperation, CatalogueAction, Conditions, ContainerAction, ItemOperation, ItemTarget,

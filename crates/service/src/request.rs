@@ -7,11 +7,11 @@ use model::json::Value;
 use model::name::ItemId;
 use model::partition_key::PartitionKey;
 use model::session::SessionToken;
+use model::throughput::Throughput;
 use partition::{EtagMatch, Position};
 
 use crate::authorise::Principal;
 use crate::kind::{Kind, Link};
-use crate::offer::Throughput;
 
 /// One request: who asks for what.
 #[derive(Clone, Debug)]

@@ -9,6 +9,7 @@ mod sweep;
 use cluster::{ClusterError, SystemWrite};
 use model::json::{Object, Raw, Value};
 use model::rid::{ContainerRid, DatabaseRid, UserRid};
+use model::throughput::Throughput;
 use partition::{EffectKind, EtagMatch};
 use query::{Parameters, Query};
 
@@ -16,7 +17,6 @@ use crate::admit::PAGE_ITEMS_MAX;
 use crate::catalogue::{Counters, Record, Stored, item_id, item_prefix};
 use crate::error::ServiceError;
 use crate::kind::{Kind, Link};
-use crate::offer::Throughput;
 use crate::request::Conditions;
 use crate::response::{Reply, Rest};
 use crate::service::{Service, id_of};

@@ -3,7 +3,7 @@
 use http::HeaderMap;
 use model::partition_key::PartitionKey;
 use model::session::SessionToken;
-use service::{Conditions, EtagMatch, Throughput};
+use service::{Conditions, EtagMatch, Throughput, parse_autoscale};
 
 use crate::error::WireError;
 
@@ -105,7 +105,7 @@ impl<'a> Headers<'a> {
             }
             (None, Some(text)) => {
                 let settings = model::json::parse(text.as_bytes()).ok();
-                let throughput = settings.as_ref().and_then(Throughput::parse_autoscale);
+                let throughput = settings.as_ref().and_then(parse_autoscale);
                 let invalid = || self.invalid("x-ms-cosmos-offer-autopilot-settings");
                 Ok(Some(throughput.ok_or_else(invalid)?))
             }

@@ -8,6 +8,7 @@ use model::json::{Object, Value};
 use model::limits::Provisioned;
 use model::policy::{ContainerDefinition, IndexingPolicy};
 use model::rid::{ContainerRid, DatabaseRid};
+use model::throughput::Throughput;
 use partition::{ContainerNumber, EtagMatch};
 use query::Query;
 
@@ -16,7 +17,6 @@ use super::{definition, offers, sweep, taken};
 use crate::catalogue::{Counters, Record};
 use crate::error::ServiceError;
 use crate::kind::Kind;
-use crate::offer::Throughput;
 use crate::service::{Service, container_spec};
 
 impl Service {

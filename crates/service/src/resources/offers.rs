@@ -2,13 +2,14 @@
 
 use cluster::SystemWrite;
 use model::json::{Object, Value};
+use model::throughput::Throughput;
 use partition::EtagMatch;
 
 use super::resolve::Parent;
 use crate::catalogue::{Counters, Record, Stored, item_id};
 use crate::error::ServiceError;
 use crate::kind::Kind;
-use crate::offer::Throughput;
+use crate::offer;
 use crate::service::Service;
 
 impl Service {
@@ -20,14 +21,14 @@ impl Service {
         throughput: Throughput,
     ) -> Result<SystemWrite, ServiceError> {
         let keyless = is_keyless(owner);
-        let throughput = throughput.check(&self.limits, keyless)?;
+        let throughput = throughput.check_new(&self.limits, keyless)?;
         let rid = counters.offer()?.to_string();
         let mut definition = Object::new();
         definition.insert("resource", owner.self_link.as_str());
         definition.insert("offerType", "Invalid");
         definition.insert("offerResourceId", owner.rid.as_str());
         definition.insert("offerVersion", "V2");
-        definition.insert("content", throughput.content(throughput.rate()));
+        definition.insert("content", offer::content(throughput, throughput.rate()));
         definition.insert("id", rid.as_str());
         owner.private.insert("offer", rid.as_str());
         let self_link = format!("offers/{rid}/");
@@ -54,10 +55,10 @@ impl Service {
             .get("content")
             .ok_or_else(|| ServiceError::invalid("The offer has no content."))?;
         let keyless = old.private.get("keyless").and_then(Value::as_bool).unwrap_or(false);
-        let throughput = Throughput::parse_content(content)?.check(&self.limits, keyless)?;
+        let throughput = offer::parse_content(content)?.check_new(&self.limits, keyless)?;
         let highest = highest_ever(&old).max(throughput.rate());
         let mut record = old;
-        record.definition.insert("content", throughput.content(highest));
+        record.definition.insert("content", offer::content(throughput, highest));
         let write = SystemWrite::Replace { id: record.item_id(), body: record.body(), if_match };
         self.cluster.write_system(vec![write]).await?;
         Ok(record)
@@ -78,7 +79,7 @@ impl Service {
         let Some(item) = item else { return Ok(None) };
         let definition = Stored::read(Kind::Offer, "", &item)?.record.definition;
         let content = definition.get("content").unwrap_or(&Value::Null);
-        Ok(Some(Throughput::parse_content(content)?.rate()))
+        Ok(Some(offer::parse_content(content)?.rate()))
     }
 }
 
