@@ -22,5 +22,5 @@ pub use check::ClusterReport;
 pub use cluster::{Cluster, Served};
 pub use container::{Container, ContainerSpec};
 pub use error::ClusterError;
-pub use map::{ContainerMap, MapError, RangeId, RangeRecord};
+pub use map::{Closing, ContainerMap, LayoutError, MapError, Move, RangeId, RangeRecord};
 pub use system::SystemWrite;

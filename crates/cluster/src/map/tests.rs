@@ -1,4 +1,8 @@
-use model::json;
+//! Layouts by example, and through random lives.
+
+mod life;
+
+use model::json::{self, Value};
 
 use super::*;
 
@@ -62,4 +66,96 @@ fn grants_never_overlap() {
     blocks.sort_by_key(|block| block.start);
     assert_eq!(blocks.len(), 4);
     assert!(blocks.windows(2).all(|pair| pair[0].end <= pair[1].start));
+}
+
+fn closing(lsn: u64, numbers: &[Range<u64>]) -> Closing {
+    Closing { lsn: Lsn::from_u64(lsn), numbers: numbers.to_vec() }
+}
+
+fn epk(hex: &str) -> Epk {
+    Epk::from_hex(hex).unwrap()
+}
+
+/// The history of the service's own example: 0 becomes 1 and 2, then 1 becomes 3 and 4.
+#[test]
+fn splits_name_their_whole_ancestry() {
+    let key = PartitionKeyDefinition::hash(["/pk"]).unwrap();
+    let map = ContainerMap::fresh(&key, 1);
+    let half = epk("1FFFFFFFFFFFFFFFFFFFFFFFFFFFFFFF");
+    let map = map.split(RangeId(0), &half, &closing(41, &[8..100])).unwrap();
+    let [left, right] = map.ranges() else { panic!() };
+    assert_eq!((left.id, right.id), (RangeId(1), RangeId(2)));
+    assert_eq!((&left.range.max, &right.range.min), (&half, &half));
+    assert_eq!((left.parents.as_slice(), map.change()), (&[RangeId(0)][..], 2));
+    assert_eq!((left.lsn_floor.get(), right.lsn_floor.get()), (42, 42));
+    assert_eq!(left.numbers, [8..100], "what is left goes to one child");
+    assert_eq!(right.numbers, [16_777_217..33_554_433], "the other gets a new block");
+
+    let quarter = epk("0FFFFFFFFFFFFFFFFFFFFFFFFFFFFFFF");
+    let map = map.split(RangeId(1), &quarter, &closing(50, &[])).unwrap();
+    let ids: Vec<u32> = map.ranges().iter().map(|record| record.id.0).collect();
+    assert_eq!(ids, [3, 4, 2]);
+    assert_eq!(map.range(RangeId(4)).unwrap().parents, [RangeId(0), RangeId(1)]);
+    assert_eq!((map.change(), map.range(RangeId(2)).unwrap().change), (3, 2));
+    assert_eq!(parsed(&stored(&map)).unwrap(), map);
+}
+
+#[test]
+fn a_merge_takes_the_furthest_position_and_all_numbers() {
+    let key = PartitionKeyDefinition::hash(["/pk"]).unwrap();
+    let map = ContainerMap::fresh(&key, 10);
+    let parts: Vec<_> =
+        map.ranges().iter().map(|range| (range.id, closing(7, &range.numbers))).collect();
+    let mut mixed = parts.clone();
+    mixed.reverse();
+    mixed[3].1.lsn = Lsn::from_u64(99);
+    let merged = map.merge(&mixed).unwrap();
+    let [only] = merged.ranges() else { panic!() };
+    assert_eq!((only.id, only.lsn_floor.get(), merged.change()), (RangeId(10), 100, 2));
+    assert_eq!(only.parents, (0..10).map(RangeId).collect::<Vec<_>>());
+    assert_eq!((only.numbers.len(), only.range.clone()), (10, EpkRange::full()));
+    assert_eq!(merged.buckets_of(only).len(), 20, "the buckets are still the same");
+    assert_eq!(parsed(&stored(&merged)).unwrap(), merged);
+}
+
+#[test]
+fn what_cannot_be_changed_is_refused() {
+    let key = PartitionKeyDefinition::hash(["/pk"]).unwrap();
+    let map = ContainerMap::fresh(&key, 3);
+    let end = closing(1, &[]);
+    let merge = |ids: &[u32]| {
+        let parts: Vec<_> = ids.iter().map(|id| (RangeId(*id), end.clone())).collect();
+        map.merge(&parts).unwrap_err()
+    };
+    assert_eq!(merge(&[]), LayoutError::TooFew);
+    assert_eq!(merge(&[1]), LayoutError::TooFew);
+    assert_eq!(merge(&[1, 1]), LayoutError::NotAdjacent);
+    assert_eq!(merge(&[0, 2]), LayoutError::NotAdjacent);
+    assert_eq!(merge(&[0, 7]), LayoutError::NoRange(RangeId(7)));
+    let split = |id, hex| map.split(RangeId(id), &epk(hex), &end).unwrap_err();
+    assert_eq!(split(7, "01"), LayoutError::NoRange(RangeId(7)));
+    for hex in ["", "15555555555555555555555555555555", "20"] {
+        assert_eq!(split(0, hex), LayoutError::Outside { range: RangeId(0), at: epk(hex) });
+    }
+    let inside = LayoutError::InsideBucket { at: epk("01"), bucket: BucketNumber(0) };
+    assert_eq!(split(0, "01"), inside);
+}
+
+#[test]
+fn a_moved_bucket_makes_the_cut_possible() {
+    let key = PartitionKeyDefinition::hash(["/pk"]).unwrap();
+    let map = ContainerMap::fresh(&key, 1);
+    let at = epk("01");
+    let moving = map.begin_move(BucketNumber(0), std::slice::from_ref(&at)).unwrap();
+    assert_eq!(parsed(&stored(&moving)).unwrap(), moving);
+    let again = moving.begin_move(BucketNumber(0), std::slice::from_ref(&at)).unwrap_err();
+    assert_eq!(again, LayoutError::NoBucket(BucketNumber(0)));
+    assert!(moving.check_split(RangeId(0), &at).is_err(), "not before it is finished");
+    let moved = moving.finish_move(BucketNumber(0)).unwrap();
+    assert!(moved.moves().is_empty() && moved.audit().is_ok());
+    assert_eq!(moved.change(), map.change(), "clients do not see buckets");
+    assert!(moved.check_split(RangeId(0), &at).is_ok());
+    for cuts in [&[epk("FE")][..], &[epk("")], &[epk("02"), epk("01")]] {
+        assert!(map.begin_move(BucketNumber(0), cuts).is_err(), "{cuts:?}");
+    }
 }

@@ -1,0 +1,199 @@
+//! Changes of the layout, as pure functions from one map to the next.
+//!
+//! Nothing here moves data or takes effect: a map counts once it is stored.
+//! Whatever the change, ranges go on to cover the ring, ids and item numbers are
+//! never given out twice, and positions never go back.
+
+use std::ops::Range;
+
+use model::epk::{Epk, EpkRange};
+use model::position::Lsn;
+use partition::{Bucket, BucketNumber};
+
+use super::{ContainerMap, Move, RangeId, RangeRecord};
+
+/// Where a partition stood when it took its last command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Closing {
+    pub lsn: Lsn,
+    /// Item numbers that were granted to it and not given out. Exact, because the
+    /// partitions that follow hold only some of the heads that remember them.
+    pub numbers: Vec<Range<u64>>,
+}
+
+/// Why a layout cannot be changed as asked.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum LayoutError {
+    #[error("there is no range {0}")]
+    NoRange(RangeId),
+    /// Another point has to be chosen.
+    #[error("{at} does not lie inside range {range}")]
+    Outside { range: RangeId, at: Epk },
+    /// A bucket has to be moved into new ones first.
+    #[error("{at} lies inside a bucket, which has to be re-bucketed first")]
+    InsideBucket { at: Epk, bucket: BucketNumber },
+    /// A bucket can be moved into others only once at a time.
+    #[error("bucket {0:?} is being moved or does not exist")]
+    NoBucket(BucketNumber),
+    #[error("a merge needs two ranges or more")]
+    TooFew,
+    #[error("the ranges do not follow each other")]
+    NotAdjacent,
+}
+
+impl ContainerMap {
+    /// Cuts a range in two. The cut must be where two buckets meet.
+    pub fn split(
+        &self,
+        id: RangeId,
+        at: &Epk,
+        closing: &Closing,
+    ) -> Result<ContainerMap, LayoutError> {
+        let place = self.place_of(id)?;
+        let parent = self.ranges.get(place).ok_or(LayoutError::NoRange(id))?;
+        self.check_cut(parent, at)?;
+        let mut map = self.clone();
+        let spare = map.next_block();
+        let left = EpkRange::new(parent.range.min.clone(), at.clone());
+        let right = EpkRange::new(at.clone(), parent.range.max.clone());
+        // What is left of the parent's numbers goes to one child only.
+        let halves = [(left, closing.numbers.clone()), (right, vec![spare])];
+        let parents = ancestry([parent]);
+        map.change += 1;
+        let children = halves.map(|(range, numbers)| RangeRecord {
+            id: map.next_id(),
+            range,
+            parents: parents.clone(),
+            lsn_floor: closing.lsn.next(),
+            numbers,
+            change: map.change,
+        });
+        map.ranges.splice(place..=place, children);
+        Ok(map)
+    }
+
+    /// Joins neighbours into one. Each comes with where it stood; the order in
+    /// which they are named does not matter.
+    pub fn merge(&self, parts: &[(RangeId, Closing)]) -> Result<ContainerMap, LayoutError> {
+        let run = self.run_of(parts.iter().map(|(id, _)| *id))?;
+        let parents = self.ranges.get(run.clone()).unwrap_or_default();
+        let (Some(first), Some(last)) = (parents.first(), parents.last()) else {
+            return Err(LayoutError::TooFew);
+        };
+        let reached = parts.iter().map(|(_, closing)| closing.lsn).max().unwrap_or(Lsn::ZERO);
+        let mut numbers: Vec<_> =
+            parts.iter().flat_map(|(_, closing)| closing.numbers.clone()).collect();
+        numbers.sort_by_key(|block| block.start);
+        let mut map = self.clone();
+        map.change += 1;
+        let child = RangeRecord {
+            id: map.next_id(),
+            range: EpkRange::new(first.range.min.clone(), last.range.max.clone()),
+            parents: ancestry(parents),
+            lsn_floor: reached.next(),
+            numbers,
+            change: map.change,
+        };
+        map.ranges.splice(run, [child]);
+        Ok(map)
+    }
+
+    /// Whether a range can be cut there now.
+    pub fn check_split(&self, id: RangeId, at: &Epk) -> Result<(), LayoutError> {
+        self.check_cut(self.range(id).ok_or(LayoutError::NoRange(id))?, at)
+    }
+
+    /// Whether these ranges can be joined.
+    pub fn check_merge(&self, ids: &[RangeId]) -> Result<(), LayoutError> {
+        self.run_of(ids.iter().copied()).map(|_| ())
+    }
+
+    /// Plans new buckets in the place of one, meeting at `cuts`.
+    pub fn begin_move(
+        &self,
+        source: BucketNumber,
+        cuts: &[Epk],
+    ) -> Result<ContainerMap, LayoutError> {
+        let busy = self.moves.iter().any(|one| one.source == source);
+        let bucket = self.bucket(source).filter(|_| !busy).ok_or(LayoutError::NoBucket(source))?;
+        let mut map = self.clone();
+        let mut into = Vec::new();
+        let mut min = bucket.range.min.clone();
+        for max in cuts.iter().chain([&bucket.range.max]) {
+            if *max <= min || *max > bucket.range.max {
+                return Err(LayoutError::NoBucket(source));
+            }
+            let number = BucketNumber(map.next_bucket);
+            map.next_bucket += 1;
+            into.push(Bucket { number, range: EpkRange::new(min, max.clone()) });
+            min = max.clone();
+        }
+        map.moves.push(Move { source, into });
+        Ok(map)
+    }
+
+    /// Puts the new buckets of a move in the place of the old one.
+    pub fn finish_move(&self, source: BucketNumber) -> Result<ContainerMap, LayoutError> {
+        let mut map = self.clone();
+        let missing = LayoutError::NoBucket(source);
+        let at = map.moves.iter().position(|one| one.source == source).ok_or(missing.clone())?;
+        let Move { into, .. } = map.moves.remove(at);
+        let place = map.buckets.iter().position(|one| one.number == source).ok_or(missing)?;
+        map.buckets.splice(place..=place, into);
+        Ok(map)
+    }
+
+    fn bucket(&self, number: BucketNumber) -> Option<&Bucket> {
+        self.buckets.iter().find(|bucket| bucket.number == number)
+    }
+
+    fn check_cut(&self, parent: &RangeRecord, at: &Epk) -> Result<(), LayoutError> {
+        if *at <= parent.range.min || *at >= parent.range.max {
+            return Err(LayoutError::Outside { range: parent.id, at: at.clone() });
+        }
+        let inside = |bucket: &&Bucket| bucket.range.min < *at && *at < bucket.range.max;
+        match self.buckets.iter().find(inside) {
+            None => Ok(()),
+            Some(bucket) => {
+                Err(LayoutError::InsideBucket { at: at.clone(), bucket: bucket.number })
+            }
+        }
+    }
+
+    fn place_of(&self, id: RangeId) -> Result<usize, LayoutError> {
+        let place = self.ranges.iter().position(|record| record.id == id);
+        place.ok_or(LayoutError::NoRange(id))
+    }
+
+    /// The places of ranges that follow each other without a gap.
+    fn run_of(&self, ids: impl Iterator<Item = RangeId>) -> Result<Range<usize>, LayoutError> {
+        let mut places = ids.map(|id| self.place_of(id)).collect::<Result<Vec<_>, _>>()?;
+        places.sort_unstable();
+        let (Some(&first), Some(&last)) = (places.first(), places.last()) else {
+            return Err(LayoutError::TooFew);
+        };
+        match places.len() {
+            0 | 1 => Err(LayoutError::TooFew),
+            _ if places.iter().copied().ne(first..=last) => Err(LayoutError::NotAdjacent),
+            _ => Ok(first..last + 1),
+        }
+    }
+
+    fn next_id(&mut self) -> RangeId {
+        let id = RangeId(self.next_range);
+        self.next_range += 1;
+        id
+    }
+}
+
+/// All ranges that a child of these comes from, oldest first: clients find the
+/// heir of any range they ever knew by it.
+fn ancestry<'a>(parents: impl IntoIterator<Item = &'a RangeRecord>) -> Vec<RangeId> {
+    let mut all: Vec<RangeId> = parents
+        .into_iter()
+        .flat_map(|parent| parent.parents.iter().copied().chain([parent.id]))
+        .collect();
+    all.sort_unstable();
+    all.dedup();
+    all
+}
