@@ -8,19 +8,23 @@
 //!
 //! Must not know: wire formats.
 
+mod budget;
 mod check;
 mod cluster;
 mod container;
 mod error;
 mod executor;
 mod map;
+mod meter;
 mod retired;
 mod slot;
 mod system;
 
+pub use budget::{Allowance, Budget, Burst, Caller, Priority, Reason, Refusal};
 pub use check::ClusterReport;
 pub use cluster::{Cluster, Served};
 pub use container::{Container, ContainerSpec};
 pub use error::ClusterError;
 pub use map::{Closing, ContainerMap, LayoutError, MapError, Move, RangeId, RangeRecord};
+pub use meter::{HeavyKey, Meter, Totals};
 pub use system::SystemWrite;

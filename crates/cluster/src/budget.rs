@@ -1,0 +1,269 @@
+//! The throughput budget of one physical partition.
+//!
+//! What a request costs is known only after it was done. So a budget is a tank
+//! that fills continuously, holds one second's worth, and may run into debt:
+//! requests are let in while there is anything in it, pay when they are done, and
+//! whoever comes during a debt is told how long paying it off takes. On average
+//! no more is spent than flows in, however large or many the requests are.
+//!
+//! Being refused costs the partition nothing, although clients are billed for it:
+//! a storm of retries must not starve those who wait as they were told.
+//!
+//! Time is handed in, so a life of hours is tested in a moment.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// The tank holds as much as flows in during this time: "each second the request
+/// units available are reset".
+const TANK_SECS: f64 = 1.0;
+
+/// Requests of low priority are let in only above this part of a full tank. While
+/// others keep it lower they are refused, and alone they still get everything.
+const LOW_PRIORITY_RESERVE: f64 = 0.1;
+
+/// Nobody is told to come back at once.
+const RETRY_MIN: Duration = Duration::from_millis(1);
+
+/// How important a request is when there is not enough for all.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Priority {
+    #[default]
+    High,
+    /// Refused first.
+    Low,
+}
+
+/// Who wants to spend. Two callers of the same budget may be treated differently.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Caller {
+    pub priority: Priority,
+    /// The throughput bucket that the request names: a part of the throughput set
+    /// aside for some of a container's users.
+    pub bucket: Option<u32>,
+}
+
+/// How a budget is filled.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Allowance {
+    /// Request units per second that flow in.
+    pub rate: f64,
+    /// What is not used may be saved, if there is little to begin with.
+    pub burst: Option<Burst>,
+    /// Throughput buckets: the id and the part of `rate` that it may spend.
+    pub buckets: Vec<(u32, f64)>,
+}
+
+/// Saving for bursts.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Burst {
+    /// Request units per second that can be spent while there are savings.
+    pub rate_max: f64,
+    /// Seconds of unused inflow that can be saved.
+    pub secs_max: f64,
+}
+
+/// There is nothing to spend now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    pub reason: Reason,
+    /// When there will be something again, if nobody else spends it.
+    pub retry_after: Duration,
+}
+
+/// Which budget is used up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// That of the physical partition.
+    Rate,
+    /// That of the caller's throughput bucket.
+    Bucket,
+}
+
+/// The budget of one physical partition, or of several that share it.
+#[derive(Debug)]
+pub struct Budget {
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    /// None: metered by others, and not limited.
+    allowance: Option<Allowance>,
+    /// When the tanks were last filled.
+    filled_at: Duration,
+    main: Tank,
+    /// What was saved for bursts.
+    savings: f64,
+    buckets: Vec<(u32, Tank)>,
+}
+
+/// Request units that can be spent; below zero is debt.
+#[derive(Clone, Copy, Debug)]
+struct Tank {
+    rate: f64,
+    balance: f64,
+}
+
+impl Budget {
+    /// A budget that begins with one second's worth.
+    #[must_use]
+    pub fn new(now: Duration, allowance: Option<Allowance>) -> Budget {
+        let mut state = State {
+            allowance: None,
+            filled_at: now,
+            main: Tank::full(0.0),
+            savings: 0.0,
+            buckets: Vec::new(),
+        };
+        state.allow(allowance);
+        Budget { state: Mutex::new(state) }
+    }
+
+    /// Whether a request may be done now. Ask before, [`Budget::pay`] after.
+    pub fn admit(&self, now: Duration, caller: Caller) -> Result<(), Refusal> {
+        let mut state = self.state();
+        if state.allowance.is_none() {
+            return Ok(());
+        }
+        state.fill(now);
+        if let Some(bucket) = state.bucket(caller) {
+            bucket.check(0.0, Reason::Bucket)?;
+        }
+        let reserve = match caller.priority {
+            Priority::High => 0.0,
+            Priority::Low => state.main.capacity() * LOW_PRIORITY_RESERVE,
+        };
+        state.main.check(reserve, Reason::Rate)
+    }
+
+    /// Takes what a request cost.
+    pub fn pay(&self, now: Duration, caller: Caller, request_units: f64) {
+        let mut state = self.state();
+        if state.allowance.is_none() {
+            return;
+        }
+        state.fill(now);
+        state.main.balance -= request_units;
+        if let Some(bucket) = state.bucket(caller) {
+            bucket.balance -= request_units;
+        }
+    }
+
+    /// Changes how it is filled from now on. Debts stay.
+    pub fn set(&self, now: Duration, allowance: Option<Allowance>) {
+        let mut state = self.state();
+        if state.allowance != allowance {
+            state.fill(now);
+            state.filled_at = now;
+            state.allow(allowance);
+        }
+    }
+
+    /// Request units per second that flow in, unless it is not limited.
+    #[must_use]
+    pub fn rate(&self) -> Option<f64> {
+        self.state().allowance.as_ref().map(|allowance| allowance.rate)
+    }
+
+    /// Nothing in here can be left half-done by a panic.
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn allow(&mut self, allowance: Option<Allowance>) {
+        if let Some(new) = &allowance {
+            self.main = if self.allowance.is_some() {
+                self.main.refitted(new.rate)
+            } else {
+                Tank::full(new.rate)
+            };
+            let old = std::mem::take(&mut self.buckets);
+            let tank = |(id, part): &(u32, f64)| {
+                let before = old.iter().find(|(known, _)| known == id).map(|(_, tank)| *tank);
+                let rate = new.rate * part;
+                (*id, before.map_or(Tank::full(rate), |tank| tank.refitted(rate)))
+            };
+            self.buckets = new.buckets.iter().map(tank).collect();
+            self.savings = self.savings.min(new.savings_max());
+        }
+        self.allowance = allowance;
+    }
+
+    /// Lets in what has flowed since the last time. What does not fit is saved, and
+    /// savings flow back as fast as bursts may be.
+    fn fill(&mut self, now: Duration) {
+        let elapsed = now.saturating_sub(self.filled_at).as_secs_f64();
+        let Some(allowance) = self.allowance.as_ref().filter(|_| elapsed > 0.0) else { return };
+        self.filled_at = now;
+        let surplus = self.main.pour(self.main.rate * elapsed);
+        for (_, bucket) in &mut self.buckets {
+            bucket.pour(bucket.rate * elapsed);
+        }
+        let Some(burst) = allowance.saving() else { return };
+        self.savings = (self.savings + surplus).min(allowance.savings_max());
+        let flow = (burst.rate_max - allowance.rate) * elapsed;
+        let drawn = flow.min(self.savings);
+        self.savings -= drawn - self.main.pour(drawn);
+    }
+
+    /// The tank of the caller's throughput bucket, if that is limited.
+    fn bucket(&mut self, caller: Caller) -> Option<&mut Tank> {
+        let id = caller.bucket?;
+        self.buckets.iter_mut().find(|(known, _)| *known == id).map(|(_, tank)| tank)
+    }
+}
+
+impl Allowance {
+    /// A plain rate.
+    #[must_use]
+    pub fn of(rate: f64) -> Allowance {
+        Allowance { rate, burst: None, buckets: Vec::new() }
+    }
+
+    /// Only who has less than a burst may spend saves for one.
+    fn saving(&self) -> Option<Burst> {
+        self.burst.filter(|burst| self.rate < burst.rate_max)
+    }
+
+    fn savings_max(&self) -> f64 {
+        self.saving().map_or(0.0, |burst| burst.secs_max * self.rate)
+    }
+}
+
+impl Tank {
+    fn full(rate: f64) -> Tank {
+        Tank { rate, balance: rate * TANK_SECS }
+    }
+
+    fn capacity(&self) -> f64 {
+        self.rate * TANK_SECS
+    }
+
+    /// The same with another rate.
+    fn refitted(self, rate: f64) -> Tank {
+        Tank { rate, balance: self.balance.min(rate * TANK_SECS) }
+    }
+
+    /// Adds what fits and returns what does not.
+    fn pour(&mut self, amount: f64) -> f64 {
+        let filled = self.balance + amount;
+        self.balance = filled.min(self.capacity());
+        filled - self.balance
+    }
+
+    fn check(&self, reserve: f64, reason: Reason) -> Result<(), Refusal> {
+        if self.balance > reserve {
+            return Ok(());
+        }
+        let missing = (reserve - self.balance) / self.rate;
+        // A rate of zero never pays a debt off.
+        let wait = Duration::try_from_secs_f64(missing).unwrap_or(Duration::MAX);
+        Err(Refusal { reason, retry_after: wait.max(RETRY_MIN) })
+    }
+}
+
+#[cfg(test)]
+mod tests;
