@@ -45,6 +45,18 @@ pub struct Totals {
     pub charge: Charge,
 }
 
+impl Totals {
+    /// Both together.
+    #[must_use]
+    pub fn plus(self, other: Totals) -> Totals {
+        Totals {
+            requests: self.requests + other.requests,
+            throttled: self.throttled + other.throttled,
+            charge: self.charge + other.charge,
+        }
+    }
+}
+
 /// What a key cost during the last one to two minutes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeavyKey {

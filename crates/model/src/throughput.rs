@@ -149,6 +149,13 @@ impl Limits {
         self.ranges_for_scaling(rate) <= ranges
     }
 
+    /// What a physical partition serves that has such a part of the whole. Above
+    /// what one can serve, the rest waits for a split.
+    #[must_use]
+    pub fn share(&self, rate: u32, fraction: f64) -> f64 {
+        (f64::from(rate) * fraction).min(f64::from(self.partition_throughput_max))
+    }
+
     fn manual_minimum(&self, footprint: &Footprint) -> u32 {
         let base = match (footprint.growth, footprint.containers) {
             (Growth::Unlimited, None) => self.throughput_min.max(self.unlimited_throughput_min),

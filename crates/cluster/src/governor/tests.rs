@@ -1,0 +1,163 @@
+//! Throughput divided between the partitions of real maps, in simulated time.
+
+use model::partition_key::PartitionKeyDefinition;
+use model::position::Lsn;
+use runtime::SimulatedClock;
+
+use super::*;
+use crate::map::Closing;
+
+struct World {
+    clock: Arc<SimulatedClock>,
+    limits: Arc<Limits>,
+}
+
+impl World {
+    fn new(limits: Limits) -> World {
+        World { clock: Arc::new(SimulatedClock::new()), limits: Arc::new(limits) }
+    }
+
+    fn governor(&self, plan: Plan) -> Governor {
+        let clock: Arc<dyn Clock> = Arc::clone(&self.clock) as _;
+        let governor = Governor::new(clock, Arc::clone(&self.limits));
+        governor.provide(plan);
+        governor
+    }
+
+    fn pool(&self, rate: u32) -> Arc<Pool> {
+        let clock: Arc<dyn Clock> = Arc::clone(&self.clock) as _;
+        Arc::new(Pool::new(clock, Arc::clone(&self.limits), Some(rate)))
+    }
+
+    /// Offers requests of 20 RU to these ranges in turn, far too many, for `secs`
+    /// seconds; returns what each spent in a second.
+    fn saturate(&self, uses: &[(&Governor, &ContainerMap, u32)], secs: u32) -> Vec<f64> {
+        let charge = Charge::from_units(420);
+        let mut spent = vec![0.0; uses.len()];
+        for _ in 0..secs * 2_000 {
+            for ((governor, map, range), spent) in uses.iter().zip(&mut spent) {
+                let gauge = governor.gauge(map, RangeId(*range)).unwrap();
+                if let Ok(pass) = gauge.admit(Caller::default()) {
+                    pass.pay(None, charge);
+                    *spent += charge.request_units();
+                }
+            }
+            self.clock.advance(Duration::from_micros(500));
+        }
+        spent.into_iter().map(|spent| spent / f64::from(secs)).collect()
+    }
+}
+
+fn fresh(ranges: u32) -> ContainerMap {
+    ContainerMap::fresh(&PartitionKeyDefinition::hash(["/pk"]).unwrap(), ranges)
+}
+
+fn container(rate: u32) -> Plan {
+    Plan::Container { rate, burst: false, buckets: Vec::new() }
+}
+
+fn rates(governor: &Governor, map: &ContainerMap) -> Vec<Option<f64>> {
+    map.ranges().iter().map(|record| governor.gauge(map, record.id).unwrap().rate()).collect()
+}
+
+#[test]
+fn throughput_is_divided_evenly() {
+    let world = World::new(Limits::default());
+    let governor = world.governor(container(18_000));
+    assert_eq!(rates(&governor, &fresh(3)), [Some(6_000.0); 3]);
+    governor.provide(container(30_000));
+    assert_eq!(rates(&governor, &fresh(3)), [Some(10_000.0); 3]);
+    governor.provide(container(45_000));
+    assert_eq!(rates(&governor, &fresh(3)), [Some(10_000.0); 3], "the rest waits for splits");
+    governor.provide(Plan::EachRange { rate: 5_000 });
+    assert_eq!(rates(&governor, &fresh(3)), [Some(5_000.0); 3]);
+    governor.provide(Plan::Unlimited);
+    assert_eq!(rates(&governor, &fresh(3)), [None; 3]);
+}
+
+#[test]
+fn a_new_map_is_divided_anew_and_nothing_counted_is_lost() {
+    let world = World::new(Limits::default());
+    let governor = world.governor(container(10_000));
+    let before = fresh(1);
+    let pass = governor.gauge(&before, RangeId(0)).unwrap().admit(Caller::default()).unwrap();
+    pass.pay(None, Charge::from_units(21));
+    let half = &Epk::from_hex("1FFFFFFFFFFFFFFFFFFFFFFFFFFFFFFF").unwrap();
+    let closing = Closing { lsn: Lsn::from_u64(1), numbers: Vec::new() };
+    let after = before.split(RangeId(0), half, &closing).unwrap();
+    assert_eq!(rates(&governor, &after), [Some(5_000.0); 2]);
+    assert!(governor.gauge(&before, RangeId(0)).is_none(), "the old range is gone");
+    assert_eq!(governor.totals().charge, Charge::from_units(21));
+}
+
+/// The articles' picture, in simulated time: 18,000 RU/s on three partitions.
+#[test]
+fn a_hot_partition_flattens_while_the_others_serve_on() {
+    let world = World::new(Limits::default());
+    let governor = world.governor(container(18_000));
+    let map = fresh(3);
+    let every = [0, 1, 2].map(|range| (&governor, &map, range));
+    let uniform: f64 = world.saturate(&every, 20).iter().sum();
+    assert!(uniform >= 0.95 * 18_000.0, "{uniform}");
+    // Twice as much is wanted of the first as of the others together.
+    let two_keys_of_one = [(&governor, &map, 0), (&governor, &map, 0), (&governor, &map, 1)];
+    let spent = world.saturate(&two_keys_of_one, 20);
+    let hot = spent[0] + spent[1];
+    assert!((5_700.0..=6_320.0).contains(&hot), "one range's share: {spent:?}");
+    assert!(spent[2] >= 5_700.0, "the other serves on: {spent:?}");
+    let totals = governor.totals();
+    assert!(totals.throttled > 0 && totals.requests > 0);
+}
+
+#[test]
+fn containers_of_a_database_share_budgets() {
+    let world = World::new(Limits::default());
+    let pool = world.pool(20_000);
+    let (one, other) =
+        (world.governor(Plan::Database(pool.clone())), world.governor(Plan::Database(pool)));
+    let map = fresh(2);
+    let uses = [(&one, &map, 0), (&other, &map, 0), (&one, &map, 1)];
+    let spent = world.saturate(&uses, 10);
+    let first = spent[0] + spent[1];
+    assert!((9_500.0..=11_020.0).contains(&first), "{spent:?}");
+    assert!(spent[2] >= 9_500.0, "{spent:?}");
+}
+
+#[test]
+fn a_pool_can_grow_and_shrink() {
+    let world = World::new(Limits::default());
+    let pool = world.pool(10_000);
+    let governor = world.governor(Plan::Database(pool.clone()));
+    let map = fresh(3);
+    assert_eq!(rates(&governor, &map), [Some(10_000.0); 3], "all three draw on one budget");
+    pool.provide(Some(24_000));
+    governor.provide(Plan::Database(pool.clone()));
+    assert_eq!(rates(&governor, &map), [Some(8_000.0); 3]);
+    pool.provide(None);
+    governor.provide(Plan::Database(pool));
+    assert_eq!(rates(&governor, &map), [None; 3]);
+    governor.provide(container(3_000));
+    assert_eq!(rates(&governor, &map), [Some(1_000.0); 3], "and then one of its own");
+}
+
+#[test]
+fn a_scale_model_refills_slower() {
+    let world = World::new(Limits::default().scaled(1_000));
+    let governor = world.governor(container(18_000));
+    assert_eq!(rates(&governor, &fresh(3)), [Some(6.0); 3]);
+}
+
+#[test]
+fn a_rejection_tells_when_to_come_back_and_is_counted() {
+    let world = World::new(Limits::default());
+    let governor = world.governor(container(400));
+    let map = fresh(1);
+    let gauge = || governor.gauge(&map, RangeId(0)).unwrap();
+    gauge().admit(Caller::default()).unwrap().pay(None, Charge::from_units(21 * 500));
+    let refusal = gauge().admit(Caller::default()).unwrap_err();
+    assert_eq!(refusal.retry_after, Duration::from_millis(250));
+    assert_eq!(gauge().meter().totals().throttled, 1);
+    assert!((gauge().normalised() - 1.0).abs() < f64::EPSILON);
+    world.clock.advance(Duration::from_secs(61));
+    assert!(gauge().normalised().abs() < f64::EPSILON);
+}
