@@ -1,5 +1,7 @@
 //! `cargo xtask`: every habit of this repository as a command.
 
+mod corpus;
+
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -40,6 +42,8 @@ enum Habit {
     },
     /// Writes COMPATIBILITY.md from the results of `conformance` and `suite`
     Compatibility,
+    /// Judges a folder of query corpora: counts per file
+    Corpus(corpus::Options),
     /// Feeds mutated inputs to decoders and parsers, from a seed
     Fuzz(fuzz::Options),
     /// Kills, damages and random commands in numbers too long for every day
@@ -63,6 +67,7 @@ fn main() -> ExitCode {
         Habit::Golden { crates } => golden::run(&root, &crates),
         Habit::Conformance { sdk } => conformance::run(&root, sdk),
         Habit::Compatibility => compatibility::run(&root),
+        Habit::Corpus(options) => corpus::run(&root, &options),
         Habit::Fuzz(options) => fuzz::run(&root, &options),
         Habit::Soak(options) => soak::run(&root, &options),
         Habit::Suite(options) => suite::run(&root, &options),

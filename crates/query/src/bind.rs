@@ -12,6 +12,7 @@ mod expression;
 mod fold;
 mod path;
 
+pub(crate) use computed::check as check_computed;
 pub(crate) use path::path_of;
 pub use path::{Path, PathStep};
 

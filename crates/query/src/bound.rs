@@ -122,8 +122,31 @@ pub(crate) struct Block {
     pub(crate) output: Expr,
     pub(crate) distinct: bool,
     pub(crate) order: Vec<OrderKey>,
-    pub(crate) offset: usize,
-    pub(crate) limit: usize,
+    pub(crate) counts: Counts,
+}
+
+/// How many rows to skip and to give, where the query says so.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Counts {
+    pub(crate) top: Option<u32>,
+    pub(crate) offset: Option<u32>,
+    pub(crate) limit: Option<u32>,
+}
+
+impl Counts {
+    pub(crate) fn skipped(self) -> usize {
+        rows(self.offset.unwrap_or(0))
+    }
+
+    /// TOP counts what OFFSET and LIMIT leave.
+    pub(crate) fn given(self) -> usize {
+        let least = self.top.into_iter().chain(self.limit).min();
+        least.map_or(usize::MAX, rows)
+    }
+}
+
+fn rows(count: u32) -> usize {
+    usize::try_from(count).unwrap_or(usize::MAX)
 }
 
 #[derive(Clone, Debug)]

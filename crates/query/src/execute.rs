@@ -8,7 +8,7 @@ mod aggregate;
 mod group;
 mod order;
 
-pub(crate) use aggregate::AggregateKind;
+pub use aggregate::AggregateKind;
 pub(crate) use group::Groups;
 
 use std::collections::BTreeSet;
@@ -33,7 +33,7 @@ pub(crate) const ENOUGH: Flow = Ok(ControlFlow::Break(()));
 
 /// Gives the rows of a query or subquery to `sink`.
 pub(crate) fn run<'a>(block: &'a Block, env: &mut Env<'a>, sink: Sink<'_, 'a>) -> Flow {
-    if block.limit == 0 {
+    if block.counts.given() == 0 {
         return MORE;
     }
     let mut tail = Tail::new(block);
@@ -136,7 +136,7 @@ struct Tail {
 impl Tail {
     fn new(block: &Block) -> Tail {
         let seen = block.distinct.then(BTreeSet::new);
-        Tail { seen, skip: block.offset, left: block.limit, stopped: false }
+        Tail { seen, skip: block.counts.skipped(), left: block.counts.given(), stopped: false }
     }
 
     fn pass<'a>(&mut self, env: &mut Env<'a>, row: Datum<'a>, sink: Sink<'_, 'a>) -> Flow {

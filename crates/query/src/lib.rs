@@ -18,7 +18,9 @@ mod lexer;
 mod number;
 mod parameters;
 mod parser;
+mod plan;
 mod query;
+mod requirement;
 pub mod syntax;
 
 pub use bind::{Path, PathStep, UDF_CALLS_MAX};
@@ -28,5 +30,10 @@ pub use eval::{KEPT_BYTES_MAX, STEPS_MAX, VALUE_BYTES_MAX};
 pub use number::Numeric;
 pub use parameters::Parameters;
 pub use parser::{AND_MAX, IN_ITEMS_MAX, JOINS_MAX, NESTING_MAX, OR_MAX, QUERY_BYTES_MAX};
-pub use query::{Bound, Condition, Query, evaluate};
+pub use plan::{
+    AggregateKind, DistinctType, Feature, Features, KeyBound, KeyRange, KeyRanges, KeyShape, Plan,
+    QueryInfo, RingRange,
+};
+pub use query::{Bound, Condition, Order, Query, canonical_expression, evaluate};
+pub use requirement::{Comparison, Filter, Requirement, ValueType};
 pub use syntax::EXPRESSION_HEIGHT_MAX;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use model::json::{Raw, Value};
 
-use crate::bind::{self, Program};
+use crate::bind::{self, Path, Program};
 use crate::bound::{Block, Origin, Slot};
 use crate::context::Context;
 use crate::error::QueryError;
@@ -13,6 +13,8 @@ use crate::eval::{self, Ambient, Datum, Env};
 use crate::execute;
 use crate::parameters::Parameters;
 use crate::parser;
+use crate::plan::{self, Features, KeyRanges, KeyShape, Plan};
+use crate::requirement::{self, Filter};
 use crate::syntax::Select;
 
 /// A query whose text is right. Names and functions are not looked at yet:
@@ -53,10 +55,34 @@ impl Query {
     }
 }
 
+impl Query {
+    /// Plans the query for clients that run it on each partition themselves.
+    ///
+    /// Refuses what the service refuses to plan, and what the client's features
+    /// do not suffice for.
+    pub fn plan(
+        &self,
+        parameters: &Parameters,
+        context: &Arc<Context>,
+        key: &KeyShape,
+        features: &Features,
+    ) -> Result<Plan, QueryError> {
+        let program = bind::bind(&self.text, &self.select, parameters, context)?;
+        plan::plan(&self.select, &program, key, features)
+    }
+}
+
 /// A query that is ready to run, any number of times.
 #[derive(Clone)]
 pub struct Bound {
     program: Program,
+}
+
+/// One key of an order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Order<'b> {
+    pub path: &'b Path,
+    pub descending: bool,
 }
 
 impl fmt::Debug for Bound {
@@ -92,6 +118,25 @@ impl Bound {
     #[must_use]
     pub fn is_rowwise(&self) -> bool {
         self.row_slot().is_some()
+    }
+
+    /// What the query requires of a document.
+    #[must_use]
+    pub fn filter(&self) -> Filter {
+        requirement::filter_of(&self.program)
+    }
+
+    /// The places in documents that the query orders by, most significant first.
+    #[must_use]
+    pub fn order(&self) -> Vec<Order<'_>> {
+        let keys = self.block().order.iter();
+        keys.map(|key| Order { path: &key.path, descending: key.descending }).collect()
+    }
+
+    /// The partition keys that the query can be about.
+    #[must_use]
+    pub fn key_ranges(&self, key: &KeyShape) -> KeyRanges {
+        plan::key_ranges(&self.program, key)
     }
 
     /// Runs the query over all documents, in memory.
@@ -171,6 +216,11 @@ impl Condition {
         }
         self.bound.execute(std::iter::once(document)).map(|rows| !rows.is_empty())
     }
+}
+
+/// The canonical text of a lone expression.
+pub fn canonical_expression(text: &str) -> Result<String, QueryError> {
+    parser::parse_expression(text).map(|expr| expr.to_string())
 }
 
 /// Evaluates a lone expression that refers to no document.

@@ -7,6 +7,8 @@
 
 mod print;
 
+pub(crate) use print::quote;
+
 use crate::error::Span;
 use crate::number::Numeric;
 
@@ -64,6 +66,23 @@ pub enum Selection {
 pub struct Item {
     pub expr: Expr,
     pub alias: Option<String>,
+}
+
+impl Item {
+    /// The alias, else the last name of the path.
+    #[must_use]
+    pub fn name(&self) -> Option<&str> {
+        let path = || {
+            if let ExprKind::Member(_, Property { name, .. }) | ExprKind::Identifier(name) =
+                self.expr.kind()
+            {
+                Some(name.as_str())
+            } else {
+                None
+            }
+        };
+        self.alias.as_deref().or_else(path)
+    }
 }
 
 /// `FROM first JOIN …`.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::{Binder, GroupedBy, Path, PathStep};
 use crate::bound::{
-    Block, Constant, Expr, GroupKey, Grouping, Key, OrderKey, Origin, Slot, Source,
+    Block, Constant, Counts, Expr, GroupKey, Grouping, Key, OrderKey, Origin, Slot, Source,
 };
 use crate::error::{Code, Refusal, Span};
 use crate::syntax::{
@@ -28,10 +28,10 @@ impl<'q> Binder<'q> {
         let grouping = grouped.then_some(Grouping { keys, aggregates });
         let order = self.order(select);
         self.check_subquery(select);
-        let (offset, limit) = self.page(select);
+        let counts = self.counts(select);
         self.names.truncate(scope);
         self.aggregates = outer_aggregates;
-        Block { sources, filter, grouping, output, distinct: select.distinct, order, offset, limit }
+        Block { sources, filter, grouping, output, distinct: select.distinct, order, counts }
     }
 
     /// Binds what the query groups by, and lets the select list know.
@@ -138,7 +138,7 @@ impl<'q> Binder<'q> {
         let mut unnamed = 0;
         for item in items {
             let value = self.expression(&item.expr);
-            let name = output_name(item).map_or_else(
+            let name = item.name().map_or_else(
                 || {
                     unnamed += 1;
                     format!("${unnamed}")
@@ -189,36 +189,32 @@ impl<'q> Binder<'q> {
         self.unsupported("ORDER BY RANK");
     }
 
-    /// The rows to skip and the rows to give. TOP counts what OFFSET and LIMIT
-    /// leave.
-    fn page(&mut self, select: &'q Select) -> (usize, usize) {
-        let top = select.top.as_ref().map(|top| {
+    fn counts(&mut self, select: &'q Select) -> Counts {
+        let mut counts = Counts::default();
+        if let Some(top) = &select.top {
             let message = "The count value provided for a TOP clause must be an integer.";
-            self.count(&top.count, Code::TOP_COUNT, message)
-        });
-        let page = select.page.as_ref().map(|page| {
+            counts.top = Some(self.count(&top.count, Code::TOP_COUNT, message));
+        }
+        if let Some(page) = &select.page {
             let message = "The OFFSET count value exceeds the maximum allowed value.";
-            let offset = self.count(&page.offset, Code::OFFSET_COUNT, message);
+            counts.offset = Some(self.count(&page.offset, Code::OFFSET_COUNT, message));
             let message = "The LIMIT count value exceeds the maximum allowed value.";
-            (offset, self.count(&page.limit, Code::LIMIT_COUNT, message))
-        });
-        let (offset, limit) = page.unwrap_or((0, usize::MAX));
-        (offset, limit.min(top.unwrap_or(usize::MAX)))
+            counts.limit = Some(self.count(&page.limit, Code::LIMIT_COUNT, message));
+        }
+        counts
     }
 
-    fn count(&mut self, count: &'q Count, code: Code, message: &str) -> usize {
-        let rows = match count {
-            Count::Rows(rows) => Some(*rows),
-            Count::Parameter(name) => {
-                let Some(constant) = self.parameter(&name.text, name.span) else { return 0 };
-                let rows = whole_number(&constant);
-                if rows.is_none() {
-                    self.error(code, name.span, message);
-                }
-                rows
-            }
+    fn count(&mut self, count: &'q Count, code: Code, message: &str) -> u32 {
+        let name = match count {
+            Count::Rows(rows) => return *rows,
+            Count::Parameter(name) => name,
         };
-        rows.and_then(|rows| usize::try_from(rows).ok()).unwrap_or(0)
+        let Some(constant) = self.parameter(&name.text, name.span) else { return 0 };
+        let rows = whole_number(&constant);
+        if rows.is_none() {
+            self.error(code, name.span, message);
+        }
+        rows.unwrap_or(0)
     }
 
     /// The slots of names that a query brought itself.
@@ -236,18 +232,6 @@ fn key(step: &Step) -> Option<Key> {
     match step {
         Step::Name(property) => Some(Key::Name(property.name.clone())),
         Step::Index(index) => usize::try_from(*index).ok().map(Key::Index),
-    }
-}
-
-/// The alias, else the last name of the path.
-fn output_name(item: &syntax::Item) -> Option<&str> {
-    if let Some(alias) = &item.alias {
-        return Some(alias);
-    }
-    match item.expr.kind() {
-        ExprKind::Member(_, property) => Some(&property.name),
-        ExprKind::Identifier(name) => Some(name),
-        _ => None,
     }
 }
 

@@ -6,8 +6,9 @@ use std::collections::BTreeSet;
 use crate::error::QueryError;
 use crate::eval::{Budget, Datum, Type, identity, total_order};
 
+/// What is made of the values of many rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum AggregateKind {
+pub enum AggregateKind {
     Count,
     CountIf,
     Sum,
@@ -18,19 +19,38 @@ pub(crate) enum AggregateKind {
     MakeSet,
 }
 
+/// The names in queries and in plans.
+const NAMES: [(AggregateKind, &str, &str); 8] = [
+    (AggregateKind::Count, "COUNT", "Count"),
+    (AggregateKind::CountIf, "COUNTIF", "CountIf"),
+    (AggregateKind::Sum, "SUM", "Sum"),
+    (AggregateKind::Average, "AVG", "Average"),
+    (AggregateKind::Min, "MIN", "Min"),
+    (AggregateKind::Max, "MAX", "Max"),
+    (AggregateKind::MakeList, "MAKELIST", "MakeList"),
+    (AggregateKind::MakeSet, "MAKESET", "MakeSet"),
+];
+
 impl AggregateKind {
     pub(crate) fn find(name: &str) -> Option<AggregateKind> {
-        let kinds = [
-            ("COUNT", AggregateKind::Count),
-            ("COUNTIF", AggregateKind::CountIf),
-            ("SUM", AggregateKind::Sum),
-            ("AVG", AggregateKind::Average),
-            ("MIN", AggregateKind::Min),
-            ("MAX", AggregateKind::Max),
-            ("MAKELIST", AggregateKind::MakeList),
-            ("MAKESET", AggregateKind::MakeSet),
-        ];
-        kinds.into_iter().find(|(own, _)| own.eq_ignore_ascii_case(name)).map(|(_, kind)| kind)
+        NAMES.iter().find(|(_, own, _)| own.eq_ignore_ascii_case(name)).map(|(kind, ..)| *kind)
+    }
+
+    /// The function's name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        self.names().0
+    }
+
+    /// The name that plans have for it.
+    #[must_use]
+    pub fn plan_name(self) -> &'static str {
+        self.names().1
+    }
+
+    fn names(self) -> (&'static str, &'static str) {
+        let found = NAMES.iter().find(|(kind, ..)| *kind == self);
+        found.map_or(("", ""), |(_, name, plan_name)| (name, plan_name))
     }
 }
 

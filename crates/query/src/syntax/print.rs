@@ -229,6 +229,17 @@ fn member(f: &mut Formatter<'_>, property: &Property) -> fmt::Result {
     f.write_char(']')
 }
 
+/// The literal of a string.
+pub(crate) fn quote(text: &str) -> String {
+    struct Quoted<'t>(&'t str);
+    impl Display for Quoted<'_> {
+        fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+            quoted(f, self.0)
+        }
+    }
+    Quoted(text).to_string()
+}
+
 /// Prints a string as JSON, with escapes in upper case as the clients do.
 fn quoted(f: &mut Formatter<'_>, text: &str) -> fmt::Result {
     f.write_char('"')?;

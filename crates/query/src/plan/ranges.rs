@@ -1,0 +1,349 @@
+//! Which partition keys a query can be about.
+//!
+//! A requirement is turned into boxes: for each path of the key, the values it
+//! may have. For hashed keys only single values help; a range of values is
+//! everywhere on the ring.
+
+use std::cmp::Ordering;
+
+use model::epk::{Epk, EpkRange};
+use model::json::Value;
+use model::partition_key::{KeyComponent, KeyKind, PartitionKey, PartitionKeyDefinition};
+
+use crate::bind::Path;
+use crate::requirement::{Comparison, Requirement, ValueType};
+
+/// Boxes that are worth telling apart: one per item of the longest IN list.
+const BOXES_MAX: usize = crate::parser::IN_ITEMS_MAX;
+
+/// The keys that a query can be about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum KeyRanges {
+    Everything,
+    Nothing,
+    /// At least one.
+    Some(Vec<KeyRange>),
+}
+
+/// Keys from one to another. Fewer components than the key has paths stand for
+/// all keys that begin so.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyRange {
+    pub min: Vec<KeyBound>,
+    pub max: Vec<KeyBound>,
+    pub min_inclusive: bool,
+    pub max_inclusive: bool,
+}
+
+/// A value of a key, or the end of what values of a type there can be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum KeyBound {
+    /// Before all numbers.
+    MinNumber,
+    Value(KeyComponent),
+    /// Behind all numbers.
+    MaxNumber,
+    /// Behind all strings.
+    MaxString,
+}
+
+impl KeyBound {
+    /// The place of the bound's type among the types, and its place within it.
+    fn rank(&self) -> (u8, u8) {
+        match self {
+            KeyBound::Value(KeyComponent::Undefined) => (0, 1),
+            KeyBound::Value(KeyComponent::Null) => (1, 1),
+            KeyBound::Value(KeyComponent::Bool(_)) => (2, 1),
+            KeyBound::MinNumber => (3, 0),
+            KeyBound::Value(KeyComponent::Number(_)) => (3, 1),
+            KeyBound::MaxNumber => (3, 2),
+            KeyBound::Value(KeyComponent::String(_)) => (4, 1),
+            KeyBound::MaxString => (4, 2),
+        }
+    }
+}
+
+impl Ord for KeyBound {
+    fn cmp(&self, other: &KeyBound) -> Ordering {
+        match (self, other) {
+            (KeyBound::Value(a), KeyBound::Value(b)) => a.cmp(b),
+            _ => self.rank().cmp(&other.rank()),
+        }
+    }
+}
+
+impl PartialOrd for KeyBound {
+    fn partial_cmp(&self, other: &KeyBound) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// The values that one path may have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Interval {
+    min: KeyBound,
+    max: KeyBound,
+    min_inclusive: bool,
+    max_inclusive: bool,
+}
+
+/// One interval per path, `None` where any value will do.
+type KeyBox = Vec<Option<Interval>>;
+
+/// The keys that fulfil a requirement, for a key of these paths.
+pub(super) fn ranges(requirement: &Requirement, kind: KeyKind, paths: &[Vec<String>]) -> KeyRanges {
+    let boxes = boxes(requirement, paths);
+    let mut found = Vec::new();
+    for key_box in &boxes {
+        match range(key_box, kind) {
+            Some(range) if !found.contains(&range) => found.push(range),
+            Some(_) => {}
+            None => return KeyRanges::Everything,
+        }
+    }
+    if found.is_empty() { KeyRanges::Nothing } else { KeyRanges::Some(found) }
+}
+
+fn boxes(requirement: &Requirement, paths: &[Vec<String>]) -> Vec<KeyBox> {
+    let everything = || vec![vec![None; paths.len()]];
+    let at = |path: &Path, intervals: Vec<Interval>| match position(path, paths) {
+        Some(place) => intervals.into_iter().map(|i| box_with(place, i, paths.len())).collect(),
+        None => everything(),
+    };
+    match requirement {
+        Requirement::Anything | Requirement::Prefix { .. } => everything(),
+        Requirement::Never => Vec::new(),
+        Requirement::Compare { path, comparison, value } => match interval(*comparison, value) {
+            Some(interval) => at(path, vec![interval]),
+            None => everything(),
+        },
+        Requirement::OneOf { path, values } => at(path, values.iter().map(point).collect()),
+        Requirement::Types { path, types } => match values_of(types) {
+            Some(values) => at(path, values.iter().map(point).collect()),
+            None => everything(),
+        },
+        Requirement::Either(parts) => {
+            let boxes: Vec<KeyBox> =
+                parts.iter().flat_map(|part| self::boxes(part, paths)).collect();
+            if boxes.len() > BOXES_MAX { everything() } else { boxes }
+        }
+        Requirement::All(parts) => {
+            parts.iter().map(|part| self::boxes(part, paths)).fold(everything(), intersection)
+        }
+    }
+}
+
+fn position(path: &Path, paths: &[Vec<String>]) -> Option<usize> {
+    let names = path.names()?;
+    paths.iter().position(|own| own.iter().map(String::as_str).eq(names.iter().copied()))
+}
+
+fn box_with(place: usize, interval: Interval, paths: usize) -> KeyBox {
+    (0..paths).map(|at| (at == place).then(|| interval.clone())).collect()
+}
+
+/// What lies in a box of both. Too many pairs are not tried: the keys of one
+/// side alone are a true answer, too.
+fn intersection(a: Vec<KeyBox>, b: Vec<KeyBox>) -> Vec<KeyBox> {
+    if a.len().saturating_mul(b.len()) > BOXES_MAX {
+        return if a.len() < b.len() { a } else { b };
+    }
+    a.iter().flat_map(|a| b.iter().filter_map(|b| overlap(a, b))).collect()
+}
+
+fn overlap(a: &KeyBox, b: &KeyBox) -> Option<KeyBox> {
+    a.iter()
+        .zip(b)
+        .map(|(a, b)| match (a, b) {
+            (Some(a), Some(b)) => a.overlap(b).map(Some),
+            (Some(one), None) | (None, Some(one)) => Some(Some(one.clone())),
+            (None, None) => Some(None),
+        })
+        .collect()
+}
+
+impl Interval {
+    fn overlap(&self, other: &Interval) -> Option<Interval> {
+        let (min, min_inclusive) = if self.min == other.min {
+            (&self.min, self.min_inclusive && other.min_inclusive)
+        } else if self.min > other.min {
+            (&self.min, self.min_inclusive)
+        } else {
+            (&other.min, other.min_inclusive)
+        };
+        let (max, max_inclusive) = if self.max == other.max {
+            (&self.max, self.max_inclusive && other.max_inclusive)
+        } else if self.max < other.max {
+            (&self.max, self.max_inclusive)
+        } else {
+            (&other.max, other.max_inclusive)
+        };
+        let empty = min > max || (min == max && !(min_inclusive && max_inclusive));
+        (!empty).then(|| Interval {
+            min: min.clone(),
+            max: max.clone(),
+            min_inclusive,
+            max_inclusive,
+        })
+    }
+
+    fn is_point(&self) -> bool {
+        self.min == self.max
+    }
+}
+
+/// Arrays and objects are no keys of their own: they count as undefined.
+fn component(value: &Value) -> KeyComponent {
+    match value {
+        Value::Null => KeyComponent::Null,
+        Value::Bool(truth) => KeyComponent::Bool(*truth),
+        Value::Number(number) => KeyComponent::from(number.as_f64()),
+        Value::String(text) => KeyComponent::String(text.clone()),
+        Value::Array(_) | Value::Object(_) => KeyComponent::Undefined,
+    }
+}
+
+fn point(value: &Value) -> Interval {
+    let bound = KeyBound::Value(component(value));
+    Interval { min: bound.clone(), max: bound, min_inclusive: true, max_inclusive: true }
+}
+
+/// The values that compare so; `None` if that says nothing.
+fn interval(comparison: Comparison, value: &Value) -> Option<Interval> {
+    let own = point(value);
+    let (least, greatest) = match value {
+        Value::Bool(_) => {
+            ((point(&Value::Bool(false)).min, true), (point(&Value::Bool(true)).max, true))
+        }
+        Value::Number(_) => ((KeyBound::MinNumber, false), (KeyBound::MaxNumber, false)),
+        Value::String(_) => ((point(&Value::from("")).min, true), (KeyBound::MaxString, false)),
+        Value::Null | Value::Array(_) | Value::Object(_) => {
+            return (comparison == Comparison::Equal).then_some(own);
+        }
+    };
+    let below = |max_inclusive| Interval {
+        min: least.0.clone(),
+        min_inclusive: least.1,
+        max: own.max.clone(),
+        max_inclusive,
+    };
+    let above = |min_inclusive| Interval {
+        min: own.min.clone(),
+        min_inclusive,
+        max: greatest.0.clone(),
+        max_inclusive: greatest.1,
+    };
+    Some(match comparison {
+        Comparison::Equal => own,
+        Comparison::NotEqual => return None,
+        Comparison::Less => below(false),
+        Comparison::LessEqual => below(true),
+        Comparison::Greater => above(false),
+        Comparison::GreaterEqual => above(true),
+    })
+}
+
+/// The values of types that have only so many.
+fn values_of(types: &[ValueType]) -> Option<Vec<Value>> {
+    let mut values = Vec::new();
+    for kind in types {
+        match kind {
+            ValueType::Null => values.push(Value::Null),
+            ValueType::Bool => values.extend([Value::Bool(false), Value::Bool(true)]),
+            ValueType::Number | ValueType::String | ValueType::Array | ValueType::Object => {
+                return None;
+            }
+        }
+    }
+    Some(values)
+}
+
+/// The keys of a box, `None` if they are everywhere.
+fn range(key_box: &KeyBox, kind: KeyKind) -> Option<KeyRange> {
+    let helps = |interval: &&Interval| kind == KeyKind::Range || interval.is_point();
+    let leading: Vec<&Interval> =
+        key_box.iter().map_while(|interval| interval.as_ref().filter(helps)).collect();
+    let complete = leading.len() == key_box.len() || kind != KeyKind::Hash;
+    if leading.is_empty() || !complete {
+        return None;
+    }
+    Some(KeyRange {
+        min: leading.iter().map(|interval| interval.min.clone()).collect(),
+        max: leading.iter().map(|interval| interval.max.clone()).collect(),
+        min_inclusive: leading.iter().all(|interval| interval.min_inclusive),
+        max_inclusive: leading.iter().all(|interval| interval.max_inclusive),
+    })
+}
+
+impl KeyRange {
+    /// The one key, or beginning of keys, that the range is about.
+    #[must_use]
+    pub fn key(&self) -> Option<PartitionKey> {
+        let value = |bound: &KeyBound| match bound {
+            KeyBound::Value(component) => Some(component.clone()),
+            KeyBound::MinNumber | KeyBound::MaxNumber | KeyBound::MaxString => None,
+        };
+        (self.min == self.max).then(|| self.min.iter().map(value).collect())?
+    }
+}
+
+/// A range of the ring as plans tell it to clients, who include its end where it
+/// is a single position.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct RingRange {
+    pub min: Epk,
+    pub max: Epk,
+    pub max_inclusive: bool,
+}
+
+impl KeyRanges {
+    /// Whether there is just one key, with a value for every path.
+    #[must_use]
+    pub fn is_one_key(&self, paths: usize) -> bool {
+        let KeyRanges::Some(ranges) = self else { return false };
+        let [range] = ranges.as_slice() else { return false };
+        range.key().is_some_and(|key| key.components().len() == paths)
+    }
+
+    /// The places on a container's ring, in order and apart from each other.
+    #[must_use]
+    pub fn on_ring(&self, definition: &PartitionKeyDefinition) -> Vec<RingRange> {
+        let everything =
+            || vec![RingRange { min: Epk::MIN, max: Epk::max(), max_inclusive: false }];
+        match self {
+            KeyRanges::Everything => everything(),
+            KeyRanges::Nothing => {
+                vec![RingRange { min: Epk::MIN, max: Epk::MIN, max_inclusive: true }]
+            }
+            KeyRanges::Some(ranges) => {
+                let place = |range: &KeyRange| ring_range(&range.key()?, definition);
+                let places: Option<Vec<RingRange>> = ranges.iter().map(place).collect();
+                places.map_or_else(everything, apart)
+            }
+        }
+    }
+}
+
+fn ring_range(key: &PartitionKey, definition: &PartitionKeyDefinition) -> Option<RingRange> {
+    if key.components().len() == definition.paths().len() {
+        let epk = definition.locate(key).ok()?.epk;
+        return Some(RingRange { min: epk.clone(), max: epk, max_inclusive: true });
+    }
+    let EpkRange { min, max } = definition.prefix_range(key).ok()?;
+    Some(RingRange { min, max, max_inclusive: false })
+}
+
+/// Sorts ranges and leaves out those that lie in others.
+fn apart(mut ranges: Vec<RingRange>) -> Vec<RingRange> {
+    ranges.sort();
+    let mut apart: Vec<RingRange> = Vec::with_capacity(ranges.len());
+    for range in ranges {
+        let covered = apart.last().is_some_and(|last| {
+            range.min < last.max || (range.min == last.max && last.max_inclusive)
+        });
+        if !covered {
+            apart.push(range);
+        }
+    }
+    apart
+}

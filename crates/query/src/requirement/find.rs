@@ -1,0 +1,419 @@
+//! From bound filters to requirements.
+
+use model::json::{self, Raw, Value};
+
+use super::{Comparison, Filter, Requirement, ValueType};
+use crate::bind::{Path, PathStep, Program, path_of};
+use crate::bound::{Block, Constant, Expr, In, Like, LikePattern, Origin, Source};
+use crate::eval::Fits;
+use crate::functions::Function;
+use crate::syntax::{BinaryOp, SubqueryKind, UnaryOp};
+
+/// NOT IN lists up to this length are worth a comparison per item.
+const NOT_IN_MAX: usize = 16;
+
+/// What the query as a whole requires of a document.
+pub(crate) fn filter_of(program: &Program) -> Filter {
+    Scope { program }.of_block(&program.block)
+}
+
+/// Where expressions are looked at: slots stand for places in documents.
+struct Scope<'p> {
+    program: &'p Program,
+}
+
+impl Filter {
+    const ANYTHING: Filter = Filter { requirement: Requirement::Anything, exact: false };
+    const CERTAIN: Filter = Filter { requirement: Requirement::Anything, exact: true };
+    const NEVER: Filter = Filter { requirement: Requirement::Never, exact: true };
+
+    fn exactly(requirement: Requirement) -> Filter {
+        Filter { requirement, exact: true }
+    }
+
+    fn at_least(requirement: Requirement) -> Filter {
+        Filter { requirement, exact: false }
+    }
+
+    /// What both require.
+    ///
+    /// Conditions on elements of arrays may be met by different elements, so two
+    /// of them together do not say that one element meets both.
+    fn all(filters: Vec<Filter>) -> Filter {
+        let elements = filters.iter().filter(|filter| filter.requirement.is_about_elements());
+        let exact = filters.iter().all(|filter| filter.exact) && elements.count() <= 1;
+        let mut parts = Vec::new();
+        for filter in filters {
+            match filter.requirement {
+                Requirement::Anything => {}
+                Requirement::Never => return Filter::NEVER,
+                Requirement::All(inner) => parts.extend(inner),
+                other => parts.push(other),
+            }
+        }
+        let requirement = match parts.len() {
+            0 => Requirement::Anything,
+            1 => parts.swap_remove(0),
+            _ => Requirement::All(parts),
+        };
+        Filter { requirement, exact }
+    }
+
+    fn either(filters: Vec<Filter>) -> Filter {
+        let possible: Vec<Filter> =
+            filters.into_iter().filter(|f| f.requirement != Requirement::Never).collect();
+        let exact = possible.iter().all(|filter| filter.exact);
+        if possible.iter().any(|filter| filter.requirement == Requirement::Anything) {
+            return if exact { Filter::CERTAIN } else { Filter::ANYTHING };
+        }
+        let mut parts = Vec::new();
+        for filter in possible {
+            match filter.requirement {
+                Requirement::Either(inner) => parts.extend(inner),
+                other => parts.push(other),
+            }
+        }
+        let requirement = match parts.len() {
+            0 => return Filter::NEVER,
+            1 => parts.swap_remove(0),
+            _ => Requirement::Either(parts),
+        };
+        Filter { requirement, exact }
+    }
+
+    /// The same requirement, which alone does not suffice.
+    fn loosely(self) -> Filter {
+        Filter { exact: false, ..self }
+    }
+}
+
+impl Requirement {
+    fn is_about_elements(&self) -> bool {
+        let repeats = |path: &Path| path.steps().contains(&PathStep::Each);
+        match self {
+            Requirement::Anything | Requirement::Never => false,
+            Requirement::Compare { path, .. }
+            | Requirement::OneOf { path, .. }
+            | Requirement::Prefix { path, .. }
+            | Requirement::Types { path, .. } => repeats(path),
+            Requirement::All(parts) | Requirement::Either(parts) => {
+                parts.iter().any(Requirement::is_about_elements)
+            }
+        }
+    }
+}
+
+impl Scope<'_> {
+    /// What must hold so that the block gives a row.
+    fn of_block(&self, block: &Block) -> Filter {
+        let nested = block.sources.iter().any(|source| matches!(source.origin, Origin::Block(_)));
+        let mut filters: Vec<Filter> = block.sources.iter().map(|s| self.of_source(s)).collect();
+        filters.extend(block.filter.as_ref().map(|filter| self.require(filter, true)));
+        let filter = Filter::all(filters);
+        if nested { filter.loosely() } else { filter }
+    }
+
+    /// What must hold so that a subquery gives a row. An aggregate without groups
+    /// gives one in any case.
+    fn of_subquery(&self, block: &Block) -> Filter {
+        let always = block.grouping.as_ref().is_some_and(|grouping| grouping.keys.is_empty());
+        if always { Filter::ANYTHING } else { self.of_block(block).loosely() }
+    }
+
+    fn of_source(&self, source: &Source) -> Filter {
+        if let Origin::Block(block) = &source.origin {
+            return self.of_subquery(block);
+        }
+        let Some(path) = self.program.paths.get(&source.slot) else { return Filter::ANYTHING };
+        if path.steps().is_empty() {
+            return Filter::CERTAIN;
+        }
+        Filter::exactly(Requirement::Types { path: path.clone(), types: ValueType::ANY })
+    }
+
+    /// What must hold so that the expression is exactly true, or exactly false.
+    fn require(&self, expr: &Expr, wanted: bool) -> Filter {
+        if let Some(path) = self.path(expr) {
+            return compare(path, Comparison::Equal, Value::Bool(wanted));
+        }
+        match expr {
+            Expr::Constant(Constant::Bool(truth)) if *truth == wanted => Filter::CERTAIN,
+            Expr::Constant(_) => Filter::NEVER,
+            Expr::Unary(UnaryOp::Not, operand) => self.require(operand, !wanted),
+            Expr::And(operands) => self.chain(operands, wanted, wanted),
+            Expr::Or(operands) => self.chain(operands, wanted, !wanted),
+            Expr::Binary(op, left, right) => self.comparison(*op, left, right, wanted),
+            Expr::Between { negated, operands } => self.between(operands, wanted != *negated),
+            Expr::In(list) => self.membership(list, wanted != list.negated),
+            Expr::Like(like) => self.like(like, wanted != like.negated),
+            Expr::Regex(call) => self.string(&call.text),
+            Expr::Call(function, arguments) => self.call(function, arguments, wanted),
+            Expr::Subquery(SubqueryKind::Exists, block) if wanted => self.of_subquery(block),
+            Expr::Subquery(..)
+            | Expr::Slot(_)
+            | Expr::Member(..)
+            | Expr::Array(_)
+            | Expr::Object(_)
+            | Expr::Unary(..)
+            | Expr::Coalesce(..)
+            | Expr::Conditional(_)
+            | Expr::Udf(..)
+            | Expr::Let { .. }
+            | Expr::Computed(_) => Filter::ANYTHING,
+        }
+    }
+
+    fn path(&self, expr: &Expr) -> Option<Path> {
+        path_of(expr, &|slot| self.program.paths.get(&slot))
+    }
+
+    fn chain(&self, operands: &[Expr], wanted: bool, all: bool) -> Filter {
+        let filters = operands.iter().map(|operand| self.require(operand, wanted)).collect();
+        if all { Filter::all(filters) } else { Filter::either(filters) }
+    }
+
+    fn comparison(&self, op: BinaryOp, left: &Expr, right: &Expr, wanted: bool) -> Filter {
+        let Some(comparison) = comparison(op) else { return Filter::ANYTHING };
+        let comparison = if wanted { comparison } else { comparison.negated() };
+        let found = match (left, right) {
+            (expr, Expr::Constant(constant)) => self.against(expr, comparison, constant),
+            (Expr::Constant(constant), expr) => self.against(expr, comparison.flipped(), constant),
+            _ => None,
+        };
+        // A comparison with nothing is not even false, so a subquery beside the
+        // operator must give a row.
+        found.unwrap_or_else(|| Filter::all(vec![self.gives_row(left), self.gives_row(right)]))
+    }
+
+    fn gives_row(&self, expr: &Expr) -> Filter {
+        match expr {
+            Expr::Subquery(SubqueryKind::Scalar, block) => self.of_subquery(block),
+            _ => Filter::ANYTHING,
+        }
+    }
+
+    fn against(&self, expr: &Expr, comparison: Comparison, constant: &Constant) -> Option<Filter> {
+        let value = constant.to_value();
+        if let Some(path) = self.path(expr) {
+            return Some(match value {
+                Some(value) => compare(path, comparison, value),
+                None if matches!(constant, Constant::Undefined) => Filter::NEVER,
+                None => Filter::ANYTHING,
+            });
+        }
+        let Expr::Call(function, arguments) = expr else { return None };
+        let [argument] = arguments.as_slice() else { return None };
+        let magnitude = value?.as_number().map(|number| number.as_f64())?;
+        let absolute = function.name() == "ABS" && comparison == Comparison::Equal;
+        absolute.then(|| self.path(argument).map(|path| of_magnitude(path, magnitude)))?
+    }
+
+    fn between(&self, operands: &[Expr; 3], wanted: bool) -> Filter {
+        let [needle, low, high] = operands;
+        let (above, below) = (BinaryOp::GreaterEqual, BinaryOp::LessEqual);
+        let bounds = vec![
+            self.comparison(above, needle, low, wanted),
+            self.comparison(below, needle, high, wanted),
+        ];
+        if wanted { Filter::all(bounds) } else { Filter::either(bounds) }
+    }
+
+    fn membership(&self, list: &In, wanted: bool) -> Filter {
+        let Some(path) = self.path(&list.needle) else { return Filter::ANYTHING };
+        let Some(values) = constants(&list.items) else {
+            return Filter::at_least(Requirement::Types { path, types: ValueType::ANY });
+        };
+        if wanted {
+            return one_of(path, values);
+        }
+        if values.len() > NOT_IN_MAX {
+            return Filter::at_least(Requirement::Types { path, types: ValueType::ANY });
+        }
+        let differs = |value| compare(path.clone(), Comparison::NotEqual, value);
+        let mut filters =
+            vec![Filter::exactly(Requirement::Types { path: path.clone(), types: ValueType::ANY })];
+        filters.extend(values.into_iter().map(differs));
+        Filter::all(filters)
+    }
+
+    fn like(&self, like: &Like, wanted: bool) -> Filter {
+        let (Some(path), LikePattern::Fixed(pattern)) = (self.path(&like.text), &like.pattern)
+        else {
+            return self.string(&like.text);
+        };
+        let prefix = |prefix: String| Requirement::Prefix {
+            path: path.clone(),
+            prefix,
+            ignores_case: false,
+        };
+        match pattern.fits() {
+            _ if !wanted => self.string(&like.text),
+            Fits::Exactly(text) => compare(path, Comparison::Equal, Value::from(text)),
+            Fits::Prefix(text) => Filter::exactly(prefix(text)),
+            Fits::AtMost(text) if text.is_empty() => self.string(&like.text),
+            Fits::AtMost(text) => Filter::at_least(prefix(text)),
+        }
+    }
+
+    /// At least, the value is a string.
+    fn string(&self, expr: &Expr) -> Filter {
+        let types: &'static [ValueType] = &[ValueType::String];
+        self.path(expr)
+            .map_or(Filter::ANYTHING, |path| Filter::at_least(Requirement::Types { path, types }))
+    }
+
+    fn call(&self, function: &Function, arguments: &[Expr], wanted: bool) -> Filter {
+        let [first, rest @ ..] = arguments else { return Filter::ANYTHING };
+        if let Some(types) = checked_types(function.name()) {
+            let path = self.path(first).filter(|_| wanted);
+            return path.map_or(Filter::ANYTHING, |path| {
+                Filter::exactly(Requirement::Types { path, types })
+            });
+        }
+        match function.name() {
+            "STARTSWITH" | "STRINGEQUALS" if wanted => self.beginning(function, first, rest),
+            "STARTSWITH" | "STRINGEQUALS" | "CONTAINS" | "ENDSWITH" => self.string(first),
+            "ARRAY_CONTAINS" if wanted => self.array_contains(first, rest),
+            "ARRAY_CONTAINS_ANY" if wanted => {
+                Filter::either(rest.iter().map(|item| self.has_element(first, item)).collect())
+            }
+            "ARRAY_CONTAINS_ALL" if wanted => {
+                Filter::all(rest.iter().map(|item| self.has_element(first, item)).collect())
+            }
+            _ => Filter::ANYTHING,
+        }
+    }
+
+    fn beginning(&self, function: &Function, text: &Expr, rest: &[Expr]) -> Filter {
+        let ignores_case = match rest.get(1) {
+            None | Some(Expr::Constant(Constant::Bool(false))) => false,
+            Some(Expr::Constant(Constant::Bool(true))) => true,
+            Some(_) => return self.string(text),
+        };
+        let (Some(path), Some(Expr::Constant(Constant::String(other)))) =
+            (self.path(text), rest.first())
+        else {
+            return self.string(text);
+        };
+        let whole = function.name() == "STRINGEQUALS";
+        if whole && !ignores_case {
+            return compare(path, Comparison::Equal, Value::from(&**other));
+        }
+        let prefix = Requirement::Prefix { path, prefix: other.to_string(), ignores_case };
+        Filter { requirement: prefix, exact: !whole }
+    }
+
+    /// Either the array or what is looked for in it may stand in the document.
+    fn array_contains(&self, array: &Expr, rest: &[Expr]) -> Filter {
+        let [wanted, partial @ ..] = rest else { return Filter::ANYTHING };
+        if let Expr::Constant(constant) = array {
+            let values = constant.to_value().and_then(|v| v.as_array().map(<[Value]>::to_vec));
+            let found = self.path(wanted).zip(values).map(|(path, values)| one_of(path, values));
+            let found = found.unwrap_or(Filter::ANYTHING);
+            return if partial.is_empty() { found } else { Filter::ANYTHING };
+        }
+        let partial_object = match (wanted, partial) {
+            (_, []) => false,
+            (Expr::Constant(constant), _) => matches!(constant, Constant::Json(_)),
+            _ => true,
+        };
+        if partial_object { Filter::ANYTHING } else { self.has_element(array, wanted) }
+    }
+
+    fn has_element(&self, array: &Expr, item: &Expr) -> Filter {
+        let (Some(path), Expr::Constant(constant)) = (self.path(array), item) else {
+            return Filter::ANYTHING;
+        };
+        match constant.to_value() {
+            Some(value) => compare(path.to(PathStep::Each), Comparison::Equal, value),
+            None => Filter::ANYTHING,
+        }
+    }
+}
+
+fn comparison(op: BinaryOp) -> Option<Comparison> {
+    let comparisons = [
+        (BinaryOp::Equal, Comparison::Equal),
+        (BinaryOp::NotEqual, Comparison::NotEqual),
+        (BinaryOp::Less, Comparison::Less),
+        (BinaryOp::LessEqual, Comparison::LessEqual),
+        (BinaryOp::Greater, Comparison::Greater),
+        (BinaryOp::GreaterEqual, Comparison::GreaterEqual),
+    ];
+    comparisons.into_iter().find(|(own, _)| *own == op).map(|(_, comparison)| comparison)
+}
+
+/// Order is between values of one primitive type; null is equal to itself and
+/// less than nothing.
+fn compare(path: Path, comparison: Comparison, value: Value) -> Filter {
+    let ordered = !matches!(comparison, Comparison::Equal | Comparison::NotEqual);
+    let strict = matches!(comparison, Comparison::Less | Comparison::Greater);
+    match &value {
+        Value::Array(_) | Value::Object(_) if ordered => Filter::NEVER,
+        Value::Null if strict => Filter::NEVER,
+        Value::Null if ordered => {
+            Filter::exactly(Requirement::Compare { path, comparison: Comparison::Equal, value })
+        }
+        _ => Filter::exactly(Requirement::Compare { path, comparison, value }),
+    }
+}
+
+fn one_of(path: Path, mut values: Vec<Value>) -> Filter {
+    match values.len() {
+        0 => Filter::NEVER,
+        1 => compare(path, Comparison::Equal, values.swap_remove(0)),
+        _ => Filter::exactly(Requirement::OneOf { path, values }),
+    }
+}
+
+/// Numbers that are so far from zero.
+fn of_magnitude(path: Path, magnitude: f64) -> Filter {
+    if magnitude < 0.0 {
+        return Filter::NEVER;
+    }
+    let values = [magnitude, -magnitude].into_iter().filter_map(json::Number::from_f64);
+    let mut values: Vec<Value> = values.map(Value::Number).collect();
+    values.dedup();
+    one_of(path, values)
+}
+
+/// The values of constants that are defined; `None` if one is no constant.
+fn constants(items: &[Expr]) -> Option<Vec<Value>> {
+    let mut values = Vec::with_capacity(items.len());
+    for item in items {
+        match item {
+            Expr::Constant(Constant::Undefined) => {}
+            Expr::Constant(constant) => values.push(constant.to_value()?),
+            _ => return None,
+        }
+    }
+    Some(values)
+}
+
+fn checked_types(function: &str) -> Option<&'static [ValueType]> {
+    Some(match function {
+        "IS_DEFINED" => ValueType::ANY,
+        "IS_NULL" => &[ValueType::Null],
+        "IS_BOOL" => &[ValueType::Bool],
+        "IS_NUMBER" => &[ValueType::Number],
+        "IS_STRING" => &[ValueType::String],
+        "IS_ARRAY" => &[ValueType::Array],
+        "IS_OBJECT" => &[ValueType::Object],
+        "IS_PRIMITIVE" => &[ValueType::Null, ValueType::Bool, ValueType::Number, ValueType::String],
+        _ => return None,
+    })
+}
+
+impl Constant {
+    /// `None` for undefined, and for numbers that JSON cannot say.
+    pub(crate) fn to_value(&self) -> Option<Value> {
+        match self {
+            Constant::Undefined => None,
+            Constant::Null => Some(Value::Null),
+            Constant::Bool(truth) => Some(Value::Bool(*truth)),
+            Constant::Number(number) => number.to_number().map(Value::Number),
+            Constant::String(text) => Some(Value::from(&**text)),
+            Constant::Json(text) => Some(Raw::trusted(text).to_value()),
+        }
+    }
+}
