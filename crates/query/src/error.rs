@@ -203,6 +203,11 @@ pub enum Refusal {
     )]
     OrderByExpression,
 
+    #[error(
+        "The query of a computed property must be of the form SELECT VALUE <expression> FROM <alias>."
+    )]
+    ComputedProperty,
+
     #[error("Compositions of aggregates and other expressions are not allowed.")]
     ComposedAggregate,
 
@@ -224,7 +229,9 @@ impl Refusal {
     pub fn code(&self) -> Option<u32> {
         match self {
             Refusal::OrderByExpression => Some(2206),
-            Refusal::ComposedAggregate | Refusal::UnsupportedFeatures { .. } => None,
+            Refusal::ComputedProperty
+            | Refusal::ComposedAggregate
+            | Refusal::UnsupportedFeatures { .. } => None,
         }
     }
 

@@ -58,7 +58,7 @@ pub(crate) fn run<'a>(block: &'a Block, env: &mut Env<'a>, sink: Sink<'_, 'a>) -
 }
 
 /// Calls `row` for every combination of the sources that passes the filter.
-fn visit<'a>(
+pub(crate) fn visit<'a>(
     block: &'a Block,
     sources: &'a [Source],
     env: &mut Env<'a>,

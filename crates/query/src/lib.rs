@@ -21,6 +21,7 @@ mod parser;
 mod plan;
 mod query;
 mod requirement;
+mod run;
 pub mod syntax;
 
 pub use bind::{Path, PathStep, UDF_CALLS_MAX};
@@ -34,6 +35,10 @@ pub use plan::{
     AggregateKind, DistinctType, Feature, Features, KeyBound, KeyRange, KeyRanges, KeyShape, Plan,
     QueryInfo, RingRange,
 };
-pub use query::{Bound, Condition, Order, Query, canonical_expression, evaluate};
+pub use query::{
+    Bound, Condition, Order, Query, canonical_expression, check_computed_property, evaluate,
+    evaluate_in,
+};
 pub use requirement::{Comparison, Filter, Requirement, ValueType};
+pub use run::{Aggregated, Argument, Row, RowSink, Run};
 pub use syntax::EXPRESSION_HEIGHT_MAX;

@@ -8,7 +8,7 @@ use model::json::{Raw, Value};
 use crate::bind::{self, Path, Program};
 use crate::bound::{Block, Origin, Slot};
 use crate::context::Context;
-use crate::error::QueryError;
+use crate::error::{QueryError, Refusal};
 use crate::eval::{self, Ambient, Datum, Env};
 use crate::execute;
 use crate::parameters::Parameters;
@@ -157,6 +157,10 @@ impl Bound {
         Ok(rows)
     }
 
+    pub(crate) fn program(&self) -> &Program {
+        &self.program
+    }
+
     fn block(&self) -> &Block {
         &self.program.block
     }
@@ -218,6 +222,15 @@ impl Condition {
     }
 }
 
+/// Checks the text of a computed property: `SELECT VALUE … FROM alias` and no other
+/// clause, with names and functions that exist.
+pub fn check_computed_property(text: &str) -> Result<(), QueryError> {
+    match bind::check_computed(text, &Arc::default())? {
+        true => Ok(()),
+        false => Err(Refusal::ComputedProperty.into()),
+    }
+}
+
 /// The canonical text of a lone expression.
 pub fn canonical_expression(text: &str) -> Result<String, QueryError> {
     parser::parse_expression(text).map(|expr| expr.to_string())
@@ -225,10 +238,18 @@ pub fn canonical_expression(text: &str) -> Result<String, QueryError> {
 
 /// Evaluates a lone expression that refers to no document.
 pub fn evaluate(text: &str, parameters: &Parameters) -> Result<Option<Value>, QueryError> {
+    evaluate_in(text, parameters, &Arc::default())
+}
+
+/// Evaluates a lone expression in a context.
+pub fn evaluate_in(
+    text: &str,
+    parameters: &Parameters,
+    context: &Arc<Context>,
+) -> Result<Option<Value>, QueryError> {
     let expr = parser::parse_expression(text)?;
-    let context = Arc::default();
-    let (bound, slots) = bind::bind_expression(text, &expr, parameters, &context)?;
-    let ambient = Ambient::new(&context);
+    let (bound, slots) = bind::bind_expression(text, &expr, parameters, context)?;
+    let ambient = Ambient::new(context);
     let mut env = Env::new(slots, &ambient);
     let value = eval::evaluate(&bound, &mut env)?;
     value.to_value(env.budget())

@@ -3,15 +3,24 @@
 //! Commands: `[parse]> QUERY` prints the canonical text, `[bind]> QUERY` checks names
 //! and functions, `[eval]> EXPRESSION` gives a value, `documents JSON…` sets what
 //! `[run]> QUERY` and `[condition]> CONDITION` look at, `parameters NAME=JSON…` sets
-//! what queries may refer to. Errors are shown with line, column and the text they
-//! are about. Update with `UPDATE_GOLDENFILES=1`.
+//! what queries may refer to, `context` sets the time, the geometry, computed
+//! properties and functions. `[filter]> QUERY` shows what a query requires of
+//! documents, `key PATH…` and `[plan]> QUERY` how clients run it on partitions.
+//! Errors are shown with line, column and the text they are about. Update with
+//! `UPDATE_GOLDENFILES=1`.
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail the test")]
 
 use std::error::Error;
+use std::sync::Arc;
 
-use goldenscript::{Argument, Command, Context};
+use goldenscript::{Argument, Command};
 use model::json::{self, Raw, Value};
-use query::{Condition, Parameters, Query, QueryError};
+use model::partition_key::PartitionKeyDefinition;
+use model::policy::{ComputedProperty, GeospatialConfig};
+use query::{
+    Condition, Context, Features, KeyShape, Parameters, Query, QueryError, UserFunctionError,
+    UserFunctions,
+};
 
 #[test]
 fn scripts() {
@@ -26,19 +35,60 @@ fn scripts() {
     }
 }
 
-#[derive(Default)]
 struct World {
     documents: Vec<String>,
     parameters: Parameters,
+    context: Arc<Context>,
+    key: PartitionKeyDefinition,
+    features: Features,
+}
+
+impl Default for World {
+    fn default() -> World {
+        World {
+            documents: Vec::new(),
+            parameters: Parameters::none(),
+            context: Arc::default(),
+            key: PartitionKeyDefinition::none(),
+            features: Features::all(),
+        }
+    }
+}
+
+/// Functions that a container might have.
+#[derive(Debug)]
+struct Stored;
+
+impl UserFunctions for Stored {
+    fn contains(&self, name: &str) -> bool {
+        matches!(name, "double" | "fail" | "nothing")
+    }
+
+    fn call(&self, name: &str, arguments: &[Value]) -> Result<Option<Value>, UserFunctionError> {
+        match (name, arguments) {
+            ("double", [Value::Number(number)]) => {
+                Ok(json::Number::from_f64(2.0 * number.as_f64()).map(Value::Number))
+            }
+            ("fail", _) => Err(UserFunctionError { message: "it threw".to_owned() }),
+            _ => Ok(None),
+        }
+    }
 }
 
 impl goldenscript::Runner for World {
     type Command = Command;
 
-    fn run(&mut self, command: &Command, context: &Context) -> Result<String, Box<dyn Error>> {
+    fn run(
+        &mut self,
+        command: &Command,
+        context: &goldenscript::Context,
+    ) -> Result<String, Box<dyn Error>> {
         match command.name.as_str() {
             "documents" => self.set_documents(command),
             "parameters" => self.set_parameters(command),
+            "context" => self.set_context(command),
+            "key" => self.set_key(command),
+            "features" => self.set_features(command),
             text => {
                 let verb = context.tags.first().ok_or("a query needs a tag")?;
                 let answer = self.answer(verb, text)?;
@@ -69,30 +119,95 @@ impl World {
         Ok(String::new())
     }
 
+    /// `now=TICKS geometry functions NAME=QUERY…`: the last are computed properties.
+    fn set_context(&mut self, command: &Command) -> Result<String, Box<dyn Error>> {
+        let mut context = Context::default();
+        for argument in &command.args {
+            match argument {
+                Argument::KeyValue(name, ticks) if name == "now" => {
+                    context.now_ticks = ticks.parse()?;
+                }
+                Argument::KeyValue(name, query) => {
+                    let (name, query) = (name.clone(), query.clone());
+                    context.computed.push(ComputedProperty { name, query });
+                }
+                Argument::Positional(word) if word == "geometry" => {
+                    context.spatial = GeospatialConfig::Geometry;
+                }
+                Argument::Positional(word) if word == "functions" => {
+                    context.functions = Some(Arc::new(Stored));
+                }
+                other => return Err(format!("what is {other:?}?").into()),
+            }
+        }
+        self.context = Arc::new(context);
+        Ok(String::new())
+    }
+
+    fn set_key(&mut self, command: &Command) -> Result<String, Box<dyn Error>> {
+        let paths = words(command)?;
+        self.key = PartitionKeyDefinition::hash(paths)?;
+        Ok(String::new())
+    }
+
+    fn set_features(&mut self, command: &Command) -> Result<String, Box<dyn Error>> {
+        self.features = Features::parse(&words(command)?.join(", "));
+        Ok(String::new())
+    }
+
     fn answer(&self, verb: &str, text: &str) -> Result<Result<String, QueryError>, Box<dyn Error>> {
         Ok(match verb {
             "parse" => Query::parse(text).map(|query| query.syntax().to_string()),
             "bind" => Query::parse(text).and_then(|query| {
-                let bound = query.bind(&self.parameters)?;
+                let bound = query.bind_in(&self.parameters, &self.context)?;
                 Ok(if bound.is_rowwise() { "ok, row by row" } else { "ok" }.to_owned())
             }),
             "eval" => Ok(format!("{text} → {}", self.evaluate(text))),
             "run" => self.run_query(text),
+            "filter" => Query::parse(text).and_then(|query| {
+                let bound = query.bind_in(&self.parameters, &self.context)?;
+                Ok(bound.filter().to_string())
+            }),
+            "plan" => self.plan(text),
             "condition" => self.check_condition(text),
             other => return Err(format!("there is no [{other}]").into()),
         })
     }
 
     fn evaluate(&self, text: &str) -> String {
-        match query::evaluate(text, &self.parameters) {
+        match query::evaluate_in(text, &self.parameters, &self.context) {
             Ok(Some(value)) => value.to_string(),
             Ok(None) => "undefined".to_owned(),
             Err(error) => describe(&error, text),
         }
     }
 
+    /// What differs from the plan of a query that needs no merging.
+    fn plan(&self, text: &str) -> Result<String, QueryError> {
+        let shape = KeyShape::from(&self.key);
+        let plan =
+            Query::parse(text)?.plan(&self.parameters, &self.context, &shape, &self.features)?;
+        let plain = query::QueryInfo::default().to_value();
+        let mut lines = Vec::new();
+        let info = plan.info.to_value();
+        for (name, value) in info.as_object().unwrap().iter() {
+            match value {
+                _ if plain.get(name) == Some(value) => {}
+                Value::String(text) => {
+                    lines.push(format!("{name}: {}", text.replace('\n', "\n  ")))
+                }
+                value => lines.push(format!("{name}: {value}")),
+            }
+        }
+        for range in plan.ranges.on_ring(&self.key) {
+            let close = if range.max_inclusive { ']' } else { ')' };
+            lines.push(format!("[{}, {}{close}", range.min, range.max));
+        }
+        Ok(lines.join("\n"))
+    }
+
     fn run_query(&self, text: &str) -> Result<String, QueryError> {
-        let bound = Query::parse(text)?.bind(&self.parameters)?;
+        let bound = Query::parse(text)?.bind_in(&self.parameters, &self.context)?;
         let rows = bound.execute(self.documents.iter().map(|text| Raw::trusted(text)))?;
         if rows.is_empty() {
             return Ok("no rows".to_owned());
@@ -108,6 +223,15 @@ impl World {
         }
         Ok(answers.join(" "))
     }
+}
+
+fn words(command: &Command) -> Result<Vec<&str>, Box<dyn Error>> {
+    let mut words = Vec::new();
+    for argument in &command.args {
+        let Argument::Positional(word) = argument else { return Err("words only".into()) };
+        words.push(word.as_str());
+    }
+    Ok(words)
 }
 
 fn describe(error: &QueryError, text: &str) -> String {

@@ -1,8 +1,13 @@
 //! Laws that hold for all texts and all values.
+#![allow(clippy::unwrap_used, reason = "helpers of tests fail the test")]
 
 use model::json::{self, Raw, Value};
+use model::partition_key::PartitionKeyDefinition;
 use proptest::prelude::*;
-use query::{Condition, Parameters, Query};
+use query::{
+    Bound, Comparison, Condition, KeyShape, Parameters, Path, PathStep, Query, Requirement, Run,
+    STEPS_MAX, ValueType,
+};
 
 /// Queries of every clause and operator, to be broken in all ways.
 const SEEDS: &[&str] = &[
@@ -205,6 +210,260 @@ proptest! {
         prop_assert_eq!(rows("SELECT DISTINCT VALUE c.n FROM c").len(), distinct.len());
         let groups = numbers.iter().collect::<std::collections::BTreeSet<_>>();
         prop_assert_eq!(rows("SELECT COUNT(1) AS k FROM c GROUP BY c.n").len(), groups.len());
+    }
+}
+
+/// The values at a path, by going there.
+fn at(value: &Value, steps: &[PathStep]) -> Vec<Value> {
+    let Some((step, rest)) = steps.split_first() else { return vec![value.clone()] };
+    let inside: Vec<Value> = match (step, value) {
+        (PathStep::Name(name), Value::Object(object)) => {
+            object.get(name).cloned().into_iter().collect()
+        }
+        (PathStep::Index(index), Value::Array(items)) => {
+            items.get(*index).cloned().into_iter().collect()
+        }
+        (PathStep::Each, Value::Array(items)) => items.clone(),
+        _ => Vec::new(),
+    };
+    inside.iter().flat_map(|value| at(value, rest)).collect()
+}
+
+fn type_of(value: &Value) -> ValueType {
+    match value {
+        Value::Null => ValueType::Null,
+        Value::Bool(_) => ValueType::Bool,
+        Value::Number(_) => ValueType::Number,
+        Value::String(_) => ValueType::String,
+        Value::Array(_) => ValueType::Array,
+        Value::Object(_) => ValueType::Object,
+    }
+}
+
+fn compares(comparison: Comparison, own: &Value, value: &Value) -> bool {
+    let order = (type_of(own) == type_of(value)).then(|| own.cmp(value));
+    match comparison {
+        Comparison::Equal => own == value,
+        Comparison::NotEqual => own != value,
+        Comparison::Less => order.is_some_and(std::cmp::Ordering::is_lt),
+        Comparison::LessEqual => order.is_some_and(std::cmp::Ordering::is_le),
+        Comparison::Greater => order.is_some_and(std::cmp::Ordering::is_gt),
+        Comparison::GreaterEqual => order.is_some_and(std::cmp::Ordering::is_ge),
+    }
+}
+
+/// Whether a document fulfils a requirement, by reading it.
+fn fulfils(document: &Value, requirement: &Requirement) -> bool {
+    let some =
+        |path: &Path, holds: &dyn Fn(&Value) -> bool| at(document, path.steps()).iter().any(holds);
+    match requirement {
+        Requirement::Anything => true,
+        Requirement::Never => false,
+        Requirement::Compare { path, comparison, value } => {
+            some(path, &|own| compares(*comparison, own, value))
+        }
+        Requirement::OneOf { path, values } => some(path, &|own| values.contains(own)),
+        Requirement::Prefix { path, prefix, ignores_case } => some(path, &|own| {
+            let fold =
+                |text: &str| if *ignores_case { text.to_lowercase() } else { text.to_owned() };
+            own.as_str().is_some_and(|text| fold(text).starts_with(&fold(prefix)))
+        }),
+        Requirement::Types { path, types } => some(path, &|own| types.contains(&type_of(own))),
+        Requirement::All(parts) => parts.iter().all(|part| fulfils(document, part)),
+        Requirement::Either(parts) => parts.iter().any(|part| fulfils(document, part)),
+        other => panic!("{other}"),
+    }
+}
+
+/// A condition on one place of a document.
+fn condition() -> impl Strategy<Value = String> {
+    let place = || prop::sample::select(vec!["c.a", "c.b", "c.b.a", "c.l", "c.l[0]", "c.k"]);
+    let leaf = || {
+        prop::sample::select(vec![
+            "1",
+            "0",
+            "-1",
+            "'a'",
+            "'ab'",
+            "true",
+            "null",
+            "[1]",
+            "undefined",
+            "{a: 1}",
+        ])
+    };
+    let operator = prop::sample::select(vec!["=", "!=", "<", "<=", ">", ">="]);
+    prop_oneof![
+        (place(), operator.clone(), leaf()).prop_map(|(p, op, v)| format!("{p} {op} {v}")),
+        (leaf(), operator, place()).prop_map(|(v, op, p)| format!("{v} {op} {p}")),
+        (place(), leaf(), leaf()).prop_map(|(p, a, b)| format!("({p} BETWEEN {a} AND {b})")),
+        (place(), leaf(), leaf()).prop_map(|(p, a, b)| format!("({p} NOT BETWEEN {a} AND {b})")),
+        (place(), leaf(), leaf()).prop_map(|(p, a, b)| format!("{p} IN ({a}, {b})")),
+        (place(), leaf(), leaf()).prop_map(|(p, a, b)| format!("{p} NOT IN ({a}, {b})")),
+        (place(), prop::sample::select(vec!["a", "a%", "%a", "a_", "[ab]%", "%"]))
+            .prop_map(|(p, pattern)| format!("{p} LIKE '{pattern}'")),
+        (
+            place(),
+            prop::sample::select(vec![
+                "IS_NULL",
+                "IS_BOOL",
+                "IS_NUMBER",
+                "IS_STRING",
+                "IS_DEFINED",
+                "IS_ARRAY",
+                "IS_OBJECT",
+                "IS_PRIMITIVE"
+            ])
+        )
+            .prop_map(|(p, f)| format!("{f}({p})")),
+        (
+            place(),
+            prop::sample::select(vec!["STARTSWITH", "STRINGEQUALS", "CONTAINS", "ENDSWITH"]),
+            any::<bool>()
+        )
+            .prop_map(|(p, f, fold)| format!("{f}({p}, 'A', {fold})")),
+        (place(), leaf()).prop_map(|(p, v)| format!("ARRAY_CONTAINS({p}, {v})")),
+        (place(), leaf(), leaf()).prop_map(|(p, a, b)| format!("ARRAY_CONTAINS([{a}, {b}], {p})")),
+        (place(), leaf(), leaf())
+            .prop_map(|(p, a, b)| format!("ARRAY_CONTAINS_ANY({p}, {a}, {b})")),
+        (place(), leaf(), leaf())
+            .prop_map(|(p, a, b)| format!("ARRAY_CONTAINS_ALL({p}, {a}, {b})")),
+        (place(), leaf()).prop_map(|(p, v)| format!("ABS({p}) = {v}")),
+        (place(), leaf())
+            .prop_map(|(p, v)| format!("EXISTS(SELECT VALUE t FROM t IN {p} WHERE t = {v})")),
+        (place(), leaf())
+            .prop_map(|(p, v)| format!("(SELECT VALUE c.a FROM c WHERE c.k = {v}) = {p}")),
+        place().prop_map(str::to_owned),
+        leaf().prop_map(str::to_owned),
+    ]
+}
+
+fn filter() -> impl Strategy<Value = String> {
+    condition().prop_recursive(3, 8, 2, |inner| {
+        prop_oneof![
+            (inner.clone(), inner.clone()).prop_map(|(a, b)| format!("({a} AND {b})")),
+            (inner.clone(), inner.clone()).prop_map(|(a, b)| format!("({a} OR {b})")),
+            inner.prop_map(|a| format!("(NOT ({a}))")),
+        ]
+    })
+}
+
+/// A document with few properties and few values, so that filters find some.
+fn document() -> impl Strategy<Value = Value> {
+    let leaf = || {
+        prop_oneof![
+            Just("null".to_owned()),
+            any::<bool>().prop_map(|truth| truth.to_string()),
+            (-1_i64..2).prop_map(|n| n.to_string()),
+            "[abA]{0,2}".prop_map(|text| format!("\"{text}\"")),
+        ]
+    };
+    let nested = prop_oneof![
+        leaf(),
+        prop::collection::vec(leaf(), 0..3).prop_map(|items| format!("[{}]", items.join(","))),
+        leaf().prop_map(|inner| format!("{{\"a\":{inner}}}")),
+    ];
+    let member = |name: &'static str, value: BoxedStrategy<String>| {
+        prop::option::weighted(0.8, value.prop_map(move |value| format!("\"{name}\":{value}")))
+    };
+    let nested = nested.boxed();
+    (
+        member("a", nested.clone()),
+        member("b", nested.clone()),
+        member("l", nested),
+        member("k", leaf().boxed()),
+    )
+        .prop_map(|(a, b, l, k)| {
+            let members: Vec<String> = [a, b, l, k].into_iter().flatten().collect();
+            json::parse(format!("{{{}}}", members.join(",")).as_bytes()).unwrap()
+        })
+}
+
+fn bind(text: &str) -> Bound {
+    Query::parse(text).unwrap().bind(&Parameters::none()).unwrap()
+}
+
+proptest! {
+    #[test]
+    fn what_a_query_keeps_fulfils_its_requirement(text in filter(), document in document()) {
+        let bound = bind(&format!("SELECT * FROM c WHERE {text}"));
+        let kept = bound.matches(Raw::trusted(&document.to_string())).unwrap();
+        let filter = bound.filter();
+        let fulfilled = fulfils(&document, &filter.requirement);
+        prop_assert!(!kept || fulfilled, "{text} keeps {document}, but not {filter}");
+        prop_assert!(!filter.exact || kept == fulfilled, "{text} on {document}: {filter}");
+    }
+
+    #[test]
+    fn what_a_query_keeps_lies_where_it_looks(text in filter(), document in document()) {
+        for paths in [&["/k"][..], &["/k", "/a"][..]] {
+            let definition = PartitionKeyDefinition::hash(paths).unwrap();
+            let Ok(key) = definition.extract(Raw::trusted(&document.to_string())) else { continue };
+            let bound = bind(&format!("SELECT * FROM c WHERE {text}"));
+            if !bound.matches(Raw::trusted(&document.to_string())).unwrap() {
+                continue;
+            }
+            let epk = definition.locate(&key).unwrap().epk;
+            let ranges = bound.key_ranges(&KeyShape::from(&definition)).on_ring(&definition);
+            let inside = ranges.iter().any(|range| {
+                range.min <= epk && (epk < range.max || (range.max_inclusive && epk == range.max))
+            });
+            prop_assert!(inside, "{text} keeps {document}, but looks in {ranges:?}");
+            prop_assert!(ranges.windows(2).all(|pair| pair[0].max <= pair[1].min), "{ranges:?}");
+        }
+    }
+
+    #[test]
+    fn documents_one_by_one_give_the_same_rows(
+        filter in filter(),
+        documents in prop::collection::vec(document(), 0..6),
+        shape in prop::sample::select(vec![
+            "SELECT * FROM c",
+            "SELECT c.a, c.b.a AS x FROM c",
+            "SELECT VALUE c.l FROM c",
+            "SELECT VALUE [t, c.k] FROM c JOIN t IN c.l",
+            "SELECT VALUE COUNT(1) FROM c",
+            "SELECT c.k, MIN(c.a) AS least, MAKELIST(c.b) AS all FROM c",
+        ]),
+    ) {
+        let group = if shape.contains("MIN") { " GROUP BY c.k" } else { "" };
+        let bound = bind(&format!("{shape} WHERE {filter}{group}"));
+        let texts: Vec<String> = documents.iter().map(Value::to_string).collect();
+        let together = bound.execute(texts.iter().map(|text| Raw::trusted(text))).unwrap();
+        let mut run = Run::new(&bound, STEPS_MAX);
+        let mut rows = Vec::new();
+        for text in &texts {
+            let flow = run.document(Raw::trusted(text), &mut |row| {
+                rows.extend(row.value()?);
+                Ok(std::ops::ControlFlow::Continue(()))
+            });
+            prop_assert!(flow.unwrap().is_continue());
+        }
+        rows.extend(run.finish().unwrap());
+        prop_assert_eq!(rows, together);
+    }
+
+    #[test]
+    fn rows_come_in_the_order_of_values(
+        documents in prop::collection::vec(document(), 0..10),
+        first_down in any::<bool>(),
+        second_down in any::<bool>(),
+    ) {
+        let texts: Vec<String> = documents.iter().map(Value::to_string).collect();
+        let word = |down: bool| if down { "DESC" } else { "ASC" };
+        let bound = bind(&format!(
+            "SELECT VALUE [[c.a], [c.b]] FROM c ORDER BY c.a {}, c.b {}", word(first_down), word(second_down)
+        ));
+        let rows = bound.execute(texts.iter().map(|text| Raw::trusted(text))).unwrap();
+        prop_assert_eq!(rows.len(), documents.len());
+        // An empty list stands for undefined, which sorts before all values.
+        let key = |row: &Value, place: usize| row.as_array().unwrap()[place].as_array().unwrap().first().cloned();
+        for pair in rows.windows(2) {
+            let turned = |order: std::cmp::Ordering, down: bool| if down { order.reverse() } else { order };
+            let order = turned(key(&pair[0], 0).cmp(&key(&pair[1], 0)), first_down)
+                .then(turned(key(&pair[0], 1).cmp(&key(&pair[1], 1)), second_down));
+            prop_assert!(order.is_le(), "{} before {}", pair[0], pair[1]);
+        }
     }
 }
 

@@ -154,11 +154,10 @@ impl<'q> Binder<'q> {
     ) -> Expr {
         let [text, pattern] = operands;
         let (text, pattern) = (self.expression(text), self.expression(pattern));
-        let pattern = match pattern {
-            Expr::Constant(Constant::String(pattern)) => {
-                LikePattern::Fixed(Arc::new(Pattern::new(&pattern, escape)))
-            }
-            pattern => LikePattern::Computed { pattern, escape },
+        let pattern = if let Expr::Constant(Constant::String(pattern)) = &pattern {
+            LikePattern::Fixed(Arc::new(Pattern::new(pattern, escape)))
+        } else {
+            LikePattern::Computed { pattern, escape }
         };
         Expr::Like(Box::new(Like { negated, text, pattern }))
     }

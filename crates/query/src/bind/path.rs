@@ -30,17 +30,22 @@ impl Path {
     /// The names, where there is nothing else: the form of partition keys.
     #[must_use]
     pub fn names(&self) -> Option<Vec<&str>> {
-        let name = |step| match step {
-            &PathStep::Name(ref name) => Some(name.as_str()),
-            PathStep::Index(_) | PathStep::Each => None,
-        };
-        self.steps.iter().map(name).collect()
+        self.steps.iter().map(PathStep::name).collect()
     }
 
     pub(crate) fn to(&self, step: PathStep) -> Path {
         let mut steps = self.steps.clone();
         steps.push(step);
         Path { steps }
+    }
+}
+
+impl PathStep {
+    fn name(&self) -> Option<&str> {
+        match self {
+            PathStep::Name(name) => Some(name),
+            PathStep::Index(_) | PathStep::Each => None,
+        }
     }
 }
 

@@ -40,23 +40,26 @@ impl Filter {
     /// Conditions on elements of arrays may be met by different elements, so two
     /// of them together do not say that one element meets both.
     fn all(filters: Vec<Filter>) -> Filter {
-        let elements = filters.iter().filter(|filter| filter.requirement.is_about_elements());
-        let exact = filters.iter().all(|filter| filter.exact) && elements.count() <= 1;
+        if filters.iter().any(|filter| filter.requirement == Requirement::Never) {
+            return Filter::NEVER;
+        }
+        let all_exact = filters.iter().all(|filter| filter.exact);
         let mut parts = Vec::new();
         for filter in filters {
-            match filter.requirement {
-                Requirement::Anything => {}
-                Requirement::Never => return Filter::NEVER,
-                Requirement::All(inner) => parts.extend(inner),
-                other => parts.push(other),
+            if let Requirement::All(inner) = filter.requirement {
+                parts.extend(inner);
+            } else if filter.requirement != Requirement::Anything {
+                parts.push(filter.requirement);
             }
         }
+        drop_implied(&mut parts);
+        let elements = parts.iter().filter(|part| part.is_about_elements()).count();
         let requirement = match parts.len() {
             0 => Requirement::Anything,
             1 => parts.swap_remove(0),
             _ => Requirement::All(parts),
         };
-        Filter { requirement, exact }
+        Filter { requirement, exact: all_exact && elements <= 1 }
     }
 
     fn either(filters: Vec<Filter>) -> Filter {
@@ -68,9 +71,10 @@ impl Filter {
         }
         let mut parts = Vec::new();
         for filter in possible {
-            match filter.requirement {
-                Requirement::Either(inner) => parts.extend(inner),
-                other => parts.push(other),
+            if let Requirement::Either(inner) = filter.requirement {
+                parts.extend(inner);
+            } else {
+                parts.push(filter.requirement);
             }
         }
         let requirement = match parts.len() {
@@ -87,19 +91,41 @@ impl Filter {
     }
 }
 
+/// Leaves out that something is there where more is asked of it.
+fn drop_implied(parts: &mut Vec<Requirement>) {
+    let asked: Vec<Path> =
+        parts.iter().filter(|part| !part.is_presence()).filter_map(Requirement::path).collect();
+    let implied = |part: &Requirement| {
+        let within = |path: Path| asked.iter().any(|asked| asked.steps().starts_with(path.steps()));
+        part.is_presence() && part.path().is_some_and(within)
+    };
+    parts.retain(|part| !implied(part));
+}
+
 impl Requirement {
-    fn is_about_elements(&self) -> bool {
-        let repeats = |path: &Path| path.steps().contains(&PathStep::Each);
+    /// Whether all it asks is that there is a value.
+    fn is_presence(&self) -> bool {
+        matches!(self, Requirement::Types { types, .. } if *types == ValueType::ANY)
+    }
+
+    fn path(&self) -> Option<Path> {
         match self {
-            Requirement::Anything | Requirement::Never => false,
             Requirement::Compare { path, .. }
             | Requirement::OneOf { path, .. }
             | Requirement::Prefix { path, .. }
-            | Requirement::Types { path, .. } => repeats(path),
-            Requirement::All(parts) | Requirement::Either(parts) => {
-                parts.iter().any(Requirement::is_about_elements)
-            }
+            | Requirement::Types { path, .. } => Some(path.clone()),
+            Requirement::Anything
+            | Requirement::Never
+            | Requirement::All(_)
+            | Requirement::Either(_) => None,
         }
+    }
+
+    fn is_about_elements(&self) -> bool {
+        if let Requirement::All(parts) | Requirement::Either(parts) = self {
+            return parts.iter().any(Requirement::is_about_elements);
+        }
+        self.path().is_some_and(|path| path.steps().contains(&PathStep::Each))
     }
 }
 
@@ -186,10 +212,10 @@ impl Scope<'_> {
     }
 
     fn gives_row(&self, expr: &Expr) -> Filter {
-        match expr {
-            Expr::Subquery(SubqueryKind::Scalar, block) => self.of_subquery(block),
-            _ => Filter::ANYTHING,
+        if let Expr::Subquery(SubqueryKind::Scalar, block) = expr {
+            return self.of_subquery(block);
         }
+        Filter::ANYTHING
     }
 
     fn against(&self, expr: &Expr, comparison: Comparison, constant: &Constant) -> Option<Filter> {
@@ -348,14 +374,12 @@ fn comparison(op: BinaryOp) -> Option<Comparison> {
 fn compare(path: Path, comparison: Comparison, value: Value) -> Filter {
     let ordered = !matches!(comparison, Comparison::Equal | Comparison::NotEqual);
     let strict = matches!(comparison, Comparison::Less | Comparison::Greater);
-    match &value {
-        Value::Array(_) | Value::Object(_) if ordered => Filter::NEVER,
-        Value::Null if strict => Filter::NEVER,
-        Value::Null if ordered => {
-            Filter::exactly(Requirement::Compare { path, comparison: Comparison::Equal, value })
-        }
-        _ => Filter::exactly(Requirement::Compare { path, comparison, value }),
+    let structured = matches!(value, Value::Array(_) | Value::Object(_));
+    if (structured && ordered) || (value.is_null() && strict) {
+        return Filter::NEVER;
     }
+    let comparison = if value.is_null() && ordered { Comparison::Equal } else { comparison };
+    Filter::exactly(Requirement::Compare { path, comparison, value })
 }
 
 fn one_of(path: Path, mut values: Vec<Value>) -> Filter {
@@ -381,10 +405,9 @@ fn of_magnitude(path: Path, magnitude: f64) -> Filter {
 fn constants(items: &[Expr]) -> Option<Vec<Value>> {
     let mut values = Vec::with_capacity(items.len());
     for item in items {
-        match item {
-            Expr::Constant(Constant::Undefined) => {}
-            Expr::Constant(constant) => values.push(constant.to_value()?),
-            _ => return None,
+        let Expr::Constant(constant) = item else { return None };
+        if !matches!(constant, Constant::Undefined) {
+            values.push(constant.to_value()?);
         }
     }
     Some(values)

@@ -87,17 +87,13 @@ fn members_differ(ours: &Value, theirs: &Value) -> Option<String> {
 
 /// The baselines write null as a text where it is no aggregate's name.
 fn nulls(value: &Value) -> Value {
-    match value {
-        Value::Object(object) => {
-            let null = |value: &Value| match value.as_str() {
-                Some("null") => Value::Null,
-                _ => value.clone(),
-            };
-            let members = object.iter().map(|(name, value)| (name.to_owned(), null(value)));
-            members.collect::<json::Object>().into()
-        }
+    let Some(object) = value.as_object() else { return value.clone() };
+    let null = |value: &Value| match value.as_str() {
+        Some("null") => Value::Null,
         _ => value.clone(),
-    }
+    };
+    let members = object.iter().map(|(name, value)| (name.to_owned(), null(value)));
+    members.collect::<json::Object>().into()
 }
 
 /// The order of ranges is that of a hash table there, so they are compared as a bag.

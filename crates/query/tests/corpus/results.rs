@@ -123,9 +123,9 @@ pub(crate) fn linq(row: &Value) -> Verdict {
     let Some(input) = row.get("input").and_then(Value::as_array) else {
         return Verdict::LeftOut("input not recorded");
     };
-    let document = |item: &Value| match item {
-        Value::String(text) => json::parse(text.as_bytes()).unwrap_or(Value::Null),
-        other => other.clone(),
+    let document = |item: &Value| match item.as_str() {
+        Some(text) => json::parse(text.as_bytes()).unwrap_or(Value::Null),
+        None => item.clone(),
     };
     let documents: Vec<Value> = input.iter().map(document).collect();
     let (query, expected) = (text(row, "query"), list(row, "expected"));

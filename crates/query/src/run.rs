@@ -1,0 +1,186 @@
+//! Running a query over documents that come one after another.
+//!
+//! For whoever reads documents from an index or a scan and cannot hold them all:
+//! a [`Run`] is given one document at a time and gives back the rows of that
+//! document, or gathers groups. Order, DISTINCT and counts are then for the
+//! caller to apply; the rows carry what is needed for it.
+
+use std::fmt;
+use std::ops::ControlFlow;
+
+use model::json::{Raw, Value};
+
+use crate::bound::Expr;
+use crate::error::QueryError;
+use crate::eval::{Ambient, Datum, Env, evaluate, identity};
+use crate::execute::{self, AggregateKind, Groups, MORE};
+use crate::query::Bound;
+use crate::{Path, bind};
+
+/// One run of a bound query.
+pub struct Run<'q> {
+    bound: &'q Bound,
+    ambient: Ambient,
+    groups: Option<Groups>,
+}
+
+/// A row before it is counted, ordered and compared with others.
+pub struct Row<'r, 'd> {
+    keys: &'r [Datum<'d>],
+    output: &'r Datum<'d>,
+    ambient: &'r Ambient,
+}
+
+/// Takes rows; whether it wants more.
+pub type RowSink<'s> = &'s mut dyn FnMut(Row<'_, '_>) -> Result<ControlFlow<()>, QueryError>;
+
+/// An aggregate of the select list, as far as an index may answer it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Aggregated {
+    pub kind: AggregateKind,
+    pub argument: Argument,
+}
+
+/// What an aggregate looks at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Argument {
+    /// The same value for every row, so that only the number of rows counts.
+    Constant(Option<Value>),
+    /// The value at a place in the document.
+    Path(Path),
+    Computed,
+}
+
+impl<'q> Run<'q> {
+    /// Begins a run that may take so many steps; see [`crate::STEPS_MAX`].
+    #[must_use]
+    pub fn new(bound: &'q Bound, steps: usize) -> Run<'q> {
+        let ambient = Ambient::with_steps(&bound.program().context, steps);
+        let groups = bound.program().block.grouping.as_ref().map(Groups::new);
+        Run { bound, ambient, groups }
+    }
+
+    /// Gives a document to the query, and what it gives to `sink`. Where the query
+    /// aggregates, there are no rows until the run ends.
+    pub fn document(
+        &mut self,
+        document: Raw<'_>,
+        sink: RowSink<'_>,
+    ) -> Result<ControlFlow<()>, QueryError> {
+        let program = self.bound.program();
+        let (block, ambient) = (&program.block, &self.ambient);
+        let mut env = Env::new(program.slots, ambient);
+        env.documents = Some(Box::new(std::iter::once(document)));
+        let mut groups = self.groups.as_mut().zip(block.grouping.as_ref());
+        execute::visit(block, &block.sources, &mut env, &mut |env| {
+            if let Some((groups, grouping)) = &mut groups {
+                groups.add(grouping, env)?;
+                return MORE;
+            }
+            let mut keys = Vec::with_capacity(block.order.len());
+            for key in &block.order {
+                keys.push(evaluate(&key.expr, env)?);
+            }
+            let output = evaluate(&block.output, env)?;
+            sink(Row { keys: &keys, output: &output, ambient })
+        })
+    }
+
+    /// The rows of the groups, in the order of their keys; none where the query
+    /// does not aggregate.
+    pub fn finish(self) -> Result<Vec<Value>, QueryError> {
+        let program = self.bound.program();
+        let (Some(groups), Some(grouping)) = (self.groups, &program.block.grouping) else {
+            return Ok(Vec::new());
+        };
+        let mut env = Env::new(program.slots, &self.ambient);
+        let rows = groups.finish(&program.block, grouping, &mut env)?;
+        let values = rows.iter().map(|row| row.to_value(&self.ambient.budget));
+        values.filter_map(Result::transpose).collect()
+    }
+
+    /// What is left of the steps that the run began with.
+    #[must_use]
+    pub fn steps_left(&self) -> usize {
+        self.ambient.budget.steps_left()
+    }
+}
+
+impl Row<'_, '_> {
+    /// What the query gives; `None` drops the row.
+    pub fn value(&self) -> Result<Option<Value>, QueryError> {
+        self.output.to_value(&self.ambient.budget)
+    }
+
+    /// The sort keys, `None` for undefined. They compare as the language orders
+    /// values; descending keys are for the caller to turn round.
+    pub fn keys(&self) -> Result<Vec<Option<Value>>, QueryError> {
+        self.keys.iter().map(|key| key.to_value(&self.ambient.budget)).collect()
+    }
+
+    /// A text that two rows share exactly if DISTINCT takes them for one.
+    #[must_use]
+    pub fn identity(&self) -> String {
+        identity(self.output)
+    }
+}
+
+impl Bound {
+    /// Whether the query ranges over documents at all; if not, it gives its rows
+    /// without any.
+    #[must_use]
+    pub fn reads_documents(&self) -> bool {
+        !self.program().block.sources.is_empty()
+    }
+
+    #[must_use]
+    pub fn is_distinct(&self) -> bool {
+        self.program().block.distinct
+    }
+
+    /// How many rows to leave out, and how many to give then.
+    #[must_use]
+    pub fn window(&self) -> (usize, usize) {
+        let counts = self.program().block.counts;
+        (counts.skipped(), counts.given())
+    }
+
+    /// Whether rows are put together, by GROUP BY or into one.
+    #[must_use]
+    pub fn is_aggregated(&self) -> bool {
+        self.program().block.grouping.is_some()
+    }
+
+    /// The aggregates, in the order of the select list, if all rows make one group.
+    #[must_use]
+    pub fn aggregates(&self) -> Vec<Aggregated> {
+        let grouping = self.program().block.grouping.as_ref();
+        let one_group = grouping.filter(|grouping| grouping.keys.is_empty());
+        let aggregates = one_group.map_or(&[][..], |grouping| &grouping.aggregates[..]);
+        let argument = |expr: &Expr| self.argument(expr);
+        aggregates
+            .iter()
+            .map(|own| Aggregated { kind: own.kind, argument: argument(&own.argument) })
+            .collect()
+    }
+
+    fn argument(&self, expr: &Expr) -> Argument {
+        if let Expr::Constant(constant) = expr {
+            return Argument::Constant(constant.to_value());
+        }
+        bind::path_of(expr, &|slot| self.program().paths.get(&slot))
+            .map_or(Argument::Computed, Argument::Path)
+    }
+}
+
+impl fmt::Debug for Run<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Run").field("bound", self.bound).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Row<'_, '_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Row").field("output", self.output).finish_non_exhaustive()
+    }
+}
