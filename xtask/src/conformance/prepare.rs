@@ -4,29 +4,64 @@
 //! fetched again only when what asks for them changes. Where they come from is a
 //! setting of the machine.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
 
 use super::Sdk;
+use super::trust::Trust;
 use crate::run::Cargo;
 
-/// How to start a program.
+/// The goal that fetches packages, with its version: Maven would take another each year.
+const COPY_DEPENDENCIES: &str =
+    "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies";
+/// The Java SDK speaks TLS alone unless it is told otherwise.
+const PLAIN_HTTP: &str = "-DCOSMOS.HTTP_CONNECTION_WITHOUT_TLS_ALLOWED=true";
+
+/// How to run what is written with an SDK.
 #[derive(Clone, Debug)]
 pub struct Program {
-    program: PathBuf,
-    arguments: Vec<PathBuf>,
+    /// Starts our program in `tests/conformance`.
+    conformance: Vec<OsString>,
+    /// Starts a program of which only the source is given, at the end of this.
+    example: Vec<OsString>,
+    /// Where such a source must lie to find the SDK.
+    example_folder: PathBuf,
     /// The SDK's package and its version.
     pub package: String,
 }
 
 impl Program {
-    pub fn command(&self) -> Command {
-        let mut command = Command::new(&self.program);
-        command.args(&self.arguments);
-        command
+    /// Our program; its own arguments follow.
+    pub fn conformance(&self, trust: &Trust) -> Command {
+        start(&self.conformance, trust)
     }
+
+    /// Another program, of which this is the source.
+    pub fn example(&self, name: &str, source: &str, trust: &Trust) -> Result<Command> {
+        let file = self.example_folder.join(name);
+        std::fs::create_dir_all(file.parent().unwrap_or(&self.example_folder))?;
+        std::fs::write(&file, source)?;
+        let mut command = start(&self.example, trust);
+        command.arg(file);
+        Ok(command)
+    }
+}
+
+/// Options come before whatever the program is told, variables beside it.
+fn start(words: &[OsString], trust: &Trust) -> Command {
+    let (program, arguments) = words.split_first().expect("every invocation names its program");
+    let mut command = Command::new(program);
+    command.args(&trust.options).args(arguments);
+    command.envs(trust.variable.clone());
+    command
+}
+
+/// Words of a command, some of them paths.
+macro_rules! words {
+    ($($word:expr),+ $(,)?) => { vec![$(OsString::from($word)),+] };
 }
 
 /// Whether this machine can run a program.
@@ -46,6 +81,8 @@ pub fn prepare(sdk: Sdk, root: &Path, target: &Path) -> Readiness {
     let prepared = match sdk {
         Sdk::Python => prepare_python(&source, target),
         Sdk::Node => prepare_node(&source, &target.join("node")),
+        Sdk::Go => prepare_go(&source, &target.join("go")),
+        Sdk::Java => prepare_java(&source, &target.join("java")),
         Sdk::Rust => prepare_rust(&source, &target.join("rust")),
     };
     match prepared {
@@ -56,9 +93,14 @@ pub fn prepare(sdk: Sdk, root: &Path, target: &Path) -> Readiness {
 
 fn prepare_python(source: &Path, target: &Path) -> Result<Program> {
     let requirements = source.join("requirements.txt");
-    let python = virtual_environment(&target.join("python"), &requirements)?;
-    let package = python_package(&std::fs::read_to_string(&requirements)?)?;
-    Ok(Program { program: python, arguments: vec![source.join("conformance.py")], package })
+    let folder = target.join("python");
+    let python = virtual_environment(&folder, &requirements)?;
+    Ok(Program {
+        conformance: words![&python, source.join("conformance.py")],
+        example: words![python],
+        example_folder: folder,
+        package: python_package(&std::fs::read_to_string(&requirements)?)?,
+    })
 }
 
 /// A Python with the packages of a requirements file; gives back its interpreter.
@@ -88,17 +130,88 @@ fn prepare_node(source: &Path, folder: &Path) -> Result<Program> {
         let mut npm = Command::new("npm");
         quiet(npm.args(["ci", "--silent", "--no-audit", "--no-fund"]).current_dir(folder))
     })?;
-    let package = node_package(&std::fs::read_to_string(source.join("package.json"))?)?;
-    let arguments = vec![folder.join("conformance.mjs")];
-    Ok(Program { program: PathBuf::from("node"), arguments, package })
+    Ok(Program {
+        conformance: words!["node", folder.join("conformance.mjs")],
+        example: words!["node"],
+        example_folder: folder.to_owned(),
+        package: node_package(&std::fs::read_to_string(source.join("package.json"))?)?,
+    })
+}
+
+/// Go does the fetching, and builds nothing that it has built before.
+fn prepare_go(source: &Path, folder: &Path) -> Result<Program> {
+    tool_says("go", "version")?;
+    let program = folder.join("conformance");
+    let mut build = Command::new("go");
+    build.args(["build", "-buildvcs=false", "-o"]).arg(&program).arg(".").current_dir(source);
+    quiet(&mut build)?;
+    Ok(Program {
+        conformance: words![program],
+        // The module of our program names the SDK for both.
+        example: words!["go", "run", "-C", source],
+        example_folder: folder.join("example"),
+        package: go_package(&std::fs::read_to_string(source.join("go.mod"))?)?,
+    })
+}
+
+/// Maven does the fetching and no more: the program is one file.
+fn prepare_java(source: &Path, folder: &Path) -> Result<Program> {
+    let version = tool_version("javac")?;
+    tool_version("mvn")?;
+    let (pom, main) = (source.join("pom.xml"), source.join("Conformance.java"));
+    let manifest = std::fs::read_to_string(&pom)?;
+    let (libraries, classes) = (folder.join("lib"), folder.join("classes"));
+    std::fs::create_dir_all(&libraries)?;
+    once(&libraries, &format!("{version}\n{manifest}"), || {
+        std::fs::remove_dir_all(&libraries)?;
+        let mut into = OsString::from("-DoutputDirectory=");
+        into.push(&libraries);
+        let mut mvn = Command::new("mvn");
+        quiet(mvn.args(["--quiet", "--batch-mode", COPY_DEPENDENCIES]).arg(into).arg("-f").arg(pom))
+    })?;
+    let (library_path, class_path) = java_paths(&libraries, &classes)?;
+    std::fs::create_dir_all(&classes)?;
+    once(&classes, &format!("{manifest}\n{}", std::fs::read_to_string(&main)?), || {
+        let mut javac = Command::new("javac");
+        javac.args(["-encoding", "UTF-8", "-cp"]).arg(&library_path);
+        quiet(javac.arg("-d").arg(&classes).arg(&main))
+    })?;
+    Ok(Program {
+        conformance: words!["java", PLAIN_HTTP, "-cp", class_path, "Conformance"],
+        example: words!["java", "-cp", library_path],
+        example_folder: folder.join("example"),
+        package: java_package(&manifest)?,
+    })
+}
+
+/// The class paths of the libraries alone, and with the program before them.
+fn java_paths(libraries: &Path, classes: &Path) -> Result<(OsString, OsString)> {
+    let libraries = libraries.join("*");
+    let both = std::env::join_paths([classes, libraries.as_path()]);
+    Ok((libraries.into(), both.context("the target folder's name cannot stand in a class path")?))
 }
 
 /// Cargo does the fetching; its own target folder keeps the SDK's build apart from ours.
 fn prepare_rust(source: &Path, folder: &Path) -> Result<Program> {
-    let manifest = std::fs::read_to_string(source.join("Cargo.toml"))?;
     Cargo::new(source, &["build", "--locked", "--target-dir"]).arg(folder).run()?;
-    let program = folder.join("debug/conformance");
-    Ok(Program { program, arguments: Vec::new(), package: rust_package(&manifest)? })
+    let example = folder.join("example");
+    std::fs::create_dir_all(&example)?;
+    for name in ["Cargo.toml", "Cargo.lock"] {
+        let text = std::fs::read_to_string(source.join(name))?;
+        let renamed = text.replace("name = \"conformance\"", "name = \"example\"");
+        std::fs::write(example.join(name), renamed)?;
+    }
+    let manifest = example.join("Cargo.toml");
+    let package = rust_package(&std::fs::read_to_string(&manifest)?)?;
+    let quiet = ["cargo", "run", "--quiet", "--locked", "--target-dir"];
+    let mut run: Vec<OsString> = quiet.map(OsString::from).into();
+    run.extend(words![folder, "--manifest-path", manifest, "--"]);
+    Ok(Program {
+        conformance: words![folder.join("debug/conformance")],
+        example: run,
+        example_folder: example,
+        package,
+    })
 }
 
 /// Does the work unless it was done before for the same `wanted`.
@@ -111,9 +224,13 @@ pub(crate) fn once(folder: &Path, wanted: &str, work: impl FnOnce() -> Result<()
     Ok(std::fs::write(stamp, wanted)?)
 }
 
-/// What `TOOL --version` prints; an error says that the machine has no such tool.
 fn tool_version(tool: &str) -> Result<String> {
-    let output = Command::new(tool).arg("--version").stdin(Stdio::null()).output();
+    tool_says(tool, "--version")
+}
+
+/// What a tool prints; an error says that the machine has no such tool.
+fn tool_says(tool: &str, argument: &str) -> Result<String> {
+    let output = Command::new(tool).arg(argument).stdin(Stdio::null()).output();
     let output = output.with_context(|| format!("there is no {tool} on this machine"))?;
     ensure!(output.status.success(), "there is no working {tool} on this machine");
     Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
@@ -144,6 +261,24 @@ fn node_package(manifest: &str) -> Result<String> {
     Ok(format!("{name} {}", version.as_str().context("a version is a text")?))
 }
 
+/// The version that a module asks for of the SDK, which Go takes as it stands.
+fn go_package(module: &str) -> Result<String> {
+    const NAME: &str = "azcosmos";
+    let wanted = module.lines().find_map(|line| line.split_once(&format!("/{NAME} v")));
+    let (_, version) = wanted.context("the module does not ask for the SDK")?;
+    Ok(format!("{NAME} {}", version.trim()))
+}
+
+/// The version beside the SDK's name; Maven takes it as it stands.
+fn java_package(manifest: &str) -> Result<String> {
+    const NAME: &str = "azure-cosmos";
+    let (_, after) =
+        manifest.split_once(&format!("<artifactId>{NAME}</artifactId>")).context("no SDK")?;
+    let (_, version) = after.split_once("<version>").context("the SDK needs an exact version")?;
+    let (version, _) = version.split_once('<').context("a version has no end")?;
+    Ok(format!("{NAME} {version}"))
+}
+
 /// The exact version that a manifest asks for of the SDK.
 fn rust_package(manifest: &str) -> Result<String> {
     const NAME: &str = "azure_data_cosmos";
@@ -165,6 +300,11 @@ mod tests {
         let exact = "[dependencies]\nazure_data_cosmos = { version = \"=1.0.0\" }\n";
         assert_eq!(rust_package(exact).unwrap(), "azure_data_cosmos 1.0.0");
         assert!(rust_package(&exact.replace("\"=", "\"")).is_err());
+        let module = "require (\n\texample.com/azcore v1.21.0\n\texample.com/azcosmos v1.5.0\n)\n";
+        assert_eq!(go_package(module).unwrap(), "azcosmos 1.5.0");
+        let pom = "<artifactId>conformance</artifactId><version>1</version>\
+                   <artifactId>azure-cosmos</artifactId>\n<version>4.81.0</version>";
+        assert_eq!(java_package(pom).unwrap(), "azure-cosmos 4.81.0");
         let manifest = r#"{"dependencies":{"@azure/cosmos":"4.10.1"}}"#;
         assert_eq!(node_package(manifest).unwrap(), "@azure/cosmos 4.10.1");
     }

@@ -48,7 +48,8 @@ struct Ready {
 pub struct Server {
     process: Process,
     ready: Ready,
-    binary: PathBuf,
+    /// The program that runs.
+    pub binary: PathBuf,
     /// The data folder's parent, where logs lie too.
     pub folder: PathBuf,
 }
