@@ -4,7 +4,7 @@
 //! text: they take files and give back [`report::Finding`]s, so that each of
 //! them has a test which shows it can fail. `cargo xtask tidy` and `cargo test`
 //! run the same functions over the real files. What official SDKs make of the server
-//! is [`conformance`] and [`suite`]. The commands ([`commands`]) are
+//! is [`conformance`] and [`suite`]; [`readme`] runs what the README shows. The commands ([`commands`]) are
 //! thin: they start cargo, pass its output through and sum up.
 //!
 //! Must not know: the crates it checks; it reads their text and runs their tests.
@@ -14,6 +14,7 @@ pub mod commands;
 pub mod compatibility;
 pub mod conformance;
 pub mod layers;
+pub mod readme;
 pub mod repo;
 pub mod report;
 pub mod results;

@@ -4,14 +4,16 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, ensure};
 
-use crate::conformance::{self, Outcome, Readiness, Sdk, server};
+use crate::conformance::server::{self, Server};
+use crate::conformance::{self, Outcome, Program, Readiness, Sdk};
+use crate::readme;
 use crate::report::Tally;
 use crate::results;
 use crate::run::{is_ci, step};
 
 /// The SDKs of every test run. The Rust SDK takes minutes to build, so its program
 /// runs when it is asked for.
-pub const EVERY_TIME: [Sdk; 2] = [Sdk::Python, Sdk::Node];
+pub const EVERY_TIME: [Sdk; 4] = [Sdk::Python, Sdk::Node, Sdk::Go, Sdk::Java];
 
 /// What the programs showed, and what this machine could not run.
 #[derive(Clone, Debug, Default)]
@@ -48,12 +50,47 @@ pub fn run_sdks(root: &Path, sdks: &[Sdk]) -> Result<Report> {
                     let outcomes = conformance::run_all(&binary, &program, *sdk, &scratch.0, say);
                     report.tally += outcomes.iter().map(Outcome::tally).sum();
                     results::write(&target, sdk.folder(), &outcomes)?;
+                    report.tally += run_example(root, &binary, &program, *sdk, &scratch.0);
                 }
             }
             Ok(())
         })?;
     }
     Ok(report)
+}
+
+/// Runs the README's program in the SDK's language.
+fn run_example(root: &Path, binary: &Path, program: &Program, sdk: Sdk, folder: &Path) -> Tally {
+    let name = format!("README, {}", sdk.language());
+    one_test(&name, || {
+        let page = std::fs::read_to_string(root.join(readme::PATH))?;
+        let server = Server::start(binary, &folder.join("readme"))?;
+        readme::run_example(&page, sdk, program, &server)?;
+        server.stop()
+    })
+}
+
+/// What the README says besides its programs: the commands about the certificate and the
+/// table of settings.
+pub fn run_readme(root: &Path) -> Result<Report> {
+    let binary = server::build(root)?;
+    let scratch = Scratch::new(&target_folder()?)?;
+    let page = std::fs::read_to_string(root.join(readme::PATH))?;
+    let mut tally = one_test("README, table of flags", || readme::check_flags(&page, &binary));
+    let mut left_out = Vec::new();
+    tally += one_test("README, commands about the certificate", || {
+        let server = Server::start(&binary, &scratch.0)?;
+        left_out = readme::run_certificate_commands(&page, &server)?;
+        server.stop()
+    });
+    Ok(Report { tally, left_out })
+}
+
+fn one_test(name: &str, test: impl FnOnce() -> Result<()>) -> Tally {
+    let failure = test().err();
+    let verdict = failure.as_ref().map_or("ok".to_owned(), |error| format!("FAILED: {error:#}"));
+    println!("    {name}: {verdict}");
+    Tally { passed: u64::from(failure.is_none()), failed: u64::from(failure.is_some()) }
 }
 
 /// Where packages, logs and results go: beside the build.
