@@ -39,7 +39,7 @@ pub fn run(root: &Path, wanted: Option<Sdk>) -> Result<()> {
 pub fn run_sdks(root: &Path, sdks: &[Sdk]) -> Result<Report> {
     let binary = step("build the server", || server::build(root))?;
     let target = target_folder()?;
-    let mut report = Report::default();
+    let mut report = step("README", || run_readme(root, &binary, &target))?;
     for sdk in sdks {
         step(&format!("{} SDK", sdk.language()), || {
             match conformance::prepare(*sdk, root, &target) {
@@ -72,14 +72,13 @@ fn run_example(root: &Path, binary: &Path, program: &Program, sdk: Sdk, folder: 
 
 /// What the README says besides its programs: the commands about the certificate and the
 /// table of settings.
-pub fn run_readme(root: &Path) -> Result<Report> {
-    let binary = server::build(root)?;
-    let scratch = Scratch::new(&target_folder()?)?;
+fn run_readme(root: &Path, binary: &Path, target: &Path) -> Result<Report> {
+    let scratch = Scratch::new(target)?;
     let page = std::fs::read_to_string(root.join(readme::PATH))?;
-    let mut tally = one_test("README, table of flags", || readme::check_flags(&page, &binary));
+    let mut tally = one_test("README, table of flags", || readme::check_flags(&page, binary));
     let mut left_out = Vec::new();
     tally += one_test("README, commands about the certificate", || {
-        let server = Server::start(&binary, &scratch.0)?;
+        let server = Server::start(binary, &scratch.0)?;
         left_out = readme::run_certificate_commands(&page, &server)?;
         server.stop()
     });
