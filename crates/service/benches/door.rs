@@ -105,7 +105,7 @@ impl Ours {
 
     fn cost_of_one(&self) -> Work {
         let action = ContainerAction::CreateItem { key: None, body: document(0) };
-        let work = crash::execute(&self.service, CONTAINER, action).unwrap().work;
+        let work = crash::execute(&self.service, CONTAINER, action).unwrap().receipt.work;
         println!("a document of 1 KB: {} keys, {} bytes", work.keys_written, work.bytes_written);
         work
     }

@@ -1,79 +1,44 @@
 //! Item verbs: from a body and a key to a command for one partition.
 
 use bytes::Bytes;
-use cluster::{ClusterError, RangeId, Served};
+use cluster::{ClusterError, RangeId};
 use futures_util::future::join_all;
 use model::epk::{Epk, EpkRange};
 use model::json;
 use model::partition_key::{Location, PartitionKey};
 use model::position::Lsn;
 use model::session::SessionToken;
-use partition::{Command, Document, Effect, Operation, Outcome, Patch, Position, Problem, Work};
+use partition::{Command, Document, Effect, Operation, Outcome, Patch, Position, Work};
 
 use crate::admit::PAGE_ITEMS_MAX;
 use crate::catalogue::ContainerEntry;
 use crate::error::ServiceError;
+use crate::receipt::Receipt;
 use crate::request::{BulkOperation, Conditions, ItemOperation, ItemTarget, Scope};
-use crate::response::{ItemResult, Reply, Response, Rest};
+use crate::response::{BulkResult, ItemResult, Reply, Rest};
 use crate::service::Service;
 
+/// Which items a client wants to see next.
+pub(crate) struct ItemList<'a> {
+    pub(crate) scope: &'a Scope,
+    pub(crate) session: Option<&'a SessionToken>,
+    pub(crate) after: Option<Position>,
+    pub(crate) items_max: usize,
+}
+
 impl Service {
-    pub(crate) async fn create_item(
+    /// Does one operation on one item, in its partition.
+    pub(crate) async fn write_item(
         &self,
         entry: &ContainerEntry,
-        key: Option<PartitionKey>,
-        body: Bytes,
-    ) -> Result<Response, ServiceError> {
-        let operation = ItemOperation::Create { body };
-        self.apply_one(entry, key.as_ref(), operation).await
-    }
-
-    pub(crate) async fn upsert_item(
-        &self,
-        entry: &ContainerEntry,
-        key: Option<PartitionKey>,
-        body: Bytes,
-        conditions: Conditions,
-    ) -> Result<Response, ServiceError> {
-        let operation = ItemOperation::Upsert { body, if_match: conditions.if_match };
-        self.apply_one(entry, key.as_ref(), operation).await
-    }
-
-    pub(crate) async fn replace_item(
-        &self,
-        entry: &ContainerEntry,
-        target: ItemTarget,
-        body: Bytes,
-        conditions: Conditions,
-    ) -> Result<Response, ServiceError> {
-        let operation =
-            ItemOperation::Replace { id: target.id, body, if_match: conditions.if_match };
-        self.apply_one(entry, target.key.as_ref(), operation).await
-    }
-
-    pub(crate) async fn delete_item(
-        &self,
-        entry: &ContainerEntry,
-        target: ItemTarget,
-        conditions: Conditions,
-    ) -> Result<Response, ServiceError> {
-        let operation = ItemOperation::Delete { id: target.id, if_match: conditions.if_match };
-        self.apply_one(entry, target.key.as_ref(), operation).await
-    }
-
-    pub(crate) async fn patch_item(
-        &self,
-        entry: &ContainerEntry,
-        target: ItemTarget,
-        body: &Bytes,
-        conditions: Conditions,
-    ) -> Result<Response, ServiceError> {
-        let operation = ItemOperation::Patch {
-            id: target.id,
-            body: body.clone(),
-            if_match: conditions.if_match,
-        };
-        self.apply_one(entry, target.key.as_ref(), operation).await
+        key: Option<&PartitionKey>,
+        operation: ItemOperation,
+        receipt: &mut Receipt,
+    ) -> Result<Reply, ServiceError> {
+        let (operation, location) = self.check_operation(entry, key, operation)?;
+        let effect = self.apply_one(entry, location, operation, receipt).await?;
+        receipt.item_lsn = Some(effect.lsn);
+        Ok(Reply::One { kind: effect.kind, etag: effect.etag, body: effect.text })
     }
 
     pub(crate) fn read_item(
@@ -81,17 +46,21 @@ impl Service {
         entry: &ContainerEntry,
         target: &ItemTarget,
         conditions: &Conditions,
-    ) -> Result<Response, ServiceError> {
+        receipt: &mut Receipt,
+    ) -> Result<Reply, ServiceError> {
         let location = self.locate(entry, target.key.as_ref(), None)?;
         let served = self.cluster.read(
             &entry.container,
             (&location.epk, &target.id),
             conditions.if_none_match.as_ref(),
         )?;
-        check_session(conditions.session.as_ref(), served.range, served.lsn)?;
-        let work = read_work(&served.value);
-        let effect = served.value?;
-        Ok(Response::routed(served.range, served.lsn, one(effect), work))
+        let found = receipt.served(served);
+        let text = found.as_ref().ok().and_then(|effect| effect.text.as_ref());
+        receipt.worked(&read_work(text));
+        check_session(conditions.session.as_ref(), receipt)?;
+        let effect = found?;
+        receipt.item_lsn = Some(effect.lsn);
+        Ok(Reply::One { kind: effect.kind, etag: effect.etag, body: effect.text })
     }
 
     /// All operations in one logical partition, or none.
@@ -100,26 +69,22 @@ impl Service {
         entry: &ContainerEntry,
         key: &PartitionKey,
         operations: Vec<ItemOperation>,
-    ) -> Result<Response, ServiceError> {
+        receipt: &mut Receipt,
+    ) -> Result<Reply, ServiceError> {
+        let failed = |at, error| ServiceError::Batch { at, error: Box::new(error) };
         let location = self.locate(entry, Some(key), None)?;
         let checked = operations.into_iter().enumerate().map(|(at, operation)| {
             let checked = self.check_operation(entry, Some(key), operation);
-            checked
-                .map(|(operation, _)| operation)
-                .map_err(|error| ServiceError::Batch { at, error: Box::new(error) })
+            checked.map(|(operation, _)| operation).map_err(|error| failed(at, error))
         });
         let operations = checked.collect::<Result<Vec<Operation>, ServiceError>>()?;
-        let served =
-            match self.cluster.apply(&entry.container, Command { location, operations }).await {
-                Err(ClusterError::Command { error, .. }) => {
-                    let at = error.at;
-                    return Err(ServiceError::Batch { at, error: Box::new(error.problem.into()) });
-                }
-                other => other?,
-            };
-        let (work, results) =
-            (served.value.work, served.value.effects.into_iter().map(result).collect());
-        Ok(Response::routed(served.range, served.lsn, Reply::Batch { results }, work))
+        match self.apply(entry, Command { location, operations }, receipt).await {
+            Ok(outcome) => {
+                Ok(Reply::Batch { results: outcome.effects.into_iter().map(result).collect() })
+            }
+            Err(ClusterError::Command { error, .. }) => Err(failed(error.at, error.problem.into())),
+            Err(other) => Err(other.into()),
+        }
     }
 
     /// Each operation for itself; those of one partition share its fsyncs.
@@ -128,89 +93,105 @@ impl Service {
         entry: &ContainerEntry,
         range: Option<RangeId>,
         operations: Vec<BulkOperation>,
-    ) -> Result<Response, ServiceError> {
+        receipt: &mut Receipt,
+    ) -> Result<Reply, ServiceError> {
         if let Some(range) = range.filter(|range| entry.container.map().range(*range).is_none()) {
-            return Err(ServiceError::RangeGone {
-                range: range.0,
-                container: entry.name.rid.to_string(),
-            });
+            return Err(range_gone(entry, range));
         }
-        let each = operations.into_iter().map(|bulk| async {
-            let BulkOperation { key, operation } = bulk;
-            let (operation, location) = self.check_operation(entry, Some(&key), operation)?;
-            let owner = entry.container.map().range_of(&location.epk).map(|record| record.id);
-            if let Some(range) = range.filter(|range| owner != Some(*range)) {
-                return Err(ServiceError::RangeGone {
-                    range: range.0,
-                    container: entry.name.rid.to_string(),
-                });
-            }
-            let served = self
-                .cluster
-                .apply(&entry.container, Command { location, operations: vec![operation] })
-                .await?;
-            let effect = served.value.effects.into_iter().next();
-            effect
-                .map(result)
-                .ok_or_else(|| ServiceError::internal("a command of one operation has one effect"))
+        let each = operations.into_iter().map(|operation| async {
+            let mut part = Receipt::default();
+            let result = self.bulk_operation(entry, range, operation, &mut part).await;
+            (BulkResult { result, charge: part.charge }, part)
         });
-        let results = join_all(each).await;
-        Ok(Response { range, ..Response::unrouted(Reply::Bulk { results }, Work::default()) })
+        let mut results = Vec::new();
+        for (result, part) in join_all(each).await {
+            receipt.add(&part);
+            results.push(result);
+        }
+        Ok(Reply::Bulk { results })
+    }
+
+    async fn bulk_operation(
+        &self,
+        entry: &ContainerEntry,
+        range: Option<RangeId>,
+        BulkOperation { key, operation }: BulkOperation,
+        receipt: &mut Receipt,
+    ) -> Result<ItemResult, ServiceError> {
+        let (operation, location) = self.check_operation(entry, Some(&key), operation)?;
+        let owner = entry.container.map().range_of(&location.epk).map(|record| record.id);
+        if let Some(range) = range.filter(|range| owner != Some(*range)) {
+            return Err(range_gone(entry, range));
+        }
+        Ok(result(self.apply_one(entry, location, operation, receipt).await?))
     }
 
     /// One page of items in the order of their hashed keys, range after range.
     pub(crate) fn list_items(
         &self,
         entry: &ContainerEntry,
-        scope: &Scope,
-        mut after: Option<Position>,
-        items_max: usize,
-    ) -> Result<Response, ServiceError> {
+        list: ItemList<'_>,
+        receipt: &mut Receipt,
+    ) -> Result<Reply, ServiceError> {
+        let ItemList { scope, session, mut after, items_max } = list;
         let items_max = items_max.clamp(1, PAGE_ITEMS_MAX);
         let (map, within) = (entry.container.map(), scope_range(entry, scope)?);
         let mut bodies = Vec::new();
-        let mut served_by = None;
         for record in map.ranges().iter().filter(|record| record.range.overlaps(&within)) {
             if after.as_ref().is_some_and(|position| record.range.max <= position.epk) {
                 continue;
             }
             let room = items_max - bodies.len();
-            let served =
-                self.cluster.list(&entry.container, record.id, &within, after.as_ref(), room)?;
-            served_by = Some((record.id, served.lsn));
-            bodies.extend(served.value.items.into_iter().map(|item| item.text));
+            let page = receipt.served(self.cluster.list(
+                &entry.container,
+                record.id,
+                &within,
+                after.as_ref(),
+                room,
+            )?);
+            receipt.worked(&read_work(page.items.iter().map(|item| &item.text)));
+            check_session(session, receipt)?;
+            bodies.extend(page.items.into_iter().map(|item| item.text));
             // At the end of a range, whatever follows it comes next.
             let behind = || Position { epk: record.range.max.clone(), id: String::new() };
             let last = record.range.max >= within.max;
-            after = served.value.rest.or_else(|| (!last).then(behind));
+            after = page.rest.or_else(|| (!last).then(behind));
             if bodies.len() == items_max || after.is_none() {
                 break;
             }
         }
-        let (owner_rid, rest) = (entry.name.rid.to_string(), after.map(Rest::AfterItem));
-        let reply = Reply::Feed { owner_rid, bodies, rest };
-        Ok(match served_by {
-            Some((range, lsn)) => Response::routed(range, lsn, reply, Work::default()),
-            None => Response::unrouted(reply, Work::default()),
-        })
+        let (owner_rid, rest) = (entry.rid.to_string(), after.map(Rest::AfterItem));
+        Ok(Reply::Feed { owner_rid, bodies, rest })
     }
 
     async fn apply_one(
         &self,
         entry: &ContainerEntry,
-        key: Option<&PartitionKey>,
-        operation: ItemOperation,
-    ) -> Result<Response, ServiceError> {
-        let (operation, location) = self.check_operation(entry, key, operation)?;
-        let served = self
-            .cluster
-            .apply(&entry.container, Command { location, operations: vec![operation] })
-            .await?;
-        let Served { range, lsn, value: Outcome { effects, work, .. } } = served;
-        let effect = effects.into_iter().next();
-        let effect = effect
-            .ok_or_else(|| ServiceError::internal("a command of one operation has one effect"))?;
-        Ok(Response::routed(range, lsn, one(effect), work))
+        location: Location,
+        operation: Operation,
+        receipt: &mut Receipt,
+    ) -> Result<Effect, ServiceError> {
+        let command = Command { location, operations: vec![operation] };
+        let outcome = self.apply(entry, command, receipt).await?;
+        let effect = outcome.effects.into_iter().next();
+        effect.ok_or_else(|| ServiceError::internal("a command of one operation has one effect"))
+    }
+
+    /// Has a partition do a command, and takes down which one and at what cost.
+    async fn apply(
+        &self,
+        entry: &ContainerEntry,
+        command: Command,
+        receipt: &mut Receipt,
+    ) -> Result<Outcome, ClusterError> {
+        match self.cluster.apply(&entry.container, command).await {
+            Ok(served) => {
+                let outcome = receipt.served(served);
+                receipt.worked(&outcome.work);
+                Ok(outcome)
+            }
+            Err(error) => Err(receipt.refused(error)),
+        }
     }
 
     /// Checks bodies and keys, and finds out where the operation belongs.
@@ -283,33 +264,30 @@ fn scope_range(entry: &ContainerEntry, scope: &Scope) -> Result<EpkRange, Servic
     }
     if let Some(id) = scope.range {
         let map = entry.container.map();
-        let gone =
-            || ServiceError::RangeGone { range: id.0, container: entry.name.rid.to_string() };
-        let record = map.range(id).ok_or_else(gone)?;
+        let record = map.range(id).ok_or_else(|| range_gone(entry, id))?;
         within = within.intersect(&record.range).unwrap_or_else(nothing);
     }
     Ok(within)
 }
 
+fn range_gone(entry: &ContainerEntry, range: RangeId) -> ServiceError {
+    ServiceError::RangeGone { range: range.0, container: entry.rid.to_string() }
+}
+
 /// A client that has seen more of this partition than we have must not be told less.
-fn check_session(
-    session: Option<&SessionToken>,
-    range: RangeId,
-    lsn: Lsn,
-) -> Result<(), ServiceError> {
-    match session.and_then(|token| token.range(range.0)) {
-        Some(seen) if seen.lsn > lsn => Err(ServiceError::SessionNotAvailable),
-        Some(_) | None => Ok(()),
+fn check_session(session: Option<&SessionToken>, receipt: &Receipt) -> Result<(), ServiceError> {
+    let ahead = |(range, lsn): (RangeId, Lsn)| {
+        session.and_then(|token| token.range(range.0)).is_some_and(|seen| seen.lsn > lsn)
+    };
+    if receipt.served_by().is_some_and(ahead) {
+        return Err(ServiceError::SessionNotAvailable);
     }
+    Ok(())
 }
 
-fn read_work(effect: &Result<Effect, Problem>) -> Work {
-    let bytes = effect.as_ref().ok().and_then(|effect| effect.text.as_ref()).map_or(0, Bytes::len);
+fn read_work<'a>(texts: impl IntoIterator<Item = &'a Bytes>) -> Work {
+    let bytes: usize = texts.into_iter().map(Bytes::len).sum();
     Work { item_bytes_read: bytes as u64, ..Work::default() }
-}
-
-fn one(effect: Effect) -> Reply {
-    Reply::One { kind: effect.kind, etag: effect.etag, body: effect.text }
 }
 
 fn result(effect: Effect) -> ItemResult {

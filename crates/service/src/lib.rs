@@ -1,7 +1,7 @@
 //! The one door behind every protocol.
 //!
 //! A protocol turns its bytes into a [`Request`], calls [`Service::execute`] and
-//! turns the [`Response`] or [`ServiceError`] back into bytes. Everything between
+//! turns the [`Response`] or [`Failure`] back into bytes. Everything between
 //! happens once, here: who may do it, what the names mean, whether there is room
 //! for it, doing it, and accounting for it.
 //!
@@ -15,6 +15,7 @@ mod error;
 mod items;
 mod kind;
 mod offer;
+mod receipt;
 mod request;
 mod resolve;
 mod resources;
@@ -28,10 +29,11 @@ pub use kind::{Kind, Link};
 pub use model::throughput::Throughput;
 pub use offer::parse_autoscale;
 pub use partition::{EffectKind, EtagMatch, Position, Work};
+pub use receipt::{Owner, Receipt};
 pub use request::{
     Action, BulkOperation, CatalogueAction, Conditions, ContainerAction, ItemOperation, ItemTarget,
     Request, Scope,
 };
 pub use resources::Swept;
-pub use response::{ContainerName, ItemResult, RangeInfo, Reply, Response, Rest};
+pub use response::{BulkResult, Failure, ItemResult, RangeInfo, Reply, Response, Rest};
 pub use service::Service;

@@ -175,6 +175,8 @@ pub enum ContainerAction {
     /// Items in the order of their hashed keys.
     ListItems {
         scope: Scope,
+        /// What the client has seen already: an answer may not be older.
+        session: Option<SessionToken>,
         after: Option<Position>,
         items_max: usize,
     },

@@ -7,6 +7,7 @@ use crate::authorise::Authorised;
 use crate::catalogue::ContainerEntry;
 use crate::error::ServiceError;
 use crate::kind::{Kind, Link};
+use crate::receipt::Receipt;
 use crate::request::{Action, CatalogueAction, ContainerAction, ItemTarget};
 use crate::service::Service;
 
@@ -25,16 +26,18 @@ impl Service {
     pub(crate) fn resolve(
         &self,
         Authorised { action }: Authorised,
+        receipt: &mut Receipt,
     ) -> Result<Resolved, ServiceError> {
         Ok(match action {
             Action::Catalogue(action) => Resolved::Catalogue(action),
             Action::Container { container: link, intended_rid, mut action } => {
                 let container = self.container(&link)?;
-                if intended_rid.is_some_and(|rid| container.name.rid.to_string() != rid) {
+                receipt.owner = Some(container.names.clone());
+                if intended_rid.is_some_and(|rid| *container.names.rid != rid) {
                     return Err(ServiceError::ContainerRecreated);
                 }
                 if let Some(target) = target_of(&mut action)
-                    && link.to_string() != *container.name.link
+                    && link.to_string() != *container.names.link
                 {
                     self.resolve_item(&container, target)?;
                 }
@@ -50,7 +53,7 @@ impl Service {
         target: &mut ItemTarget,
     ) -> Result<(), ServiceError> {
         let rid = ItemRid::parse(target.id.as_str()).ok();
-        let Some(rid) = rid.filter(|rid| rid.container() == container.name.rid) else {
+        let Some(rid) = rid.filter(|rid| rid.container() == container.rid) else {
             return Ok(());
         };
         let epk = self.locate(container, target.key.as_ref(), None)?.epk;

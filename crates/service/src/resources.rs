@@ -17,6 +17,7 @@ use crate::admit::PAGE_ITEMS_MAX;
 use crate::catalogue::{Counters, Record, Stored, item_id, item_prefix};
 use crate::error::ServiceError;
 use crate::kind::{Kind, Link};
+use crate::receipt::Receipt;
 use crate::request::Conditions;
 use crate::response::{Reply, Rest};
 use crate::service::{Service, id_of};
@@ -33,9 +34,10 @@ impl Service {
         kind: Kind,
         body: &Value,
         throughput: Option<Throughput>,
+        receipt: &mut Receipt,
     ) -> Result<Reply, ServiceError> {
         let mut counters = self.changes.lock().await;
-        let parent = self.parent(parent, kind)?;
+        let parent = self.parent(parent, kind, receipt)?;
         let created = match kind {
             Kind::Database => self.create_database(&mut counters, body, throughput).await,
             Kind::Container => {
@@ -61,19 +63,25 @@ impl Service {
         parent: &Link,
         kind: Kind,
         body: &Value,
+        receipt: &mut Receipt,
     ) -> Result<Reply, ServiceError> {
         let name = definition::name(body)?;
         let link = parent.clone().child(kind, name.as_str());
         let link =
             link.ok_or_else(|| ServiceError::invalid("A resource of this kind cannot be here."))?;
-        match self.replace(&link, body, &Conditions::default()).await {
-            Err(ServiceError::NotFound) => self.create(parent, kind, body, None).await,
+        match self.replace(&link, body, &Conditions::default(), receipt).await {
+            Err(ServiceError::NotFound) => self.create(parent, kind, body, None, receipt).await,
             other => other,
         }
     }
 
-    pub(crate) fn read(&self, link: &Link, conditions: &Conditions) -> Result<Reply, ServiceError> {
-        let stored = self.stored(link)?;
+    pub(crate) fn read(
+        &self,
+        link: &Link,
+        conditions: &Conditions,
+        receipt: &mut Receipt,
+    ) -> Result<Reply, ServiceError> {
+        let stored = self.stored(link, receipt)?;
         let etag = Some(stored.etag.clone());
         let unchanged = conditions
             .if_none_match
@@ -90,9 +98,10 @@ impl Service {
         link: &Link,
         body: &Value,
         conditions: &Conditions,
+        receipt: &mut Receipt,
     ) -> Result<Reply, ServiceError> {
         let _one_at_a_time = self.changes.lock().await;
-        let old = self.stored(link)?.record;
+        let old = self.stored(link, receipt)?.record;
         let if_match = conditions.if_match.clone();
         let record = match old.kind {
             Kind::Database => return Err(ServiceError::invalid("Databases cannot be replaced.")),
@@ -111,9 +120,10 @@ impl Service {
         &self,
         link: &Link,
         conditions: &Conditions,
+        receipt: &mut Receipt,
     ) -> Result<Reply, ServiceError> {
         let _one_at_a_time = self.changes.lock().await;
-        let record = self.stored(link)?.record;
+        let record = self.stored(link, receipt)?.record;
         let if_match = conditions.if_match.clone();
         match record.kind {
             Kind::Database => self.delete_database(&record, if_match).await?,
@@ -142,8 +152,9 @@ impl Service {
         kind: Kind,
         after: Option<&str>,
         items_max: usize,
+        receipt: &mut Receipt,
     ) -> Result<Reply, ServiceError> {
-        let parent = self.parent(parent, kind)?;
+        let parent = self.parent(parent, kind, receipt)?;
         let prefix = item_prefix(kind, parent.rid());
         let after = after.map(|name| item_id(kind, parent.rid(), name));
         let items_max = items_max.clamp(1, PAGE_ITEMS_MAX);
@@ -169,8 +180,9 @@ impl Service {
         kind: Kind,
         text: &str,
         parameters: &Value,
+        receipt: &mut Receipt,
     ) -> Result<Reply, ServiceError> {
-        let parent = self.parent(parent, kind)?;
+        let parent = self.parent(parent, kind, receipt)?;
         let parameters = if parameters.is_null() {
             Parameters::none()
         } else {

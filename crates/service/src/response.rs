@@ -1,7 +1,5 @@
 //! What is answered, in no protocol's words.
 
-use std::sync::Arc;
-
 use bytes::Bytes;
 use cluster::RangeId;
 use model::charge::Charge;
@@ -9,35 +7,35 @@ use model::epk::EpkRange;
 use model::etag::Etag;
 use model::position::Lsn;
 use model::rid::ContainerRid;
-use model::session::RangeToken;
-use partition::{EffectKind, Position, Work};
+use partition::{EffectKind, Position};
 
 use crate::error::ServiceError;
+use crate::receipt::Receipt;
 
 /// The answer to a request that was done.
 #[derive(Debug)]
 pub struct Response {
     pub reply: Reply,
-    /// The physical partition that served it, if one did.
-    pub range: Option<RangeId>,
-    /// What the client has now seen of that partition.
-    pub session: Option<RangeToken>,
-    pub work: Work,
-    /// Set by the last step, from the work.
-    pub charge: Charge,
-    /// The container it was about, if it was about one.
-    pub container: Option<ContainerName>,
+    pub receipt: Receipt,
 }
 
-/// A container by both of its names.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ContainerName {
-    pub rid: ContainerRid,
-    /// `dbs/NAME/colls/NAME`.
-    pub link: Arc<str>,
+/// The answer to a request that was not done.
+#[derive(Debug, thiserror::Error)]
+#[error("{error}")]
+pub struct Failure {
+    #[source]
+    pub error: ServiceError,
+    pub receipt: Box<Receipt>,
 }
 
-/// One physical partition, as clients' routing maps want it.
+impl From<Failure> for ServiceError {
+    /// For callers whom only the reason interests.
+    fn from(failure: Failure) -> ServiceError {
+        failure.error
+    }
+}
+
+/// One physical partition, as clients' routing maps and statistics want it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RangeInfo {
     pub id: RangeId,
@@ -49,20 +47,9 @@ pub struct RangeInfo {
     pub lsn: Lsn,
     /// When it was last written to.
     pub ts_secs: u64,
-}
-
-impl Response {
-    /// An answer from one physical partition.
-    pub(crate) fn routed(range: RangeId, lsn: Lsn, reply: Reply, work: Work) -> Response {
-        let session = Some(RangeToken::new(range.0, lsn));
-        Response { range: Some(range), session, ..Response::unrouted(reply, work) }
-    }
-
-    /// An answer from the catalogue, or from several partitions.
-    pub(crate) fn unrouted(reply: Reply, work: Work) -> Response {
-        let charge = Charge::default();
-        Response { reply, range: None, session: None, work, charge, container: None }
-    }
+    pub items: u64,
+    /// What its items take as JSON text. Index entries are not counted.
+    pub item_bytes: u64,
 }
 
 /// What came of it.
@@ -75,11 +62,15 @@ pub enum Reply {
     /// The operations of a batch that was done.
     Batch { results: Vec<ItemResult> },
     /// The operations of a bulk request, each with its own answer.
-    Bulk { results: Vec<Result<ItemResult, ServiceError>> },
+    Bulk { results: Vec<BulkResult> },
     Ranges {
+        container: ContainerRid,
         /// The last change of the layout.
         change: u64,
         ranges: Vec<RangeInfo>,
+        /// Whether every item surely has the entries of the indexing policy in force.
+        /// Items written under an earlier one keep theirs.
+        fully_indexed: bool,
     },
 }
 
@@ -98,4 +89,11 @@ pub struct ItemResult {
     pub kind: EffectKind,
     pub etag: Option<Etag>,
     pub body: Option<Bytes>,
+}
+
+/// One operation of a bulk request, and its share of the charge.
+#[derive(Debug)]
+pub struct BulkResult {
+    pub result: Result<ItemResult, ServiceError>,
+    pub charge: Charge,
 }

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use bytes::Bytes;
 use cluster::{Cluster, ClusterReport, ContainerSpec, RangeRecord};
 use model::json::Value;
 use model::limits::Limits;
@@ -21,10 +20,14 @@ use crate::catalogue::{
     COUNTERS, ContainerEntry, Counters, Directory, Record, Stored, item_prefix,
 };
 use crate::error::ServiceError;
+use crate::items::ItemList;
 use crate::kind::Kind;
-use crate::request::{CatalogueAction, ContainerAction, Request};
+use crate::receipt::Receipt;
+use crate::request::{
+    CatalogueAction, Conditions, ContainerAction, ItemOperation, ItemTarget, Request,
+};
 use crate::resolve::Resolved;
-use crate::response::{RangeInfo, Reply, Response};
+use crate::response::{Failure, RangeInfo, Reply, Response};
 
 /// Records read at once while the catalogue is walked.
 const CHUNK_RECORDS: usize = 256;
@@ -69,17 +72,27 @@ impl Service {
     /// To be driven to its end, in a task of its own where clients may go away: a
     /// change of the catalogue that is dropped half-way may be on the disk without
     /// being known in memory until a restart.
-    pub async fn execute(&self, request: Request) -> Result<Response, ServiceError> {
+    pub async fn execute(&self, request: Request) -> Result<Response, Failure> {
+        let mut receipt = Receipt::default();
+        let done = self.run(request, &mut receipt).await;
+        account::account(done, receipt)
+    }
+
+    async fn run(&self, request: Request, receipt: &mut Receipt) -> Result<Reply, ServiceError> {
         let authorised = authorise(request)?;
-        let resolved = self.resolve(authorised)?;
+        let resolved = self.resolve(authorised, receipt)?;
         let admitted = admit::admit(resolved, &self.limits)?;
-        let performed = self.perform(admitted).await;
-        self.account(performed)
+        self.perform(admitted, receipt).await
     }
 
     /// Reads everything that is stored and says what does not agree.
     pub fn check(&self, progress: impl FnMut(&str)) -> Result<ClusterReport, ServiceError> {
         Ok(self.cluster.check(progress)?)
+    }
+
+    #[must_use]
+    pub fn limits(&self) -> &Limits {
+        &self.limits
     }
 
     /// The store below, for its counters and for closing it.
@@ -88,32 +101,44 @@ impl Service {
         self.cluster.store()
     }
 
-    async fn perform(&self, Admitted { resolved }: Admitted) -> Result<Response, ServiceError> {
+    async fn perform(
+        &self,
+        Admitted { resolved }: Admitted,
+        receipt: &mut Receipt,
+    ) -> Result<Reply, ServiceError> {
         match resolved {
-            Resolved::Catalogue(action) => self.perform_in_catalogue(action).await.map(unrouted),
+            Resolved::Catalogue(action) => {
+                let done = self.perform_in_catalogue(action, receipt).await;
+                receipt.worked(&account::catalogue_work(done.as_ref().ok()));
+                done
+            }
             Resolved::Container { container, action } => {
-                let mut response = self.perform_in_container(&container, action).await?;
-                response.container = Some(container.name);
-                Ok(response)
+                self.perform_in_container(&container, action, receipt).await
             }
         }
     }
 
-    async fn perform_in_catalogue(&self, action: CatalogueAction) -> Result<Reply, ServiceError> {
+    async fn perform_in_catalogue(
+        &self,
+        action: CatalogueAction,
+        receipt: &mut Receipt,
+    ) -> Result<Reply, ServiceError> {
         use CatalogueAction::{Create, Delete, List, Query, Read, Replace, Upsert};
         match action {
             Create { parent, kind, body, throughput } => {
-                self.create(&parent, kind, &body, throughput).await
+                self.create(&parent, kind, &body, throughput, receipt).await
             }
-            Upsert { parent, kind, body } => self.upsert(&parent, kind, &body).await,
-            Read { link, conditions } => self.read(&link, &conditions),
-            Replace { link, body, conditions } => self.replace(&link, &body, &conditions).await,
-            Delete { link, conditions } => self.delete(&link, &conditions).await,
+            Upsert { parent, kind, body } => self.upsert(&parent, kind, &body, receipt).await,
+            Read { link, conditions } => self.read(&link, &conditions, receipt),
+            Replace { link, body, conditions } => {
+                self.replace(&link, &body, &conditions, receipt).await
+            }
+            Delete { link, conditions } => self.delete(&link, &conditions, receipt).await,
             List { parent, kind, after, items_max } => {
-                self.list(&parent, kind, after.as_deref(), items_max)
+                self.list(&parent, kind, after.as_deref(), items_max, receipt)
             }
             Query { parent, kind, text, parameters } => {
-                self.query(&parent, kind, &text, &parameters)
+                self.query(&parent, kind, &text, &parameters, receipt)
             }
         }
     }
@@ -122,49 +147,43 @@ impl Service {
         &self,
         container: &ContainerEntry,
         action: ContainerAction,
-    ) -> Result<Response, ServiceError> {
+        receipt: &mut Receipt,
+    ) -> Result<Reply, ServiceError> {
         use ContainerAction::{
             Batch, Bulk, CreateItem, DeleteItem, ListItems, PatchItem, ReadItem, ReadRanges,
             ReplaceItem, UpsertItem,
         };
-        match action {
-            ReadRanges => self.read_ranges(container).map(unrouted),
-            CreateItem { key, body } => self.create_item(container, key, body).await,
-            UpsertItem { key, body, conditions } => {
-                self.upsert_item(container, key, body, conditions).await
+        let (key, operation) = match action {
+            ReadRanges => return self.read_ranges(container, receipt),
+            ReadItem { target, conditions } => {
+                return self.read_item(container, &target, &conditions, receipt);
             }
-            ReadItem { target, conditions } => self.read_item(container, &target, &conditions),
-            ReplaceItem { target, body, conditions } => {
-                self.replace_item(container, target, body, conditions).await
+            ListItems { scope, session, after, items_max } => {
+                let (scope, session) = (&scope, session.as_ref());
+                let list = ItemList { scope, session, after, items_max };
+                return self.list_items(container, list, receipt);
             }
-            DeleteItem { target, conditions } => {
-                self.delete_item(container, target, conditions).await
+            Batch { key, operations } => {
+                return self.batch(container, &key, operations, receipt).await;
             }
-            PatchItem { target, body, conditions } => {
-                self.patch_item(container, target, &body, conditions).await
+            Bulk { range, operations } => {
+                return self.bulk(container, range, operations, receipt).await;
             }
-            Batch { key, operations } => self.batch(container, &key, operations).await,
-            Bulk { range, operations } => self.bulk(container, range, operations).await,
-            ListItems { scope, after, items_max } => {
-                self.list_items(container, &scope, after, items_max)
+            CreateItem { key, body } => (key, ItemOperation::Create { body }),
+            UpsertItem { key, body, conditions: Conditions { if_match, .. } } => {
+                (key, ItemOperation::Upsert { body, if_match })
             }
-        }
-    }
-
-    /// The last step: what it cost. Faults of ours are logged here, once.
-    fn account(&self, performed: Result<Response, ServiceError>) -> Result<Response, ServiceError> {
-        match performed {
-            Ok(response) => {
-                let charge = account::charge(&response.work);
-                Ok(Response { charge, ..response })
+            ReplaceItem { target: ItemTarget { key, id }, body, conditions } => {
+                (key, ItemOperation::Replace { id, body, if_match: conditions.if_match })
             }
-            Err(error) => {
-                if let ServiceError::Internal { source } = &error {
-                    tracing::error!(%error, source = %source, "request failed");
-                }
-                Err(error)
+            DeleteItem { target: ItemTarget { key, id }, conditions } => {
+                (key, ItemOperation::Delete { id, if_match: conditions.if_match })
             }
-        }
+            PatchItem { target: ItemTarget { key, id }, body, conditions } => {
+                (key, ItemOperation::Patch { id, body, if_match: conditions.if_match })
+            }
+        };
+        self.write_item(container, key.as_ref(), operation, receipt).await
     }
 
     pub(crate) fn directory(&self) -> RwLockReadGuard<'_, Directory> {
@@ -194,7 +213,12 @@ impl Service {
         }
     }
 
-    fn read_ranges(&self, entry: &ContainerEntry) -> Result<Reply, ServiceError> {
+    fn read_ranges(
+        &self,
+        entry: &ContainerEntry,
+        receipt: &mut Receipt,
+    ) -> Result<Reply, ServiceError> {
+        receipt.worked(&Work::default());
         let map = entry.container.map();
         let info = |record: &RangeRecord| {
             let head = self.cluster.size(&entry.container, record.id)?;
@@ -205,10 +229,14 @@ impl Service {
                 change: record.change,
                 lsn: Lsn::from_u64(head.lsn).max(record.lsn_floor),
                 ts_secs: Timestamp::from_millis(head.ts_millis).secs(),
+                items: head.items,
+                item_bytes: head.bytes,
             })
         };
-        let ranges = map.ranges().iter().map(info).collect::<Result<_, ServiceError>>()?;
-        Ok(Reply::Ranges { change: map.change(), ranges })
+        let ranges = map.ranges().iter().map(info).collect::<Result<Vec<_>, ServiceError>>()?;
+        let empty = ranges.iter().all(|range| range.items == 0);
+        let fully_indexed = empty || entry.container.spec().policies.len() == 1;
+        Ok(Reply::Ranges { container: entry.rid, change: map.change(), ranges, fully_indexed })
     }
 
     fn load_directory(&self) -> Result<(), ServiceError> {
@@ -268,15 +296,4 @@ pub(crate) fn container_spec(record: &Record) -> Result<ContainerSpec, ServiceEr
 /// The id of a system item.
 pub(crate) fn id_of(item: &Item) -> String {
     item.json().get("id").and_then(|id| id.as_str()).unwrap_or_default().into_owned()
-}
-
-/// An answer from the catalogue: no partition of a container took part.
-fn unrouted(reply: Reply) -> Response {
-    let bytes = match &reply {
-        Reply::One { body, .. } => body.as_ref().map_or(0, Bytes::len),
-        Reply::Feed { bodies, .. } => bodies.iter().map(Bytes::len).sum(),
-        Reply::Batch { .. } | Reply::Bulk { .. } | Reply::Ranges { .. } => 0,
-    };
-    let work = Work { item_bytes_read: bytes as u64, ..Work::default() };
-    Response::unrouted(reply, work)
 }

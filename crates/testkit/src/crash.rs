@@ -169,7 +169,7 @@ pub fn execute(
     container: usize,
     action: ContainerAction,
 ) -> Result<Response, ServiceError> {
-    block_on(service.execute(request(container, action)))
+    Ok(block_on(service.execute(request(container, action)))?)
 }
 
 /// The request to do something in one of [`CONTAINERS`].

@@ -2,12 +2,13 @@
 
 use bytes::Bytes;
 use http::StatusCode;
+use model::charge::Charge;
 use model::json::{self, Raw, write_string};
 use model::name::ItemId;
 use model::partition_key::PartitionKey;
 use service::{
-    BulkOperation, ContainerAction, EffectKind, EtagMatch, ItemOperation, ItemResult, Link, Reply,
-    ServiceError,
+    BulkOperation, BulkResult, ContainerAction, EffectKind, EtagMatch, Failure, ItemOperation,
+    ItemResult, Link, Reply, ServiceError,
 };
 
 use crate::error::WireError;
@@ -60,13 +61,14 @@ async fn atomic(
                 return Ok(Answer::empty(StatusCode::INTERNAL_SERVER_ERROR));
             };
             let lines =
-                results.iter().zip(&minimal).map(|(result, minimal)| done(result, *minimal));
-            Ok(Answer::json(StatusCode::OK, array(lines)).with_session(&response))
+                results.iter().zip(&minimal).map(|(result, minimal)| done(result, *minimal, None));
+            Ok(Answer::json(StatusCode::OK, array(lines)).with_receipt(&response.receipt))
         }
-        Err(ServiceError::Batch { at, error }) => {
-            Ok(Answer::json(StatusCode::MULTI_STATUS, failed(at, *error, minimal.len())))
+        Err(Failure { error: ServiceError::Batch { at, error }, receipt }) => {
+            let lines = failed(at, *error, minimal.len());
+            Ok(Answer::json(StatusCode::MULTI_STATUS, lines).with_receipt(&receipt))
         }
-        Err(error) => Err(error.into()),
+        Err(failure) => Err(failure.into()),
     }
 }
 
@@ -87,13 +89,16 @@ async fn bulk(call: &Call<'_>, container: Link, parsed: Vec<Parsed>) -> Result<A
     let Reply::Bulk { results } = response.reply else {
         return Ok(Answer::empty(StatusCode::INTERNAL_SERVER_ERROR));
     };
-    let all_done = results.iter().all(Result::is_ok);
-    let lines = results.into_iter().zip(minimal).map(|(result, minimal)| match result {
-        Ok(result) => done(&result, minimal),
-        Err(error) => refused(&error.into()),
-    });
+    let all_done = results.iter().all(|bulk| bulk.result.is_ok());
+    let lines =
+        results.into_iter().zip(minimal).map(
+            |(BulkResult { result, charge }, minimal)| match result {
+                Ok(result) => done(&result, minimal, Some(charge)),
+                Err(error) => refused(&error.into(), Some(charge)),
+            },
+        );
     let status = if all_done { StatusCode::OK } else { StatusCode::MULTI_STATUS };
-    Ok(Answer::json(status, array(lines)))
+    Ok(Answer::json(status, array(lines)).with_receipt(&response.receipt))
 }
 
 fn parse(body: &Bytes, raw: Raw<'_>) -> Result<Parsed, WireError> {
@@ -135,8 +140,10 @@ fn array(lines: impl Iterator<Item = String>) -> String {
     format!("[{}]", lines.join(","))
 }
 
-fn done(result: &ItemResult, minimal: bool) -> String {
+/// The line of an operation that was done. A batch is charged as a whole.
+fn done(result: &ItemResult, minimal: bool, charge: Option<Charge>) -> String {
     let mut out = format!("{{\"statusCode\":{}", status_of(result.kind).as_u16());
+    push_charge(&mut out, charge);
     if let Some(etag) = &result.etag {
         out.push_str(",\"eTag\":");
         write_string(&mut out, etag.as_str());
@@ -150,9 +157,16 @@ fn done(result: &ItemResult, minimal: bool) -> String {
     out
 }
 
-fn refused(error: &WireError) -> String {
+fn push_charge(out: &mut String, charge: Option<Charge>) {
+    if let Some(charge) = charge {
+        out.push_str(&format!(",\"requestCharge\":{charge}"));
+    }
+}
+
+fn refused(error: &WireError, charge: Option<Charge>) -> String {
     let mut out =
         format!("{{\"statusCode\":{},\"subStatusCode\":{}", error.status.as_u16(), error.substatus);
+    push_charge(&mut out, charge);
     if let Some(ms) = error.retry_after_ms {
         out.push_str(&format!(",\"retryAfterMilliseconds\":{ms}"));
     }
@@ -167,5 +181,6 @@ fn failed(at: usize, error: ServiceError, count: usize) -> String {
     let error = WireError::from(error);
     let dependency =
         WireError::new(StatusCode::FAILED_DEPENDENCY, 0, "Another operation of the batch failed.");
-    array((0..count).map(|position| refused(if position == at { &error } else { &dependency })))
+    let line = |position| if position == at { &error } else { &dependency };
+    array((0..count).map(|position| refused(line(position), None)))
 }

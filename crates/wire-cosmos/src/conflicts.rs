@@ -14,22 +14,18 @@ pub(crate) async fn feed(call: &Call<'_>, container: Link) -> Result<Answer, Wir
     if *call.method != Method::GET && !(*call.method == Method::POST && is_query(call)) {
         return Err(call.not_allowed());
     }
-    let owner = owner_rid(call, container).await?;
-    let mut answer = Answer::json(StatusCode::OK, envelope(&owner, "Conflicts", &[]));
+    let response = call.container(container, ContainerAction::ReadRanges).await?;
+    let owner = response.receipt.owner.as_ref().map(|owner| &*owner.rid).unwrap_or_default();
+    let mut answer = Answer::json(StatusCode::OK, envelope(owner, "Conflicts", &[]));
     answer.set("x-ms-item-count", "0");
-    Ok(answer)
+    Ok(answer.with_receipt(&response.receipt))
 }
 
 pub(crate) async fn conflict(call: &Call<'_>, container: Link) -> Result<Answer, WireError> {
     if ![Method::GET, Method::DELETE].contains(call.method) {
         return Err(call.not_allowed());
     }
-    owner_rid(call, container).await?;
+    // The container must be there, and the client be allowed to read it.
+    call.container(container, ContainerAction::ReadRanges).await?;
     Err(WireError::not_found())
-}
-
-/// The container must be there, and the client be allowed to read it.
-async fn owner_rid(call: &Call<'_>, container: Link) -> Result<String, WireError> {
-    let response = call.container(container, ContainerAction::ReadRanges).await?;
-    Ok(response.container.map(|name| name.rid.to_string()).unwrap_or_default())
 }

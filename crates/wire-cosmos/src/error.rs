@@ -3,7 +3,7 @@
 use http::StatusCode;
 use model::json::{Object, Value};
 use model::partition_key::KeyError;
-use service::ServiceError;
+use service::{Failure, Receipt, ServiceError};
 
 use crate::auth::Refused;
 use crate::binary_json::BinaryJsonError;
@@ -21,13 +21,15 @@ mod substatus {
 }
 
 /// An answer that says no.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct WireError {
     pub(crate) status: StatusCode,
     pub(crate) substatus: u32,
     pub(crate) message: String,
     /// When to try again, where trying again helps.
     pub(crate) retry_after_ms: Option<u64>,
+    /// Where it happened and what it cost, if the service was asked at all.
+    pub(crate) receipt: Option<Box<Receipt>>,
 }
 
 /// How long a client waits when a queue was full: a few fsyncs.
@@ -35,7 +37,8 @@ const BUSY_RETRY_MS: u64 = 20;
 
 impl WireError {
     pub(crate) fn new(status: StatusCode, substatus: u32, message: impl Into<String>) -> WireError {
-        WireError { status, substatus, message: message.into(), retry_after_ms: None }
+        let message = message.into();
+        WireError { status, substatus, message, retry_after_ms: None, receipt: None }
     }
 
     pub(crate) fn bad_request(message: impl Into<String>) -> WireError {
@@ -100,7 +103,13 @@ impl From<ServiceError> for WireError {
         let cause = if let ServiceError::Batch { error, .. } = &error { error } else { &error };
         let (status, substatus) = status_of(cause);
         let retry_after_ms = matches!(cause, ServiceError::Busy).then_some(BUSY_RETRY_MS);
-        WireError { status, substatus, message: cause.to_string(), retry_after_ms }
+        WireError { retry_after_ms, ..WireError::new(status, substatus, cause.to_string()) }
+    }
+}
+
+impl From<Failure> for WireError {
+    fn from(Failure { error, receipt }: Failure) -> WireError {
+        WireError { receipt: Some(receipt), ..WireError::from(error) }
     }
 }
 

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::{HeaderMap, Method};
 use model::json::{self, Value};
+use model::limits::Limits;
 use model::position::Timestamp;
 use runtime::Runtime;
 use service::{
-    Action, CatalogueAction, ContainerAction, Link, Principal, Request, Response, Service,
-    ServiceError,
+    Action, CatalogueAction, ContainerAction, Failure, Link, Principal, Request, Response, Service,
 };
 
 use crate::auth::{self, AccountKeys, Claim};
@@ -158,18 +158,22 @@ impl Call<'_> {
         Ok(self.try_container(container, action).await?)
     }
 
+    pub(crate) fn limits(&self) -> &Limits {
+        self.gateway.service.limits()
+    }
+
     /// Like `container`, for callers that look into the error.
     pub(crate) async fn try_container(
         &self,
         container: Link,
         action: ContainerAction,
-    ) -> Result<Response, ServiceError> {
+    ) -> Result<Response, Failure> {
         let intended_rid =
             self.headers.text("x-ms-cosmos-intended-collection-rid").map(str::to_owned);
         self.execute(Action::Container { container, intended_rid, action }).await
     }
 
-    async fn execute(&self, action: Action) -> Result<Response, ServiceError> {
+    async fn execute(&self, action: Action) -> Result<Response, Failure> {
         self.gateway.service.execute(Request { principal: self.principal, action }).await
     }
 

@@ -63,7 +63,8 @@ impl<'a> Headers<'a> {
         })
     }
 
-    fn session(self) -> Result<Option<SessionToken>, WireError> {
+    /// What the client has seen already.
+    pub(crate) fn session(self) -> Result<Option<SessionToken>, WireError> {
         match self.text("x-ms-session-token") {
             None | Some("") => Ok(None),
             Some(text) => SessionToken::parse(text)

@@ -89,7 +89,8 @@ async fn list(call: &Call<'_>, container: Link) -> Result<Answer, WireError> {
         within: epk_range(call)?,
     };
     let items_max = call.headers.items_max()?;
-    let action = ContainerAction::ListItems { scope, after, items_max };
+    let session = call.headers.session()?;
+    let action = ContainerAction::ListItems { scope, session, after, items_max };
     let response = call.container(container, action).await?;
     let Reply::Feed { owner_rid, bodies, rest } = &response.reply else {
         return Ok(Answer::empty(StatusCode::INTERNAL_SERVER_ERROR));
@@ -100,7 +101,7 @@ async fn list(call: &Call<'_>, container: Link) -> Result<Answer, WireError> {
     };
     let mut answer = Answer::json(StatusCode::OK, envelope(owner_rid, "Documents", bodies));
     answer.set("x-ms-item-count", &bodies.len().to_string());
-    Ok(answer.with_session(&response).with_continuation(continuation.as_deref()))
+    Ok(answer.with_receipt(&response.receipt).with_continuation(continuation.as_deref()))
 }
 
 /// The physical partition that a client addresses; `<container rid>,<id>` is the old form.
@@ -131,7 +132,7 @@ fn one(call: &Call<'_>, response: Response) -> Answer {
     let body = body.clone().filter(|_| !(wrote && call.headers.wants_minimal()));
     Answer::json(status_of(*kind), body.unwrap_or_default())
         .with_etag(etag.as_ref())
-        .with_session(&response)
+        .with_receipt(&response.receipt)
 }
 
 /// `EPK:id` with the id in hexadecimal: header-safe, and short for ordinary ids.

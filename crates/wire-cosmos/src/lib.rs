@@ -19,6 +19,7 @@ mod ranges;
 mod reply;
 mod resources;
 mod route;
+mod usage;
 
 pub use auth::{AccountKeys, EMULATOR_KEY, InvalidKey};
 pub use gateway::{BODY_BYTES_MAX, Gateway, GatewayConfig, HttpRequest, HttpResponse};

@@ -19,8 +19,7 @@ pub(crate) async fn feed(call: &Call<'_>, container: Link) -> Result<Answer, Wir
         return Err(call.not_allowed());
     }
     let response = call.container(container, ContainerAction::ReadRanges).await?;
-    let (Reply::Ranges { change, ranges }, Some(name)) = (&response.reply, &response.container)
-    else {
+    let Reply::Ranges { container, change, ranges, .. } = &response.reply else {
         return Ok(Answer::empty(StatusCode::INTERNAL_SERVER_ERROR));
     };
     let incremental = call
@@ -35,16 +34,16 @@ pub(crate) async fn feed(call: &Call<'_>, container: Link) -> Result<Answer, Wir
     } else {
         let fraction = 1.0 / f64::from(u32::try_from(ranges.len()).unwrap_or(u32::MAX).max(1));
         let bodies: Vec<Bytes> =
-            new.iter().map(|range| body(name.rid, range, fraction).into()).collect();
+            new.iter().map(|range| body(*container, range, fraction).into()).collect();
         let mut answer = Answer::json(
             StatusCode::OK,
-            envelope(&name.rid.to_string(), "PartitionKeyRanges", &bodies),
+            envelope(&container.to_string(), "PartitionKeyRanges", &bodies),
         );
         answer.set("x-ms-item-count", &bodies.len().to_string());
         answer
     };
     answer.set("etag", &format!("\"{change}\""));
-    Ok(answer.with_session(&response))
+    Ok(answer.with_receipt(&response.receipt))
 }
 
 fn parse_etag(text: &str) -> Option<u64> {

@@ -1,5 +1,6 @@
 //! From a service's reply to status, headers and body.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -7,11 +8,31 @@ use http::header::{CONTENT_TYPE, DATE, ETAG};
 use http::{HeaderName, HeaderValue, Response as HttpResponse, StatusCode};
 use model::etag::Etag;
 use model::json::write_string;
-use model::position::Timestamp;
-use service::{EffectKind, Kind, Response};
+use model::position::{Lsn, Timestamp};
+use service::{EffectKind, Kind, Receipt};
 
 use crate::error::WireError;
 use crate::headers::{ACTIVITY_ID, CONTINUATION, RANGE_ID};
+
+const CHARGE: &str = "x-ms-request-charge";
+
+/// The version of the protocol that is spoken, whichever one a client asks for.
+const API_VERSION: &str = "2020-07-15";
+/// The version of the shapes of resources that goes with it.
+const SCHEMA_VERSION: &str = "1.19";
+
+/// The names of a partition's position. The service tells apart what one replica,
+/// a quorum and all regions have; here a write is answered when the only copy is
+/// on the disk, so all of them have come equally far.
+const PARTITION_LSNS: [&str; 5] = [
+    "lsn",
+    "x-ms-cosmos-llsn",
+    "x-ms-quorum-acked-lsn",
+    "x-ms-cosmos-quorum-acked-llsn",
+    "x-ms-global-committed-lsn",
+];
+/// The names of the position of an item's last write.
+const ITEM_LSNS: [&str; 2] = ["x-ms-item-lsn", "x-ms-cosmos-item-llsn"];
 
 /// An answer in the making.
 #[derive(Debug)]
@@ -41,7 +62,10 @@ impl Answer {
         if let Some(ms) = error.retry_after_ms {
             answer.set("x-ms-retry-after-ms", &ms.to_string());
         }
-        answer
+        match &error.receipt {
+            Some(receipt) => answer.with_receipt(receipt),
+            None => answer,
+        }
     }
 
     pub(crate) fn status(&self) -> StatusCode {
@@ -62,21 +86,32 @@ impl Answer {
         self
     }
 
-    /// Says what the client has now seen, and of which partition.
-    pub(crate) fn with_session(mut self, response: &Response) -> Answer {
-        self.set("x-ms-request-charge", &response.charge.to_string());
-        if let Some(token) = &response.session {
+    /// Says what it cost, what the client has now seen, and of which partition.
+    pub(crate) fn with_receipt(mut self, receipt: &Receipt) -> Answer {
+        self.set(CHARGE, &receipt.charge.to_string());
+        if let Some(token) = receipt.session() {
             self.set("x-ms-session-token", &token.to_string());
-            self.set("lsn", &token.lsn.get().to_string());
         }
-        if let Some(range) = response.range {
+        if let Some((range, lsn)) = receipt.served_by() {
             self.set(RANGE_ID, &range.to_string());
+            self.set("x-ms-cosmos-physical-partition-id", &range.to_string());
+            self.set_lsns(&PARTITION_LSNS, lsn);
         }
-        if let Some(name) = &response.container {
-            self.set("x-ms-content-path", &name.rid.to_string());
-            self.set("x-ms-alt-content-path", &name.link);
+        if let Some(lsn) = receipt.item_lsn {
+            self.set_lsns(&ITEM_LSNS, lsn);
+        }
+        if let Some(owner) = &receipt.owner {
+            self.set("x-ms-content-path", &owner.rid);
+            self.set("x-ms-alt-content-path", &alternate_path(&owner.link));
         }
         self
+    }
+
+    fn set_lsns(&mut self, names: &[&'static str], lsn: Lsn) {
+        let text = lsn.to_string();
+        for name in names {
+            self.set(name, &text);
+        }
     }
 
     pub(crate) fn with_continuation(mut self, token: Option<&str>) -> Answer {
@@ -94,6 +129,10 @@ impl Answer {
         now: Timestamp,
     ) -> HttpResponse<Bytes> {
         self.set(ACTIVITY_ID, activity_id);
+        // What never reached the service cost nothing.
+        self.response.headers_mut().entry(CHARGE).or_insert(HeaderValue::from_static("0"));
+        self.set("x-ms-version", API_VERSION);
+        self.set("x-ms-schemaversion", SCHEMA_VERSION);
         self.set("x-ms-request-duration-ms", &format!("{:.3}", elapsed.as_secs_f64() * 1000.0));
         self.set("x-ms-gatewayversion", "version=2.14.0");
         self.set("x-ms-serviceversion", concat!("version=orrery ", env!("CARGO_PKG_VERSION")));
@@ -109,6 +148,17 @@ impl Answer {
         }
         self.response
     }
+}
+
+/// A link by names as a header can carry it: what is not ASCII is percent-encoded.
+fn alternate_path(link: &str) -> Cow<'_, str> {
+    let plain = |byte: u8| (0x20..0x7F).contains(&byte);
+    if link.bytes().all(plain) {
+        return Cow::Borrowed(link);
+    }
+    let encoded =
+        |byte: u8| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") };
+    Cow::Owned(link.bytes().map(encoded).collect())
 }
 
 /// The status of something done to one resource.

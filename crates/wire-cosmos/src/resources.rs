@@ -8,6 +8,7 @@ use crate::error::WireError;
 use crate::gateway::Call;
 use crate::headers::{CONTINUATION, IS_QUERY, IS_UPSERT};
 use crate::reply::{Answer, envelope, feed_name, status_of};
+use crate::usage;
 
 /// Requests on all resources of a kind.
 pub(crate) async fn feed(call: &Call<'_>, parent: Link, kind: Kind) -> Result<Answer, WireError> {
@@ -32,6 +33,9 @@ pub(crate) async fn feed(call: &Call<'_>, parent: Link, kind: Kind) -> Result<An
 pub(crate) async fn resource(call: &Call<'_>, link: Link) -> Result<Answer, WireError> {
     let conditions = call.headers.conditions()?;
     let action = match *call.method {
+        Method::GET if link.kind() == Some(Kind::Container) && usage::is_asked_for(call) => {
+            return usage::answer(call, link, conditions).await;
+        }
         Method::GET => CatalogueAction::Read { link, conditions },
         Method::PUT => CatalogueAction::Replace { link, body: call.json()?, conditions },
         Method::DELETE => CatalogueAction::Delete { link, conditions },
@@ -77,9 +81,9 @@ pub(crate) fn query_body(call: &Call<'_>) -> Result<(String, Value), WireError> 
 
 fn one(response: Response) -> Answer {
     match response.reply {
-        Reply::One { kind, etag, body } => {
-            Answer::json(status_of(kind), body.unwrap_or_default()).with_etag(etag.as_ref())
-        }
+        Reply::One { kind, etag, body } => Answer::json(status_of(kind), body.unwrap_or_default())
+            .with_etag(etag.as_ref())
+            .with_receipt(&response.receipt),
         Reply::Feed { .. } | Reply::Batch { .. } | Reply::Bulk { .. } | Reply::Ranges { .. } => {
             Answer::empty(StatusCode::INTERNAL_SERVER_ERROR)
         }
@@ -96,7 +100,7 @@ fn feed_answer(response: Response, kind: Kind) -> Answer {
     };
     let mut answer = Answer::json(StatusCode::OK, envelope(&owner_rid, feed_name(kind), &bodies));
     answer.set("x-ms-item-count", &bodies.len().to_string());
-    answer.with_continuation(continuation.as_deref())
+    answer.with_receipt(&response.receipt).with_continuation(continuation.as_deref())
 }
 
 /// Names may be anything, headers may not: tokens are hexadecimal.

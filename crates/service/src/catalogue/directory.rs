@@ -10,7 +10,7 @@ use std::sync::Arc;
 use cluster::Container;
 use model::rid::{ContainerRid, DatabaseRid};
 
-use crate::response::ContainerName;
+use crate::receipt::Owner;
 
 #[derive(Debug, Default)]
 pub(crate) struct Directory {
@@ -25,7 +25,9 @@ pub(crate) struct DatabaseEntry {
 
 #[derive(Clone, Debug)]
 pub(crate) struct ContainerEntry {
-    pub(crate) name: ContainerName,
+    pub(crate) rid: ContainerRid,
+    /// Its names, as the owner of what it contains.
+    pub(crate) names: Owner,
     pub(crate) container: Arc<Container>,
 }
 
@@ -47,14 +49,14 @@ impl Directory {
         let owner = self.databases.iter_mut().find(|(_, entry)| entry.rid == rid.database());
         if let Some((database, entry)) = owner {
             let link = format!("dbs/{database}/colls/{name}").into();
-            let name_of = ContainerName { rid, link };
-            entry.containers.insert(name.to_owned(), ContainerEntry { name: name_of, container });
+            let names = Owner { rid: rid.to_string().into(), link };
+            entry.containers.insert(name.to_owned(), ContainerEntry { rid, names, container });
         }
     }
 
     pub(crate) fn remove_container(&mut self, rid: ContainerRid) {
         for database in self.databases.values_mut() {
-            database.containers.retain(|_, entry| entry.name.rid != rid);
+            database.containers.retain(|_, entry| entry.rid != rid);
         }
     }
 
@@ -80,7 +82,7 @@ impl DatabaseEntry {
         let by_name = self.containers.get_key_value(name_or_rid);
         let found = by_name.or_else(|| {
             let rid = ContainerRid::parse(name_or_rid).ok()?;
-            self.containers.iter().find(|(_, entry)| entry.name.rid == rid)
+            self.containers.iter().find(|(_, entry)| entry.rid == rid)
         });
         found.map(|(name, entry)| (name.as_str(), entry))
     }

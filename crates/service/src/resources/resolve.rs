@@ -1,17 +1,23 @@
 //! From links to resources.
 
-use model::rid::{ContainerRid, DatabaseRid};
+use model::rid::DatabaseRid;
 
-use crate::catalogue::{Stored, item_id};
+use crate::catalogue::{ContainerEntry, Record, Stored, item_id};
 use crate::error::ServiceError;
 use crate::kind::{Kind, Link};
+use crate::receipt::{Owner, Receipt};
 use crate::service::Service;
 
 /// What a new or listed resource belongs to.
 #[derive(Clone, Debug)]
 pub(crate) enum Parent {
     Account,
-    Resource { rid: String, self_link: String },
+    Resource {
+        rid: String,
+        self_link: String,
+        /// The link by names.
+        link: String,
+    },
 }
 
 impl Parent {
@@ -29,34 +35,64 @@ impl Parent {
         }
     }
 
-    fn database(rid: DatabaseRid) -> Parent {
-        Parent::Resource { rid: rid.to_string(), self_link: format!("dbs/{rid}/") }
+    fn link(&self) -> &str {
+        match self {
+            Parent::Account => "",
+            Parent::Resource { link, .. } => link,
+        }
     }
 
-    fn container(rid: ContainerRid) -> Parent {
-        let database = rid.database();
-        Parent::Resource { rid: rid.to_string(), self_link: format!("dbs/{database}/colls/{rid}/") }
+    fn owner(&self) -> Option<Owner> {
+        match self {
+            Parent::Account => None,
+            Parent::Resource { rid, link, .. } => {
+                Some(Owner { rid: rid.as_str().into(), link: link.as_str().into() })
+            }
+        }
+    }
+
+    fn database(name: &str, rid: DatabaseRid) -> Parent {
+        let (self_link, link) = (format!("dbs/{rid}/"), format!("dbs/{name}"));
+        Parent::Resource { rid: rid.to_string(), self_link, link }
+    }
+
+    fn container(entry: &ContainerEntry) -> Parent {
+        let (rid, link) = (entry.names.rid.to_string(), entry.names.link.to_string());
+        let self_link = format!("dbs/{}/colls/{rid}/", entry.rid.database());
+        Parent::Resource { rid, self_link, link }
     }
 }
 
 impl Service {
     /// The parent that a link names, if resources of `kind` can be inside it.
-    pub(super) fn parent(&self, link: &Link, kind: Kind) -> Result<Parent, ServiceError> {
+    pub(super) fn parent(
+        &self,
+        link: &Link,
+        kind: Kind,
+        receipt: &mut Receipt,
+    ) -> Result<Parent, ServiceError> {
         if link.kind() != kind.parent() {
             return Err(ServiceError::invalid(format!(
                 "'{link}' does not contain {}",
                 kind.segment()
             )));
         }
-        self.walk(link.segments())
+        let parent = self.walk(link.segments())?;
+        receipt.owner = parent.owner();
+        Ok(parent)
     }
 
     /// The resource that a link names.
-    pub(super) fn stored(&self, link: &Link) -> Result<Stored, ServiceError> {
+    pub(super) fn stored(
+        &self,
+        link: &Link,
+        receipt: &mut Receipt,
+    ) -> Result<Stored, ServiceError> {
         let Some(((kind, name), owners)) = link.segments().split_last() else {
             return Err(ServiceError::invalid("the link names the account"));
         };
         let parent = self.walk(owners)?;
+        receipt.owner = parent.owner();
         self.find(*kind, parent.rid(), name)?.ok_or(ServiceError::NotFound)
     }
 
@@ -66,20 +102,22 @@ impl Service {
             [] => Ok(Parent::Account),
             [(Kind::Database, name)] => {
                 let directory = self.directory();
-                let database = directory.database(name).ok_or(ServiceError::OwnerNotFound)?;
-                Ok(Parent::database(database.1.rid))
+                let (name, entry) = directory.database(name).ok_or(ServiceError::OwnerNotFound)?;
+                Ok(Parent::database(name, entry.rid))
             }
             [(Kind::Database, database), (Kind::Container, name)] => {
                 let directory = self.directory();
                 let container =
                     directory.database(database).and_then(|(_, entry)| entry.container(name));
-                Ok(Parent::container(container.ok_or(ServiceError::OwnerNotFound)?.1.name.rid))
+                Ok(Parent::container(container.ok_or(ServiceError::OwnerNotFound)?.1))
             }
             [owners @ .., (kind, name)] => {
                 let owner = self.walk(owners)?;
                 let stored =
                     self.find(*kind, owner.rid(), name)?.ok_or(ServiceError::OwnerNotFound)?;
-                Ok(Parent::Resource { rid: stored.record.rid, self_link: stored.record.self_link })
+                let link = format!("{}/{}/{}", owner.link(), kind.segment(), stored.record.name());
+                let Record { rid, self_link, .. } = stored.record;
+                Ok(Parent::Resource { rid, self_link, link })
             }
         }
     }

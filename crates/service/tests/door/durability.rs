@@ -96,7 +96,7 @@ fn the_relaxed_mode_does_not_wait() {
 
 fn hot_value(service: &Service) -> u64 {
     let scope = Scope::default();
-    let action = ContainerAction::ListItems { scope, after: None, items_max: 10 };
+    let action = ContainerAction::ListItems { scope, session: None, after: None, items_max: 10 };
     let Reply::Feed { bodies, .. } = crash::execute(service, FIVE, action).unwrap().reply else {
         panic!("a list gives a feed");
     };

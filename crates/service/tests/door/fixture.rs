@@ -93,7 +93,8 @@ impl Fixture {
     }
 
     pub(crate) fn page(&self, container: &str, after: Option<Position>, items_max: usize) -> Reply {
-        let action = ContainerAction::ListItems { scope: Scope::default(), after, items_max };
+        let action =
+            ContainerAction::ListItems { scope: Scope::default(), session: None, after, items_max };
         self.within(container, action).unwrap().reply
     }
 
@@ -115,6 +116,6 @@ impl Fixture {
     }
 
     fn execute(&self, action: Action) -> Result<Response, ServiceError> {
-        block_on(self.service.execute(Request { principal: Principal::Account, action }))
+        Ok(block_on(self.service.execute(Request { principal: Principal::Account, action }))?)
     }
 }

@@ -17,8 +17,8 @@ use model::session::SessionToken;
 use partition::EtagMatch;
 use runtime::{Runtime, SimulatedClock};
 use service::{
-    Action, Conditions, ItemResult, Link, Principal, Reply, Request, Response, Rest, Service,
-    ServiceError,
+    Action, Conditions, Failure, ItemResult, Link, Principal, Reply, Request, Response, Rest,
+    Service, ServiceError,
 };
 use storage::local::{self, LocalConfig};
 use storage::{Store, memory};
@@ -158,7 +158,7 @@ impl World {
         self.service.as_ref().expect("it is taken only while it is reopened")
     }
 
-    fn execute(&mut self, action: Action) -> Result<Response, ServiceError> {
+    fn execute(&mut self, action: Action) -> Result<Response, Failure> {
         let request = Request { principal: self.principal, action };
         let response = self.reactor.block_on(self.service().execute(request))?;
         if let Reply::One { etag: Some(etag), .. } = &response.reply {

@@ -101,7 +101,8 @@ fn read_all(
     let mut after = None;
     loop {
         let scope = Scope::default();
-        let action = ContainerAction::ListItems { scope, after, items_max: PAGE_ITEMS };
+        let action =
+            ContainerAction::ListItems { scope, session: None, after, items_max: PAGE_ITEMS };
         let Reply::Feed { bodies, rest, .. } = execute(service, container, action)?.reply else {
             bail!("a list gives a feed");
         };

@@ -8,13 +8,14 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
 use hmac::{Hmac, Mac};
-use http::Method;
+use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use model::limits::Limits;
 use runtime::Runtime;
 use service::Service;
 use sha2::Sha256;
-use wire_cosmos::{AccountKeys, EMULATOR_KEY, Gateway, GatewayConfig};
+use wire_cosmos::{AccountKeys, EMULATOR_KEY, Gateway, GatewayConfig, HttpRequest};
 
 /// A key that may only read.
 pub(crate) const READ_KEY: &str = "cmVhZC1vbmx5LWtleS1vZi10aGUtdGVzdHM=";
@@ -49,6 +50,28 @@ impl World {
         let now = self.runtime.clock.now().as_unix_seconds();
         let secs = now.saturating_add_signed(offset_secs);
         httpdate::fmt_http_date(std::time::UNIX_EPOCH + std::time::Duration::from_secs(secs))
+    }
+
+    /// Sends a request that is signed as an SDK would, unless a header says otherwise.
+    pub(crate) fn send(
+        &self,
+        method: Method,
+        path: &str,
+        body: &str,
+        given: &[(&str, &str)],
+    ) -> http::Response<Bytes> {
+        let date = self.date(0);
+        let (verb, resource, link) = claimed(&method, path);
+        let token = sign(EMULATOR_KEY, &verb, &resource, &link, &date);
+        let signed = [("x-ms-date", date.as_str()), ("authorization", token.as_str())];
+        let mut headers = HeaderMap::new();
+        for (name, value) in signed.iter().chain(given) {
+            let name = HeaderName::from_bytes(name.as_bytes()).unwrap();
+            headers.insert(name, HeaderValue::from_bytes(value.as_bytes()).unwrap());
+        }
+        let (path, body) = (path.to_owned(), Some(Bytes::copy_from_slice(body.as_bytes())));
+        let request = HttpRequest { method, path, headers, body, scheme: "http" };
+        self.tokio.block_on(self.gateway.answer(request))
     }
 
     pub(crate) fn fill(&self, text: &str) -> String {

@@ -10,8 +10,8 @@ use goldenscript::{ArgumentConsumer, Command};
 use model::name::ItemId;
 use model::partition_key::PartitionKey;
 use service::{
-    Action, BulkOperation, ContainerAction, ItemOperation, ItemResult, ItemTarget, Reply, Response,
-    Rest, Scope,
+    Action, BulkOperation, ContainerAction, Failure, ItemOperation, ItemResult, ItemTarget,
+    Receipt, Reply, Response, Rest, Scope,
 };
 
 use super::{Answer, World, failure, key, next_body, show_result, shown};
@@ -43,9 +43,21 @@ impl World {
             name => self.single(name, &mut args)?,
         };
         args.reject_next()?;
-        let response = self.in_container(action)?;
-        let route = if tags.contains("route") { route(&response) } else { String::new() };
-        Ok(show(response.reply, tags.contains("system"))? + &route)
+        let container = self.container.clone();
+        let done = self.execute(Action::Container { container, intended_rid: None, action });
+        let route = |receipt: &Receipt| {
+            let route = if tags.contains("route") { route(receipt) } else { String::new() };
+            let cost = tags.contains("cost").then(|| format!("{} RU\n", receipt.charge));
+            route + &cost.unwrap_or_default()
+        };
+        match done {
+            Ok(Response { reply, receipt }) => {
+                Ok(show(reply, tags.contains("system"))? + &route(&receipt))
+            }
+            Err(Failure { error, receipt }) => {
+                Err(format!("{}\n{}", failure(error), route(&receipt)).trim_end().into())
+            }
+        }
     }
 
     fn single(
@@ -81,7 +93,8 @@ impl World {
 
     fn in_container(&mut self, action: ContainerAction) -> Result<Response, Box<dyn Error>> {
         let container = self.container.clone();
-        self.execute(Action::Container { container, intended_rid: None, action }).map_err(failure)
+        let action = Action::Container { container, intended_rid: None, action };
+        self.execute(action).map_err(|refused| failure(refused.error))
     }
 
     fn ranges(&mut self) -> Answer {
@@ -106,7 +119,7 @@ impl World {
         let (mut output, mut after, mut ids) = (String::new(), None, BTreeSet::new());
         loop {
             let scope = scope.clone();
-            let action = ContainerAction::ListItems { scope, after, items_max };
+            let action = ContainerAction::ListItems { scope, session: None, after, items_max };
             let Reply::Feed { bodies, rest, .. } = self.in_container(action)?.reply else {
                 return Err("a list gives a feed".into());
             };
@@ -150,7 +163,7 @@ fn show(reply: Reply, system: bool) -> Answer {
             results.iter().map(|result| show_result(result, system)).collect()
         }
         Reply::Bulk { results } => {
-            let each = results.into_iter().map(|result| match result {
+            let each = results.into_iter().map(|bulk| match bulk.result {
                 Ok(result) => show_result(&result, system),
                 Err(error) => format!("{}\n", failure(error)),
             });
@@ -162,8 +175,9 @@ fn show(reply: Reply, system: bool) -> Answer {
     })
 }
 
-fn route(response: &Response) -> String {
-    let range = response.range.map_or("nobody".to_owned(), |range| range.to_string());
-    let session = response.session.as_ref().map(ToString::to_string).unwrap_or_default();
-    format!("range {range}, session {session}\n")
+fn route(receipt: &Receipt) -> String {
+    let range = receipt.served_by().map_or("nobody".to_owned(), |(range, _)| range.to_string());
+    let session = receipt.session().map(|token| token.to_string()).unwrap_or_default();
+    let item = receipt.item_lsn.map(|lsn| format!(", item {lsn}")).unwrap_or_default();
+    format!("range {range}, session {session}{item}\n")
 }

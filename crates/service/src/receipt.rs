@@ -1,0 +1,128 @@
+//! What goes with every answer, good or bad: where it came from and what it cost.
+//!
+//! One receipt goes through all steps of a request and is written on as things
+//! happen. So a request that fails half-way is accounted for like any other, and
+//! its client learns of the partition that refused it.
+
+use std::sync::Arc;
+
+use cluster::{ClusterError, RangeId, Served};
+use model::charge::Charge;
+use model::position::Lsn;
+use model::session::{RangeToken, SessionToken};
+use partition::Work;
+
+use crate::account;
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Receipt {
+    /// What the resource in question belongs to, once that was found.
+    pub owner: Option<Owner>,
+    /// The physical partitions that took part, each with the position that the
+    /// client has now seen. The last one gave the answer.
+    seen: Vec<(RangeId, Lsn)>,
+    /// The position of the last write of the one item in question.
+    pub item_lsn: Option<Lsn>,
+    /// Everything that was done, in all partitions.
+    pub work: Work,
+    /// What the partitions charge for it, each by itself. Nothing for a request that
+    /// none of them saw.
+    pub charge: Charge,
+}
+
+/// A database, container or user by both of its names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Owner {
+    pub rid: Arc<str>,
+    /// `dbs/NAME/colls/NAME`.
+    pub link: Arc<str>,
+}
+
+impl Receipt {
+    /// The physical partition that gave the answer, and its position.
+    #[must_use]
+    pub fn served_by(&self) -> Option<(RangeId, Lsn)> {
+        self.seen.last().copied()
+    }
+
+    /// What the client has now seen; none when no partition took part.
+    #[must_use]
+    pub fn session(&self) -> Option<SessionToken> {
+        let token = |(range, lsn): &(RangeId, Lsn)| RangeToken::new(range.0, *lsn);
+        let seen = (!self.seen.is_empty()).then_some(&self.seen)?;
+        Some(SessionToken::new(seen.iter().map(token).collect()))
+    }
+
+    pub(crate) fn saw(&mut self, range: RangeId, lsn: Lsn) {
+        let before = self.seen.iter().position(|(seen, _)| *seen == range);
+        let before = before.map(|at| self.seen.remove(at).1);
+        self.seen.push((range, before.map_or(lsn, |before| before.max(lsn))));
+    }
+
+    /// Takes down what one partition has done, be it only to look for something.
+    pub(crate) fn worked(&mut self, work: &Work) {
+        self.add_work(work, account::charge(work));
+    }
+
+    /// Takes down where an answer came from; what remains is the answer.
+    pub(crate) fn served<T>(&mut self, Served { range, lsn, value }: Served<T>) -> T {
+        self.saw(range, lsn);
+        value
+    }
+
+    /// Takes down what a refusal says about its partition.
+    pub(crate) fn refused(&mut self, error: ClusterError) -> ClusterError {
+        if let ClusterError::Command { range, error } = &error {
+            self.saw(*range, error.lsn);
+            self.worked(&error.work);
+        }
+        error
+    }
+
+    /// Adds the receipt of a part of the request, or of another that answers it as well.
+    pub fn add(&mut self, part: &Receipt) {
+        for (range, lsn) in &part.seen {
+            self.saw(*range, *lsn);
+        }
+        self.add_work(&part.work, part.charge);
+    }
+
+    fn add_work(&mut self, work: &Work, charge: Charge) {
+        self.work.item_bytes_read += work.item_bytes_read;
+        self.work.item_bytes_written += work.item_bytes_written;
+        self.work.index_entries_written += work.index_entries_written;
+        self.work.index_entries_deleted += work.index_entries_deleted;
+        self.work.keys_written += work.keys_written;
+        self.work.bytes_written += work.bytes_written;
+        self.charge += charge;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn positions_never_go_back_and_the_last_partition_answers() {
+        let mut receipt = Receipt::default();
+        assert_eq!((receipt.session(), receipt.served_by()), (None, None));
+        for (range, lsn) in [(0, 5), (1, 7), (0, 3)] {
+            receipt.saw(RangeId(range), Lsn::from_u64(lsn));
+        }
+        assert_eq!(receipt.session().unwrap().to_string(), "1:-1#7,0:-1#5");
+        assert_eq!(receipt.served_by(), Some((RangeId(0), Lsn::from_u64(5))));
+    }
+
+    #[test]
+    fn parts_add_up() {
+        let mut whole = Receipt::default();
+        let mut part = Receipt::default();
+        whole.add(&part);
+        assert_eq!(whole, Receipt::default());
+        part.worked(&Work { keys_written: 2, ..Work::default() });
+        whole.add(&part);
+        whole.add(&part);
+        assert_eq!(whole.work, Work { keys_written: 4, ..Work::default() });
+        assert_eq!(whole.charge.to_string(), "10");
+    }
+}
