@@ -6,7 +6,6 @@
 use bytes::Bytes;
 use http::header::{ALLOW, AUTHORIZATION, CONTENT_TYPE, WWW_AUTHENTICATE};
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
-use http_body_util::Full;
 use serde_json::json;
 use subtle::ConstantTimeEq as _;
 
@@ -55,7 +54,7 @@ fn get_only<B>(request: &Request<B>, answer: impl FnOnce() -> Answer) -> Answer 
 }
 
 fn certificate(front: &Front) -> Answer {
-    let mut answer = Response::new(Full::new(front.admin.certificate_pem.clone()));
+    let mut answer = Response::new(front.admin.certificate_pem.clone());
     answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/x-pem-file"));
     answer
 }

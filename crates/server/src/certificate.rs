@@ -76,7 +76,7 @@ impl Certificate {
             .with_safe_default_protocol_versions()?
             .with_no_client_auth()
             .with_single_cert(chain, key)?;
-        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
         Ok(Certificate { pem: public_part(bundle), config: Arc::new(config) })
     }
 }

@@ -5,12 +5,13 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use http::header::{CONNECTION, CONTENT_TYPE, EXPECT};
+use http::header::{CONNECTION, CONTENT_TYPE, EXPECT, HOST};
+use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
-use http_body_util::{BodyExt as _, Full};
+use http_body_util::BodyExt as _;
 use hyper::body::{Body as _, Incoming};
 use service::Service;
-use tokio::sync::{Notify, Semaphore, SemaphorePermit};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 use wire_cosmos::{BODY_BYTES_MAX, Gateway, HttpRequest};
 
@@ -21,21 +22,41 @@ use crate::listener::Room;
 /// A body that is allowed at all gets through any usable line in this time.
 const BODY_MAX: Duration = Duration::from_secs(30);
 
-/// Bodies of this size need no share of the budget below, so that small requests
-/// are served however many large ones are held up. With every connection in use
-/// this adds up to 256 MiB.
-const BODY_FREE_BYTES: usize = 16 << 10;
-
-/// The budget for what is beyond that, in shares: 128 MiB for all bodies that are
-/// being received or worked on. Who finds none left waits.
-const BODY_SHARES: usize = 128 << 10;
+/// Memory for bodies is counted in shares of this size.
 const BODY_SHARE_BYTES: usize = 1 << 10;
+
+/// What the bodies of one connection may take without asking anybody, so that small
+/// requests are served however many large ones are held up. With every connection
+/// in use this adds up to 256 MiB.
+const BODY_FREE_SHARES: usize = 16;
+
+/// The budget for what is beyond that: 128 MiB for all bodies that are being
+/// received or worked on. Who finds none left waits.
+const BODY_SHARES: usize = 128 << 10;
+
+/// Room that is prepared for a body which is larger than its first piece.
+const BODY_PREPARED_BYTES_MAX: usize = 16 << 10;
 
 /// A body that is too large is read to its end and thrown away up to this size,
 /// because many clients look at the answer only after they have sent everything.
 const DISCARD_BYTES_MAX: u64 = 32 << 20;
 
-pub(crate) type Answer = Response<Full<Bytes>>;
+pub(crate) type Answer = Response<Bytes>;
+
+/// What a connection is to the requests that come over it.
+#[derive(Clone, Debug)]
+pub(crate) struct Client {
+    /// `http` or `https`.
+    scheme: &'static str,
+    /// Free shares for bodies; see [`BODY_FREE_SHARES`].
+    allowance: Arc<Semaphore>,
+}
+
+impl Client {
+    pub(crate) fn new(scheme: &'static str) -> Client {
+        Client { scheme, allowance: Arc::new(Semaphore::new(BODY_FREE_SHARES)) }
+    }
+}
 
 /// Everything that answers requests.
 #[derive(Debug)]
@@ -47,7 +68,7 @@ pub(crate) struct Front {
     /// Told when something was dropped that leaves data behind.
     pub(crate) dropped: Notify,
     pub(crate) room: Room,
-    budget: Semaphore,
+    budget: Arc<Semaphore>,
 }
 
 /// What is there once the data is.
@@ -65,26 +86,26 @@ impl Front {
             counters: Counters::default(),
             dropped: Notify::new(),
             room,
-            budget: Semaphore::new(BODY_SHARES),
+            budget: Arc::new(Semaphore::new(BODY_SHARES)),
         }
     }
 
     /// Answers one request, whatever it is.
-    pub(crate) async fn answer(&self, request: Request<Incoming>, scheme: &'static str) -> Answer {
+    pub(crate) async fn answer(&self, request: Request<Incoming>, client: &Client) -> Answer {
         let answer = match admin::answer(self, &request) {
             Some(answer) => answer,
-            None => self.answer_protocol(request, scheme).await,
+            None => self.answer_protocol(request, client).await,
         };
         self.counters.answered(answer.status());
         answer
     }
 
-    async fn answer_protocol(&self, request: Request<Incoming>, scheme: &'static str) -> Answer {
+    async fn answer_protocol(&self, request: Request<Incoming>, client: &Client) -> Answer {
         let Some(Open { gateway, .. }) = self.open.get() else {
             return unavailable("The server is starting.");
         };
-        let (head, body) = request.into_parts();
-        let mut shares = Shares { budget: &self.budget, held: None, waiting: false };
+        let (mut head, body) = request.into_parts();
+        let mut shares = Shares::new(client, &self.budget);
         let received = receive(body, &head.headers, &mut shares);
         let body = match timeout(BODY_MAX, received).await {
             Ok(Received::Whole(body)) => Some(body),
@@ -108,14 +129,15 @@ impl Front {
             }
         };
         let drops = head.method == Method::DELETE && !is_item(head.uri.path());
+        name_host(&mut head);
         let request = HttpRequest {
             method: head.method,
             path: head.uri.path().to_owned(),
             headers: head.headers,
             body,
-            scheme,
+            scheme: client.scheme,
         };
-        let response = to_the_end(Arc::clone(gateway), request).await;
+        let response = to_the_end(Arc::clone(gateway), request, shares).await;
         if drops && response.status().is_success() {
             self.dropped.notify_one();
         }
@@ -123,21 +145,33 @@ impl Front {
     }
 }
 
+/// HTTP/2 has the host in the place of the URL's; protocols look for a header.
+fn name_host(head: &mut Parts) {
+    if let Some(authority) = head.uri.authority()
+        && !head.headers.contains_key(HOST)
+        && let Ok(host) = HeaderValue::from_str(authority.as_str())
+    {
+        head.headers.insert(HOST, host);
+    }
+}
+
 /// A change is made to the end even if its client leaves: dropped half-way, the
-/// disk and the catalogue in memory would no longer agree.
-async fn to_the_end(gateway: Arc<Gateway>, request: HttpRequest) -> Answer {
+/// disk and the catalogue in memory would no longer agree. It keeps its shares until
+/// then, so that clients which ask and leave cannot pile up work without limit.
+async fn to_the_end(gateway: Arc<Gateway>, request: HttpRequest, shares: Shares) -> Answer {
     if request.method == Method::GET {
-        return gateway.answer(request).await.map(Full::new);
+        return gateway.answer(request).await;
     }
-    let answering = tokio::spawn(async move { gateway.answer(request).await });
-    match answering.await {
-        Ok(response) => response.map(Full::new),
-        Err(_) => {
-            tracing::error!("a request panicked");
-            let message = "An internal error occurred.";
-            problem(StatusCode::INTERNAL_SERVER_ERROR, "InternalServerError", message)
-        }
-    }
+    let answering = tokio::spawn(async move {
+        let answer = gateway.answer(request).await;
+        drop(shares);
+        answer
+    });
+    answering.await.unwrap_or_else(|_| {
+        tracing::error!("a request panicked");
+        let message = "An internal error occurred.";
+        problem(StatusCode::INTERNAL_SERVER_ERROR, "InternalServerError", message)
+    })
 }
 
 /// Whether a path names an item: deleting one leaves nothing behind.
@@ -153,7 +187,7 @@ enum Received {
     Broken,
 }
 
-async fn receive(mut body: Incoming, headers: &HeaderMap, shares: &mut Shares<'_>) -> Received {
+async fn receive(mut body: Incoming, headers: &HeaderMap, shares: &mut Shares) -> Received {
     let declared = body.size_hint().lower();
     if declared > BODY_BYTES_MAX as u64 {
         // Whoever asks first gets the answer first.
@@ -208,7 +242,8 @@ impl Whole {
         if !self.first.is_empty() {
             // What is declared is below the limit and mostly true; what has not
             // arrived is not yet paid for, so only a share of it is prepared.
-            let expected = usize::try_from(declared).unwrap_or_default().min(BODY_FREE_BYTES);
+            let expected =
+                usize::try_from(declared).unwrap_or_default().min(BODY_PREPARED_BYTES_MAX);
             self.all.reserve(expected.max(self.first.len() + data.len()));
             self.all.extend_from_slice(&std::mem::take(&mut self.first));
         }
@@ -220,31 +255,54 @@ impl Whole {
     }
 }
 
-/// What one body takes from the common budget; given back when dropped.
+/// What one body takes, first of its connection's allowance, then of the common
+/// budget; given back when dropped.
 #[derive(Debug)]
-struct Shares<'a> {
-    budget: &'a Semaphore,
-    held: Option<SemaphorePermit<'a>>,
+struct Shares {
+    allowance: Arc<Semaphore>,
+    budget: Arc<Semaphore>,
+    held: Vec<OwnedSemaphorePermit>,
     /// Whether it was the budget that the body waited for.
     waiting: bool,
 }
 
-impl Shares<'_> {
+impl Shares {
+    fn new(client: &Client, budget: &Arc<Semaphore>) -> Shares {
+        let (allowance, budget) = (Arc::clone(&client.allowance), Arc::clone(budget));
+        Shares { allowance, budget, held: Vec::new(), waiting: false }
+    }
+
     async fn hold(&mut self, len: usize) {
-        let due = len.saturating_sub(BODY_FREE_BYTES).div_ceil(BODY_SHARE_BYTES);
-        let held = self.held.as_ref().map_or(0, SemaphorePermit::num_permits);
-        let more = u32::try_from(due.saturating_sub(held)).unwrap_or(u32::MAX);
-        if more == 0 {
+        let held: usize = self.held.iter().map(OwnedSemaphorePermit::num_permits).sum();
+        let mut due = len.div_ceil(BODY_SHARE_BYTES).saturating_sub(held);
+        let free = due.min(self.allowance.available_permits());
+        // Another body of the connection may be quicker; then the budget has to do.
+        if let Ok(permit) = Arc::clone(&self.allowance).try_acquire_many_owned(count(free)) {
+            due -= free;
+            self.keep(permit);
+        }
+        if due == 0 {
             return;
         }
         self.waiting = true;
-        let permit = self.budget.acquire_many(more).await.expect("the budget is never closed");
+        let permit = Arc::clone(&self.budget).acquire_many_owned(count(due)).await;
         self.waiting = false;
-        match &mut self.held {
+        self.keep(permit.expect("the budget is never closed"));
+    }
+
+    /// Large bodies come in many pieces: what belongs together is kept together.
+    fn keep(&mut self, permit: OwnedSemaphorePermit) {
+        let same =
+            |held: &&mut OwnedSemaphorePermit| Arc::ptr_eq(held.semaphore(), permit.semaphore());
+        match self.held.iter_mut().find(same) {
             Some(held) => held.merge(permit),
-            None => self.held = Some(permit),
+            None => self.held.push(permit),
         }
     }
+}
+
+fn count(shares: usize) -> u32 {
+    u32::try_from(shares).unwrap_or(u32::MAX)
 }
 
 /// An answer of the server's own, in the shape of the protocol's errors: SDKs look
@@ -252,14 +310,15 @@ impl Shares<'_> {
 pub(crate) fn problem(status: StatusCode, code: &str, message: &str) -> Answer {
     let mut answer = json(status, &serde_json::json!({ "code": code, "message": message }));
     if status == StatusCode::REQUEST_TIMEOUT {
-        // What is left of the body would be taken for the next request.
+        // What is left of the body would be taken for the next request. HTTP/2 has no
+        // such header and no such problem; there hyper leaves it out.
         answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     }
     answer
 }
 
 pub(crate) fn json(status: StatusCode, body: &serde_json::Value) -> Answer {
-    let mut answer = Response::new(Full::new(Bytes::from(body.to_string())));
+    let mut answer = Response::new(Bytes::from(body.to_string()));
     *answer.status_mut() = status;
     answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     answer

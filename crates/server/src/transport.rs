@@ -3,7 +3,7 @@
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
@@ -34,6 +34,9 @@ pub(crate) struct Pulse {
     blocked: AtomicBool,
     /// Requests begun.
     requests: AtomicU32,
+    /// Whether anything came but what was read before.
+    has_read: AtomicBool,
+    written: AtomicU64,
 }
 
 const ANSWERED: u8 = 0;
@@ -60,7 +63,7 @@ impl Pulse {
         match self.state.load(Ordering::Relaxed) {
             HEAD => Phase::Head,
             BUSY => Phase::Busy,
-            _ if self.blocked.load(Ordering::Relaxed) => Phase::Answering,
+            _ if self.is_blocked() => Phase::Answering,
             _ => Phase::Idle,
         }
     }
@@ -74,13 +77,32 @@ impl Pulse {
         self.blocked.store(blocked, Ordering::Relaxed);
     }
 
-    fn bytes_came(&self) {
+    pub(crate) fn is_blocked(&self) -> bool {
+        self.blocked.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn has_read(&self) -> bool {
+        self.has_read.load(Ordering::Relaxed)
+    }
+
+    /// Bytes that the client's side took.
+    pub(crate) fn written(&self) -> u64 {
+        self.written.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn bytes_went(&self, len: usize) {
+        self.written.fetch_add(len as u64, Ordering::Relaxed);
+    }
+
+    pub(crate) fn bytes_came(&self) {
+        self.has_read.store(true, Ordering::Relaxed);
         if self.state.load(Ordering::Relaxed) == ANSWERED {
             self.head_begun();
         }
     }
 }
 
+/// Both kinds of connection as one.
 #[derive(Debug)]
 pub(crate) enum Socket {
     Plain(TcpStream),
@@ -103,6 +125,64 @@ impl Socket {
     }
 }
 
+impl AsyncRead for Socket {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Socket::Plain(tcp) => Pin::new(tcp).poll_read(cx, buffer),
+            Socket::Tls(tls) => Pin::new(tls).poll_read(cx, buffer),
+        }
+    }
+}
+
+impl AsyncWrite for Socket {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        match self.get_mut() {
+            Socket::Plain(tcp) => Pin::new(tcp).poll_write(cx, bytes),
+            Socket::Tls(tls) => Pin::new(tls).poll_write(cx, bytes),
+        }
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        match self.get_mut() {
+            Socket::Plain(tcp) => Pin::new(tcp).poll_write_vectored(cx, slices),
+            Socket::Tls(tls) => Pin::new(tls).poll_write_vectored(cx, slices),
+        }
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        match self {
+            Socket::Plain(tcp) => tcp.is_write_vectored(),
+            Socket::Tls(tls) => tls.is_write_vectored(),
+        }
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Socket::Plain(tcp) => Pin::new(tcp).poll_flush(cx),
+            Socket::Tls(tls) => Pin::new(tls).poll_flush(cx),
+        }
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Socket::Plain(tcp) => Pin::new(tcp).poll_shutdown(cx),
+            Socket::Tls(tls) => Pin::new(tls).poll_shutdown(cx),
+        }
+    }
+}
+
 /// A socket that reports to a [`Pulse`].
 #[derive(Debug)]
 pub(crate) struct Transport {
@@ -118,6 +198,13 @@ impl Transport {
             pulse.head_begun();
         }
         Transport { socket, pulse, unread }
+    }
+
+    fn wrote(&self, result: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
+        if let Poll::Ready(Ok(len)) = result {
+            self.pulse.bytes_went(len);
+        }
+        self.note(result)
     }
 
     fn note<T>(&self, result: Poll<T>) -> Poll<T> {
@@ -138,10 +225,7 @@ impl AsyncRead for Transport {
             return Poll::Ready(Ok(()));
         }
         let before = buffer.remaining();
-        ready!(match &mut self.socket {
-            Socket::Plain(tcp) => Pin::new(tcp).poll_read(cx, buffer),
-            Socket::Tls(tls) => Pin::new(tls).poll_read(cx, buffer),
-        })?;
+        ready!(Pin::new(&mut self.socket).poll_read(cx, buffer))?;
         if buffer.remaining() < before {
             self.pulse.bytes_came();
         }
@@ -155,11 +239,8 @@ impl AsyncWrite for Transport {
         cx: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        let result = match &mut self.socket {
-            Socket::Plain(tcp) => Pin::new(tcp).poll_write(cx, bytes),
-            Socket::Tls(tls) => Pin::new(tls).poll_write(cx, bytes),
-        };
-        self.note(result)
+        let result = Pin::new(&mut self.socket).poll_write(cx, bytes);
+        self.wrote(result)
     }
 
     fn poll_write_vectored(
@@ -167,32 +248,20 @@ impl AsyncWrite for Transport {
         cx: &mut Context<'_>,
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        let result = match &mut self.socket {
-            Socket::Plain(tcp) => Pin::new(tcp).poll_write_vectored(cx, slices),
-            Socket::Tls(tls) => Pin::new(tls).poll_write_vectored(cx, slices),
-        };
-        self.note(result)
+        let result = Pin::new(&mut self.socket).poll_write_vectored(cx, slices);
+        self.wrote(result)
     }
 
     fn is_write_vectored(&self) -> bool {
-        match &self.socket {
-            Socket::Plain(tcp) => tcp.is_write_vectored(),
-            Socket::Tls(tls) => tls.is_write_vectored(),
-        }
+        self.socket.is_write_vectored()
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let result = match &mut self.socket {
-            Socket::Plain(tcp) => Pin::new(tcp).poll_flush(cx),
-            Socket::Tls(tls) => Pin::new(tls).poll_flush(cx),
-        };
+        let result = Pin::new(&mut self.socket).poll_flush(cx);
         self.note(result)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match &mut self.socket {
-            Socket::Plain(tcp) => Pin::new(tcp).poll_shutdown(cx),
-            Socket::Tls(tls) => Pin::new(tls).poll_shutdown(cx),
-        }
+        Pin::new(&mut self.socket).poll_shutdown(cx)
     }
 }

@@ -2,7 +2,10 @@
 
 mod admin;
 mod client;
+mod frames;
 mod hostile;
+mod http2;
+mod http2_hostile;
 mod idle;
 mod life;
 mod program;

@@ -12,17 +12,26 @@ use wire_cosmos::EMULATOR_KEY;
 use crate::client::{
     READ_ACCOUNT, connect, create_database, exchange, get, read_database, send_signed,
 };
+use crate::frames::Line;
 use crate::program::{Program, command, folder, run, text};
 
-fn over_tls(program: &Program, pem: &str, name: &str) -> StreamOwned<ClientConnection, TcpStream> {
+type TlsStream = StreamOwned<ClientConnection, TcpStream>;
+
+fn over_tls(program: &Program, pem: &str, name: &str) -> TlsStream {
+    offering(&[], program, pem, name)
+}
+
+/// With the protocols that the client can speak.
+fn offering(protocols: &[&str], program: &Program, pem: &str, name: &str) -> TlsStream {
     let mut roots = RootCertStore::empty();
     let certificate = CertificateDer::from_pem_slice(pem.as_bytes()).expect("it is PEM");
     roots.add(certificate).expect("it is a certificate");
-    let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+    let mut config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()
         .expect("the provider knows them")
         .with_root_certificates(roots)
         .with_no_client_auth();
+    config.alpn_protocols = protocols.iter().map(|name| name.as_bytes().to_vec()).collect();
     let name = ServerName::try_from(name.to_owned()).expect("it is a name");
     let connection = ClientConnection::new(Arc::new(config), name).expect("it is set up");
     StreamOwned::new(connection, connect(program.address()))
@@ -54,6 +63,23 @@ fn one_port_speaks_both() {
     assert_eq!(endpoint(account), "https://localhost/");
     let account = send_signed(&mut plain, EMULATOR_KEY, READ_ACCOUNT, "", "");
     assert_eq!(endpoint(account), "http://localhost/");
+}
+
+#[test]
+fn the_newer_protocol_is_agreed_on_where_both_know_it() {
+    let program = Program::in_memory();
+    let pem = served_pem(&program);
+    for offer in [&["h2"][..], &["http/1.1", "h2"]] {
+        let mut line = Line::begin(offering(offer, &program, &pem, "localhost"));
+        line.ask_health(1);
+        line.ask_health(3);
+        assert_eq!(line.stream.conn.alpn_protocol(), Some(&b"h2"[..]));
+    }
+    for offer in [&["http/1.1"][..], &[]] {
+        let mut stream = offering(offer, &program, &pem, "localhost");
+        assert_eq!(get(&mut stream, "/_orrery/ready").status, 200);
+        assert_eq!(stream.conn.alpn_protocol(), offer.first().map(|name| name.as_bytes()));
+    }
 }
 
 #[test]
