@@ -1,12 +1,15 @@
 //! Reads everything there is and says what does not agree.
 
-use partition::{ContainerNumber, Report, check_bucket};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use partition::{BucketNumber, ContainerNumber, Report, check_bucket};
 use storage::{Direction, KeyRange, ScanLimit};
 
 use crate::cluster::Cluster;
 use crate::container::Container;
 use crate::error::ClusterError;
-use crate::system::SYSTEM;
+use crate::retired::Territory;
 
 /// What a check of the whole store has seen.
 #[derive(Clone, Debug, Default)]
@@ -16,8 +19,8 @@ pub struct ClusterReport {
     pub buckets: u64,
     pub rows: u64,
     pub total: Report,
-    /// Prefixes with keys that belong to no container and are not being removed.
-    pub strays: Vec<u32>,
+    /// Where there are keys that belong to nobody and are not being removed.
+    pub strays: Vec<Territory>,
 }
 
 impl ClusterReport {
@@ -52,7 +55,7 @@ impl Cluster {
         for slot in container.slots() {
             report.partitions += 1;
             let setup = slot.setup();
-            for bucket in &setup.buckets {
+            for bucket in setup.homes() {
                 let view = container.store().view()?;
                 report.buckets += 1;
                 report.total.merge(check_bucket(&setup, bucket, view.as_ref())?);
@@ -61,33 +64,56 @@ impl Cluster {
         Ok(())
     }
 
-    /// Hops from prefix to prefix, so the cost is a seek for each container.
-    fn strays(&self) -> Result<Vec<u32>, ClusterError> {
-        let retired = self.retired()?;
-        let known = |number: u32| {
-            let number = ContainerNumber(number);
-            number == SYSTEM || retired.contains(&number) || self.container(number).is_ok()
-        };
-        let mut strays = Vec::new();
+    /// Hops from prefix to prefix, so the cost is a seek for each bucket.
+    fn strays(&self) -> Result<Vec<Territory>, ClusterError> {
+        let known = self.known_buckets()?;
+        let mut strays = BTreeSet::new();
         let mut range = KeyRange::all();
         loop {
-            let view = self.store().view()?;
-            let chunk = view.scan(
-                &range,
-                Direction::Forward,
-                ScanLimit { rows: 1, ..ScanLimit::default() },
-            )?;
-            let Some((key, _)) = chunk.rows.first() else { return Ok(strays) };
-            let Some((prefix, _)) = key.split_first_chunk::<4>() else {
-                strays.push(u32::MAX);
-                return Ok(strays);
-            };
-            let number = u32::from_be_bytes(*prefix);
-            if !known(number) {
-                strays.push(number);
-            }
-            let Some(next) = number.checked_add(1) else { return Ok(strays) };
+            let limit = ScanLimit { rows: 1, ..ScanLimit::default() };
+            let chunk = self.store().view()?.scan(&range, Direction::Forward, limit)?;
+            let Some((key, _)) = chunk.rows.first() else { return Ok(Vec::from_iter(strays)) };
+            let mut prefix = [u8::MAX; 8];
+            prefix.iter_mut().zip(key).for_each(|(to, from)| *to = *from);
+            let prefix = u64::from_be_bytes(prefix);
+            strays.extend(known.stray(prefix));
+            let Some(next) = prefix.checked_add(1) else { return Ok(Vec::from_iter(strays)) };
             range.start = next.to_be_bytes().to_vec().into();
+        }
+    }
+
+    fn known_buckets(&self) -> Result<Known, ClusterError> {
+        let mut known = Known { containers: BTreeMap::new(), retired: self.retired()? };
+        for container in [Arc::clone(self.system())].into_iter().chain(self.containers()) {
+            let slots = container.slots();
+            let homes = slots.iter().map(|slot| slot.setup());
+            let numbers =
+                homes.flat_map(|setup| setup.homes().map(|b| b.number).collect::<Vec<_>>());
+            known.containers.insert(container.number(), numbers.collect());
+        }
+        Ok(known)
+    }
+}
+
+/// Everything that may have keys.
+struct Known {
+    containers: BTreeMap<ContainerNumber, BTreeSet<BucketNumber>>,
+    retired: Vec<Territory>,
+}
+
+impl Known {
+    /// Whose keys these would be, if nobody knows of them.
+    fn stray(&self, prefix: u64) -> Option<Territory> {
+        let [a, b, c, d, e, f, g, h] = prefix.to_be_bytes();
+        let container = ContainerNumber(u32::from_be_bytes([a, b, c, d]));
+        let bucket = BucketNumber(u32::from_be_bytes([e, f, g, h]));
+        let (whole, part) = (Territory::Container(container), Territory::Bucket(container, bucket));
+        let is_retired = |territory| self.retired.contains(&territory);
+        match self.containers.get(&container) {
+            Some(buckets) if buckets.contains(&bucket) || is_retired(part) => None,
+            Some(_) => Some(part),
+            None if is_retired(whole) || is_retired(part) => None,
+            None => Some(whole),
         }
     }
 }

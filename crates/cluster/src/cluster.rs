@@ -2,26 +2,27 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
 
-use model::epk::{Epk, EpkRange};
 use model::limits::Limits;
-use model::name::ItemId;
-use model::position::{Lsn, Ordinal, Timestamp};
-use partition::{
-    Command, ContainerNumber, Effect, EtagMatch, Head, Item, ItemPage, Outcome, Position, Problem,
-    Remedy, Setup,
-};
-use runtime::Runtime;
+use model::position::{Lsn, Timestamp};
+use partition::{Command, ContainerNumber, Item, Outcome, Remedy, Setup};
+use runtime::{Runtime, Tasks};
 use storage::Store;
 
 use crate::container::{Container, ContainerSpec};
 use crate::error::ClusterError;
 use crate::executor::Executors;
 use crate::map::{ContainerMap, RangeId};
+use crate::retired::Territory;
+use crate::slot::Slot;
+use crate::switch::{Observer, Stage};
 use crate::system::{self, SystemWrite};
 
-/// Times a command is tried again after the map or a grant changed under it.
-const ATTEMPTS_MAX: usize = 4;
+/// Times a request is tried while the layout or a grant changes under it. Each
+/// time somebody else's change of the same range got in between, and those are
+/// far slower than a request.
+pub(crate) const ATTEMPTS_MAX: usize = 16;
 
 /// All partitions of this process.
 #[derive(Debug)]
@@ -35,6 +36,7 @@ pub struct Cluster {
     /// One change of a map at a time: two grants worked out from the same map would be the same grant.
     map_changes: tokio::sync::Mutex<()>,
     executors: Executors,
+    observer: Observer,
 }
 
 /// An outcome, and the partition it came from.
@@ -70,12 +72,34 @@ impl Cluster {
             containers: RwLock::default(),
             map_changes: tokio::sync::Mutex::default(),
             executors,
+            observer: Observer::default(),
         })
+    }
+
+    /// Tells somebody of every step of every transition, while it is taken.
+    #[must_use]
+    pub fn observed_by(mut self, observer: impl Fn(Stage) + Send + Sync + 'static) -> Cluster {
+        self.observer = Observer(Some(Box::new(observer)));
+        self
+    }
+
+    pub(crate) fn observe(&self, stage: Stage) {
+        if let Observer(Some(observer)) = &self.observer {
+            observer(stage);
+        }
     }
 
     #[must_use]
     pub fn store(&self) -> &Arc<dyn Store> {
         &self.store
+    }
+
+    pub(crate) fn executors(&self) -> &Executors {
+        &self.executors
+    }
+
+    pub(crate) async fn one_map_change(&self) -> tokio::sync::MutexGuard<'_, ()> {
+        self.map_changes.lock().await
     }
 
     pub(crate) fn system(&self) -> &Arc<Container> {
@@ -88,10 +112,13 @@ impl Cluster {
 
     /// Serves an existing container: reads its map.
     pub fn attach(&self, spec: ContainerSpec) -> Result<Arc<Container>, ClusterError> {
-        let number = spec.number;
-        let item = self.read_system(&map_id(number))?.ok_or(ClusterError::NoContainer(number.0))?;
-        let map = ContainerMap::parse(number.0, item.json())?;
+        let map = self.stored_map(spec.number)?;
         Ok(self.serve(spec, map))
+    }
+
+    pub(crate) fn stored_map(&self, number: ContainerNumber) -> Result<ContainerMap, ClusterError> {
+        let item = self.read_system(&map_id(number))?.ok_or(ClusterError::NoContainer(number.0))?;
+        Ok(ContainerMap::parse(number.0, item.json())?)
     }
 
     /// Creates a container: its map and `catalogue` are written in one transaction.
@@ -130,8 +157,10 @@ impl Cluster {
     ) -> Result<(), ClusterError> {
         for &number in numbers {
             catalogue.push(SystemWrite::Delete { id: map_id(number), if_match: None });
-            catalogue.push(crate::retired::mark(number));
+            catalogue.push(Territory::Container(number).mark());
         }
+        // Not while a layout changes, or its new partitions would be forgotten.
+        let _one_at_a_time = self.map_changes.lock().await;
         self.write_system(catalogue).await?;
         for &number in numbers {
             let dropped = self.forget(number);
@@ -159,73 +188,38 @@ impl Cluster {
             let (range, slot) = container.route(&command.location.epk)?;
             let setup = slot.setup();
             let lane = lane(&setup, range);
-            let result = self.executors.apply(lane, (range, slot), Arc::clone(&command)).await;
+            let job = (range, Arc::clone(&slot));
+            let error = match self.executors.apply(lane, job, Arc::clone(&command)).await {
+                Ok(outcome) => return Ok(Served { range, lsn: outcome.lsn, value: outcome }),
+                Err(error) => error,
+            };
             attempts += 1;
-            match result {
-                Ok(outcome) => {
-                    return Ok(Served { range, lsn: outcome.lsn, value: outcome });
-                }
-                Err(ClusterError::Command { range, error }) if attempts < ATTEMPTS_MAX => {
-                    match error.problem.remedy() {
-                        Remedy::Reroute => {}
-                        Remedy::Grant => self.grant_numbers(container, range, &setup).await?,
-                        Remedy::Correct | Remedy::Reread | Remedy::Operator => {
-                            return Err(ClusterError::Command { range, error });
-                        }
-                    }
-                }
-                Err(error) => return Err(error),
+            if attempts == ATTEMPTS_MAX {
+                return Err(error);
             }
+            self.remedy(container, (&slot, &setup), error).await?;
         }
     }
 
-    /// Reads one item from the partition that owns its key.
-    pub fn read(
+    /// Makes it worth while to try a refused command again, or gives the refusal
+    /// back. The setup is the one under which it was refused.
+    async fn remedy(
         &self,
         container: &Container,
-        (epk, id): (&Epk, &ItemId),
-        if_none_match: Option<&EtagMatch>,
-    ) -> Result<Served<Result<Effect, Problem>>, ClusterError> {
-        let (range, slot) = container.route(epk)?;
-        let lsn = slot.durable_lsn()?;
-        let view = self.store.view()?;
-        let value = slot.reader().read(view.as_ref(), self.now(), (epk, id), if_none_match);
-        Ok(Served { range, lsn, value })
-    }
-
-    /// The id of the item with that ordinal in the logical partition of that key.
-    pub fn id_of(
-        &self,
-        container: &Container,
-        epk: &Epk,
-        ordinal: Ordinal,
-    ) -> Result<Option<String>, ClusterError> {
-        let (_, slot) = container.route(epk)?;
-        let view = self.store.view()?;
-        Ok(slot.reader().id_of(view.as_ref(), epk, ordinal)?)
-    }
-
-    /// Reads items of one range in the order of their keys.
-    pub fn list(
-        &self,
-        container: &Container,
-        range: RangeId,
-        epks: &EpkRange,
-        after: Option<&Position>,
-        items_max: usize,
-    ) -> Result<Served<ItemPage>, ClusterError> {
-        let slot = container.slot(range)?;
-        let lsn = slot.durable_lsn()?;
-        let view = self.store.view()?;
-        let value = slot.reader().list(view.as_ref(), self.now(), epks, after, items_max)?;
-        Ok(Served { range, lsn, value })
-    }
-
-    /// The size and position of one range.
-    pub fn size(&self, container: &Container, range: RangeId) -> Result<Head, ClusterError> {
-        let slot = container.slot(range)?;
-        let view = self.store.view()?;
-        Ok(slot.reader().size(view.as_ref())?)
+        (slot, setup): (&Slot, &Setup),
+        error: ClusterError,
+    ) -> Result<(), ClusterError> {
+        if let ClusterError::Switching(_) = error {
+            return container.settled(slot).await;
+        }
+        let ClusterError::Command { range, error } = error else { return Err(error) };
+        match error.problem.remedy() {
+            Remedy::Reroute => Ok(()),
+            Remedy::Grant => self.grant_numbers(container, range, setup).await,
+            Remedy::Correct | Remedy::Reread | Remedy::Operator => {
+                Err(ClusterError::Command { range, error })
+            }
+        }
     }
 
     /// Writes system items, all or none.
@@ -257,6 +251,14 @@ impl Cluster {
         Timestamp::from_millis(self.runtime.clock.now().as_unix_ms())
     }
 
+    pub(crate) fn tasks(&self) -> &dyn Tasks {
+        self.runtime.tasks.as_ref()
+    }
+
+    pub(crate) fn monotonic(&self) -> Duration {
+        self.runtime.clock.monotonic()
+    }
+
     fn serve(&self, spec: ContainerSpec, map: ContainerMap) -> Arc<Container> {
         let number = spec.number;
         let container =
@@ -280,7 +282,7 @@ impl Cluster {
     ) -> Result<(), ClusterError> {
         let _one_at_a_time = self.map_changes.lock().await;
         let map = container.map();
-        if map.range(range).is_some_and(|record| record.numbers != exhausted.numbers) {
+        if map.range(range).is_none_or(|record| record.numbers != exhausted.numbers) {
             return Ok(());
         }
         let spec = container.spec();
@@ -295,11 +297,11 @@ impl Cluster {
 
 /// Spreads partitions over the executors: those of one container, and also the
 /// first ones of many small containers.
-fn lane(setup: &Setup, range: RangeId) -> usize {
+pub(crate) fn lane(setup: &Setup, range: RangeId) -> usize {
     let number = setup.container.0.wrapping_add(range.0);
     usize::try_from(number).unwrap_or_default()
 }
 
-fn map_id(number: ContainerNumber) -> String {
+pub(crate) fn map_id(number: ContainerNumber) -> String {
     format!("map:{}", number.0)
 }

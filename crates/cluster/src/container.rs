@@ -10,6 +10,7 @@ use model::policy::{ContainerDefinition, IndexingPolicy};
 use model::rid::ContainerRid;
 use partition::{ContainerNumber, Setup};
 use storage::Store;
+use tokio::sync::Semaphore;
 
 use crate::error::ClusterError;
 use crate::map::{ContainerMap, RangeId, RangeRecord};
@@ -34,7 +35,16 @@ pub struct Container {
     store: Arc<dyn Store>,
     limits: Arc<Limits>,
     state: RwLock<State>,
+    /// Room for commands that wait for the end of a switch.
+    waiting: Semaphore,
+    /// One transition at a time: a second one would choose its cut from a layout
+    /// that the first is about to change.
+    transitions: tokio::sync::Mutex<()>,
 }
+
+/// Commands that may wait for the end of a switch: as many as an executor takes
+/// at once. Whoever comes later is told to try again.
+const WAITING_MAX: usize = 1024;
 
 #[derive(Clone, Debug)]
 struct State {
@@ -56,12 +66,23 @@ impl Container {
             .map(|(id, setup)| (id, Arc::new(Slot::new(setup, Arc::clone(&store)))))
             .collect();
         let state = State { spec: Arc::new(spec), map: Arc::new(map), slots, dropped: false };
-        Container { store, limits, state: RwLock::new(state) }
+        Container {
+            store,
+            limits,
+            state: RwLock::new(state),
+            waiting: Semaphore::new(WAITING_MAX),
+            transitions: tokio::sync::Mutex::default(),
+        }
     }
 
     #[must_use]
     pub fn spec(&self) -> Arc<ContainerSpec> {
         Arc::clone(&self.read().spec)
+    }
+
+    #[must_use]
+    pub fn number(&self) -> ContainerNumber {
+        self.read().spec.number
     }
 
     #[must_use]
@@ -86,6 +107,41 @@ impl Container {
         state.map = Arc::new(map);
     }
 
+    /// Puts a layout with other ranges in force. Ranges that it does not name take
+    /// no more commands, and whoever waits for them is sent on.
+    pub(crate) fn adopt(&self, map: ContainerMap) {
+        let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
+        let setups = setups(&state.spec, &map, &self.limits);
+        let kept = |id: RangeId, setup: &Arc<Setup>| {
+            let slot = state.slots.get(&id)?;
+            (slot.setup().buckets == setup.buckets).then(|| Arc::clone(slot))
+        };
+        let open = |setup| Arc::new(Slot::new(setup, Arc::clone(&self.store)));
+        let slots: BTreeMap<RangeId, Arc<Slot>> = setups
+            .into_iter()
+            .map(|(id, setup)| (id, kept(id, &setup).unwrap_or_else(|| open(setup))))
+            .collect();
+        let replaced = std::mem::replace(&mut state.slots, slots);
+        state.map = Arc::new(map);
+        for (id, slot) in replaced {
+            if state.slots.get(&id).is_none_or(|now| !Arc::ptr_eq(now, &slot)) {
+                // It was drained before: there is nothing to wait for.
+                drop(slot.retire());
+            }
+        }
+    }
+
+    pub(crate) async fn one_transition(&self) -> tokio::sync::MutexGuard<'_, ()> {
+        self.transitions.lock().await
+    }
+
+    /// Waits until a partition's switch is over.
+    pub(crate) async fn settled(&self, slot: &Slot) -> Result<(), ClusterError> {
+        let _room = self.waiting.try_acquire().map_err(|_| ClusterError::Busy)?;
+        slot.settled().await;
+        Ok(())
+    }
+
     /// Refuses whoever still holds it, and waits until what they have begun is
     /// on the disk: only then can its keys be removed for good.
     pub(crate) async fn retire(&self) {
@@ -103,12 +159,18 @@ impl Container {
         let state = self.served()?;
         let number = state.spec.number.0;
         let record = state.map.range_of(epk).ok_or(ClusterError::NoContainer(number))?;
-        let slot = state.slots.get(&record.id).ok_or(ClusterError::NoRange(record.id.0))?;
+        let slot = state.slots.get(&record.id).ok_or(ClusterError::NoRange(record.id))?;
         Ok((record.id, Arc::clone(slot)))
     }
 
     pub(crate) fn slot(&self, id: RangeId) -> Result<Arc<Slot>, ClusterError> {
-        self.served()?.slots.get(&id).cloned().ok_or(ClusterError::NoRange(id.0))
+        self.served()?.slots.get(&id).cloned().ok_or(ClusterError::NoRange(id))
+    }
+
+    /// The layout and its partitions, of one moment.
+    pub(crate) fn layout(&self) -> (Arc<ContainerMap>, BTreeMap<RangeId, Arc<Slot>>) {
+        let state = self.read();
+        (Arc::clone(&state.map), state.slots.clone())
     }
 
     pub(crate) fn slots(&self) -> Vec<Arc<Slot>> {
@@ -144,7 +206,7 @@ fn setups(
         policy_version,
         plans: plans.clone(),
         buckets: map.buckets_of(record),
-        moves: Vec::new(),
+        moves: map.moves_of(record),
         lsn_floor: record.lsn_floor,
         numbers: record.numbers.clone(),
         limits: Arc::clone(limits),

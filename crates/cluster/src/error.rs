@@ -1,9 +1,10 @@
 //! Why the cluster could not do something, by what the caller does about it.
 
+use model::partition_key::PartitionKey;
 use partition::{CommandError, DocumentError, Problem};
 use storage::StorageError;
 
-use crate::map::{MapError, RangeId};
+use crate::map::{LayoutError, MapError, RangeId};
 
 /// Exhaustive on purpose: whoever translates it must look at every new reason.
 #[derive(Debug, thiserror::Error)]
@@ -29,7 +30,17 @@ pub enum ClusterError {
     NoContainer(u32),
     /// A named physical partition is not there (any more): the caller's map is old.
     #[error("there is no range {0}")]
-    NoRange(u32),
+    NoRange(RangeId),
+    /// A named physical partition is being replaced at this moment. Try again.
+    #[error("range {0} is being split or merged")]
+    Switching(RangeId),
+    /// The range cannot be cut: all it holds is one logical partition, or there is
+    /// nothing to cut.
+    #[error("range {range} cannot be divided")]
+    Indivisible { range: RangeId, key: Option<PartitionKey> },
+    /// The layout cannot be changed like this.
+    #[error(transparent)]
+    Layout(#[from] LayoutError),
     /// The database is shutting down.
     #[error("the database is stopping")]
     Stopping,

@@ -16,7 +16,7 @@ use tokio::sync::oneshot;
 
 use crate::error::ClusterError;
 use crate::map::RangeId;
-use crate::slot::{Durable, Slot};
+use crate::slot::{Durable, Slot, Unserved};
 
 /// Threads that apply commands. Two cores are the norm, and one command costs
 /// far less than the fsync it waits for.
@@ -26,33 +26,59 @@ const EXECUTORS: usize = 2;
 /// is a tenth of a second of work; whoever comes later is told to try again.
 const QUEUE_MAX: usize = 1024;
 
+/// Calls that may wait for one executor. There is one for each change of a layout
+/// that is under way and one for each copier, so this is plenty.
+const CALLS_MAX: usize = 64;
+
 type Reply = oneshot::Sender<Result<Outcome, ClusterError>>;
 
-struct Job {
-    range: RangeId,
-    slot: Arc<Slot>,
-    command: Arc<Command>,
-    reply: Reply,
+enum Job {
+    Apply {
+        range: RangeId,
+        slot: Arc<Slot>,
+        command: Arc<Command>,
+        reply: Reply,
+    },
+    /// There is a call to look at.
+    Wake,
 }
+
+/// Something else that belongs between commands.
+type Call = Box<dyn FnOnce() + Send>;
 
 /// The executors. Dropping it lets them finish what is queued.
 #[derive(Debug)]
 pub(crate) struct Executors {
-    queues: Vec<SyncSender<Job>>,
+    lanes: Vec<Lane>,
     threads: Vec<TaskHandle>,
+}
+
+/// The way to one executor.
+struct Lane {
+    jobs: SyncSender<Job>,
+    /// Apart from the commands, and looked at first: whoever changes the layout
+    /// must not be turned away because much is going on.
+    calls: SyncSender<Call>,
+}
+
+impl std::fmt::Debug for Lane {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Lane").finish_non_exhaustive()
+    }
 }
 
 impl Executors {
     pub(crate) fn start(runtime: &Runtime) -> std::io::Result<Executors> {
-        let mut executors = Executors { queues: Vec::new(), threads: Vec::new() };
+        let mut executors = Executors { lanes: Vec::new(), threads: Vec::new() };
         for number in 0..EXECUTORS {
-            let (queue, jobs) = sync_channel(QUEUE_MAX);
+            let (jobs, to_do) = sync_channel(QUEUE_MAX);
+            let (calls, called) = sync_channel(CALLS_MAX);
             let runtime_of_thread = runtime.clone();
             let thread = runtime.tasks.spawn(
                 &format!("executor-{number}"),
-                Box::new(move || execute(&runtime_of_thread, &jobs)),
+                Box::new(move || execute(&runtime_of_thread, &to_do, &called)),
             )?;
-            executors.queues.push(queue);
+            executors.lanes.push(Lane { jobs, calls });
             executors.threads.push(thread);
         }
         Ok(executors)
@@ -66,18 +92,41 @@ impl Executors {
         command: Arc<Command>,
     ) -> Result<Outcome, ClusterError> {
         let (reply, answer) = oneshot::channel();
-        let queue = self.queues.get(lane % EXECUTORS).ok_or(ClusterError::Stopping)?;
-        match queue.try_send(Job { range, slot, command, reply }) {
-            Ok(()) => answer.await.unwrap_or(Err(ClusterError::Stopping)),
-            Err(TrySendError::Full(_)) => Err(ClusterError::Busy),
-            Err(TrySendError::Disconnected(_)) => Err(ClusterError::Stopping),
-        }
+        let lane = self.lane(lane)?;
+        lane.jobs.try_send(Job::Apply { range, slot, command, reply }).map_err(refused)?;
+        answer.await.unwrap_or(Err(ClusterError::Stopping))
+    }
+
+    /// Does something on the thread that applies a partition's commands, before
+    /// those that wait.
+    pub(crate) async fn call<T: Send + 'static>(
+        &self,
+        lane: usize,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, ClusterError> {
+        let (reply, answer) = oneshot::channel();
+        let lane = self.lane(lane)?;
+        lane.calls.try_send(Box::new(move || drop(reply.send(work())))).map_err(refused)?;
+        // If there is no room, the executor is awake and will come by.
+        drop(lane.jobs.try_send(Job::Wake));
+        answer.await.map_err(|_| ClusterError::Internal)
+    }
+
+    fn lane(&self, lane: usize) -> Result<&Lane, ClusterError> {
+        self.lanes.get(lane % EXECUTORS).ok_or(ClusterError::Stopping)
+    }
+}
+
+fn refused<T>(error: TrySendError<T>) -> ClusterError {
+    match error {
+        TrySendError::Full(_) => ClusterError::Busy,
+        TrySendError::Disconnected(_) => ClusterError::Stopping,
     }
 }
 
 impl Drop for Executors {
     fn drop(&mut self) {
-        self.queues.clear();
+        self.lanes.clear();
         for thread in self.threads.drain(..) {
             // A panicked executor has reported itself; there is nobody to tell here.
             let _ = thread.join();
@@ -85,28 +134,42 @@ impl Drop for Executors {
     }
 }
 
-fn execute(runtime: &Runtime, jobs: &Receiver<Job>) {
-    while let Ok(Job { range, slot, command, reply }) = jobs.recv() {
-        let now = Timestamp::from_millis(runtime.clock.now().as_unix_ms());
-        // A bug in one command must not take the other partitions down with it.
-        let applied = catch_unwind(AssertUnwindSafe(|| slot.apply(now, &command)));
-        let Ok(applied) = applied else {
-            tracing::error!("a command panicked; its partition is read from the disk again");
-            slot.close();
-            answer(reply, Err(ClusterError::Internal));
-            continue;
-        };
-        match applied {
-            Err(problem) => {
-                let (lsn, work) = (slot.durable().lsn(), Work::default());
-                let error = CommandError { at: 0, problem, lsn, work };
-                answer(reply, Err(ClusterError::Command { range, error }));
+fn execute(runtime: &Runtime, jobs: &Receiver<Job>, calls: &Receiver<Call>) {
+    while let Ok(job) = jobs.recv() {
+        while let Ok(call) = calls.try_recv() {
+            if catch_unwind(AssertUnwindSafe(call)).is_err() {
+                tracing::error!("work between commands panicked");
             }
-            Ok(application) => {
-                let (result, durable) = (application.result, slot.durable());
-                let result = result.map_err(|error| ClusterError::Command { range, error });
-                application.ticket.on_done(move |fate| answer(reply, told(&durable, fate, result)));
+        }
+        match job {
+            Job::Apply { range, slot, command, reply } => {
+                let now = Timestamp::from_millis(runtime.clock.now().as_unix_ms());
+                apply(now, range, &slot, &command, reply);
             }
+            Job::Wake => {}
+        }
+    }
+}
+
+fn apply(now: Timestamp, range: RangeId, slot: &Slot, command: &Command, reply: Reply) {
+    // A bug in one command must not take the other partitions down with it.
+    let applied = catch_unwind(AssertUnwindSafe(|| slot.apply(now, command)));
+    let Ok(applied) = applied else {
+        tracing::error!("a command panicked; its partition is read from the disk again");
+        slot.close();
+        return answer(reply, Err(ClusterError::Internal));
+    };
+    match applied {
+        Err(Unserved::Switching) => answer(reply, Err(ClusterError::Switching(range))),
+        Err(Unserved::Problem(problem)) => {
+            let (lsn, work) = (slot.durable().lsn(), Work::default());
+            let error = CommandError { at: 0, problem, lsn, work };
+            answer(reply, Err(ClusterError::Command { range, error }));
+        }
+        Ok(application) => {
+            let (result, durable) = (application.result, slot.durable());
+            let result = result.map_err(|error| ClusterError::Command { range, error });
+            application.ticket.on_done(move |fate| answer(reply, told(&durable, fate, result)));
         }
     }
 }

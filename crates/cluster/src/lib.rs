@@ -10,6 +10,7 @@
 
 mod budget;
 mod check;
+mod choose;
 mod cluster;
 mod container;
 mod error;
@@ -17,9 +18,13 @@ mod executor;
 mod governor;
 mod map;
 mod meter;
+mod read;
+mod rebucket;
 mod retired;
 mod slot;
+mod switch;
 mod system;
+mod transition;
 
 pub use budget::{Allowance, Budget, Burst, Caller, Priority, Reason, Refusal};
 pub use check::ClusterReport;
@@ -27,6 +32,9 @@ pub use cluster::{Cluster, Served};
 pub use container::{Container, ContainerSpec};
 pub use error::ClusterError;
 pub use governor::{Gauge, Governor, Pass, Plan, Pool, ThroughputBucket};
-pub use map::{Closing, ContainerMap, LayoutError, MapError, Move, RangeId, RangeRecord};
+pub use map::{Closing, ContainerMap, LayoutError, MapError, RangeId, RangeRecord};
 pub use meter::{HeavyKey, Meter, Totals};
+pub use retired::Territory;
+pub use switch::{Stage, Switched};
 pub use system::SystemWrite;
+pub use transition::{Halve, Transition};

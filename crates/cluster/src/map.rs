@@ -10,7 +10,7 @@ use std::ops::Range;
 use model::epk::{Epk, EpkRange};
 use model::partition_key::PartitionKeyDefinition;
 use model::position::Lsn;
-use partition::{Bucket, BucketNumber};
+use partition::{Bucket, BucketNumber, Move};
 
 pub use change::{Closing, LayoutError};
 
@@ -49,16 +49,6 @@ pub struct ContainerMap {
     change: u64,
     /// Buckets whose data is being moved into others that will take their place.
     moves: Vec<Move>,
-}
-
-/// A bucket on its way into several new ones: the only data movement there is.
-///
-/// The new buckets share out the range of the old one. Until the move is
-/// finished the old one counts, and every write goes to both.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Move {
-    pub source: BucketNumber,
-    pub into: Vec<Bucket>,
 }
 
 /// One physical partition in the map.
@@ -176,6 +166,15 @@ impl ContainerMap {
     #[must_use]
     pub fn moves(&self) -> &[Move] {
         &self.moves
+    }
+
+    /// Those of the moves whose bucket is in a range.
+    #[must_use]
+    pub fn moves_of(&self, range: &RangeRecord) -> Vec<Move> {
+        let inside = |one: &&Move| {
+            one.into.first().is_some_and(|bucket| range.range.contains(&bucket.range.min))
+        };
+        self.moves.iter().filter(inside).cloned().collect()
     }
 
     /// The same layout, with one more block of numbers for a range.

@@ -1,17 +1,20 @@
-//! Removing the keys of dropped containers, after the fact and in small steps.
+//! Removing the keys of dropped containers and of moved buckets, after the fact and
+//! in small steps.
 //!
-//! A drop is done when the catalogue says so; the keys are garbage from then on
-//! and their prefix is never used again. A *retired* item remembers the prefix
-//! until the last key is gone, across restarts.
+//! A drop is done when the catalogue says so, a move when the map does; the keys
+//! are garbage from then on and their prefix is never used again. A *retired* item
+//! remembers the prefix until the last key is gone, across restarts.
 
 use std::borrow::Cow;
+use std::fmt;
 
 use model::json::Object;
-use partition::{ContainerNumber, container_prefix};
+use partition::{BucketNumber, ContainerNumber, bucket_prefix, container_prefix};
 use storage::{Batch, Direction, KeyRange, Outcome, ScanLimit};
 
 use crate::cluster::Cluster;
 use crate::error::ClusterError;
+use crate::switch::Stage;
 use crate::system::SystemWrite;
 
 const PREFIX: &str = "retired:";
@@ -19,38 +22,87 @@ const PREFIX: &str = "retired:";
 /// Marks read at once.
 const CHUNK_MARKS: usize = 256;
 
-/// The write that retires a container's keys.
-pub(crate) fn mark(number: ContainerNumber) -> SystemWrite {
-    SystemWrite::Create { id: format!("{PREFIX}{}", number.0), body: Object::new() }
+/// A part of the store that belongs to one owner.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Territory {
+    Container(ContainerNumber),
+    Bucket(ContainerNumber, BucketNumber),
+}
+
+impl Territory {
+    fn keys(self) -> KeyRange {
+        match self {
+            Territory::Container(container) => KeyRange::prefix(&container_prefix(container)),
+            Territory::Bucket(container, bucket) => {
+                KeyRange::prefix(&bucket_prefix(container, bucket))
+            }
+        }
+    }
+
+    /// The id of the item that remembers it.
+    fn mark_id(self) -> String {
+        match self {
+            Territory::Container(container) => format!("{PREFIX}{}", container.0),
+            Territory::Bucket(container, bucket) => {
+                format!("{PREFIX}{}.{}", container.0, bucket.0)
+            }
+        }
+    }
+
+    fn parse_mark(id: &str) -> Option<Territory> {
+        let id = id.strip_prefix(PREFIX)?;
+        match id.split_once('.') {
+            None => Some(Territory::Container(ContainerNumber(id.parse().ok()?))),
+            Some((container, bucket)) => Some(Territory::Bucket(
+                ContainerNumber(container.parse().ok()?),
+                BucketNumber(bucket.parse().ok()?),
+            )),
+        }
+    }
+
+    /// The write that retires its keys.
+    pub(crate) fn mark(self) -> SystemWrite {
+        SystemWrite::Create { id: self.mark_id(), body: Object::new() }
+    }
+}
+
+impl fmt::Display for Territory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Territory::Container(container) => write!(f, "container {}", container.0),
+            Territory::Bucket(container, bucket) => {
+                write!(f, "bucket {} of container {}", bucket.0, container.0)
+            }
+        }
+    }
 }
 
 impl Cluster {
-    /// The numbers of containers whose keys are still to be removed.
-    pub fn retired(&self) -> Result<Vec<ContainerNumber>, ClusterError> {
-        let number = |id: &str| id.strip_prefix(PREFIX)?.parse().ok().map(ContainerNumber);
-        let mut numbers = Vec::new();
+    /// What is still to be removed.
+    pub fn retired(&self) -> Result<Vec<Territory>, ClusterError> {
+        let mut retired = Vec::new();
         let mut after: Option<String> = None;
         loop {
             let items = self.list_system(PREFIX, after.as_deref(), CHUNK_MARKS)?;
             let ids = items.iter().filter_map(|item| item.json().get("id")?.as_str());
             let ids: Vec<String> = ids.map(Cow::into_owned).collect();
-            numbers.extend(ids.iter().filter_map(|id| number(id)));
+            retired.extend(ids.iter().filter_map(|id| Territory::parse_mark(id)));
             match ids.into_iter().next_back() {
                 Some(last) => after = Some(last),
-                None => return Ok(numbers),
+                None => return Ok(retired),
             }
         }
     }
 
-    /// Removes the keys of one retired container. Returns how many there were.
-    pub async fn sweep(&self, number: ContainerNumber) -> Result<u64, ClusterError> {
-        let prefix = container_prefix(number);
+    /// Removes the keys of something retired. Returns how many there were.
+    pub async fn sweep(&self, retired: Territory) -> Result<u64, ClusterError> {
+        // A layout that no longer has the bucket may be stored and not in force yet.
+        drop(self.one_map_change().await);
         let mut removed = 0;
         let mut stream = self.store().stream();
         loop {
             let view = self.store().view()?;
-            let chunk =
-                view.scan(&KeyRange::prefix(&prefix), Direction::Forward, ScanLimit::default())?;
+            let chunk = view.scan(&retired.keys(), Direction::Forward, ScanLimit::default())?;
             drop(view);
             if chunk.rows.is_empty() {
                 break;
@@ -64,8 +116,9 @@ impl Cluster {
                 return Err(ClusterError::Unknown);
             }
         }
-        let done = SystemWrite::Delete { id: format!("{PREFIX}{}", number.0), if_match: None };
+        let done = SystemWrite::Delete { id: retired.mark_id(), if_match: None };
         self.write_system(vec![done]).await?;
+        self.observe(Stage::Swept);
         Ok(removed)
     }
 }

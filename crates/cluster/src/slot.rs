@@ -1,5 +1,6 @@
 //! The place of one partition in this process: closed until it is first used,
-//! closed again when something went wrong, retired when its container is dropped.
+//! closed again when something went wrong, paused while the layout changes, and
+//! retired when its container is dropped or others have taken its place.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
@@ -7,6 +8,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use model::position::{Lsn, Timestamp};
 use partition::{Application, Command, Partition, Problem, Reader, Setup};
 use storage::{Store, Ticket};
+use tokio::sync::watch;
+
+use crate::map::Closing;
 
 /// One partition, shared between its executor and its readers.
 #[derive(Debug)]
@@ -15,6 +19,8 @@ pub(crate) struct Slot {
     /// Apart from the partition, so that readers never wait for a command.
     setup: RwLock<Arc<Setup>>,
     sequencer: Mutex<Sequencer>,
+    /// What those see who do not write. Changes together with the sequencer.
+    standing: watch::Sender<Standing>,
     durable: Durable,
     /// Whether `durable` was set from the disk.
     opened_once: AtomicBool,
@@ -24,8 +30,34 @@ pub(crate) struct Slot {
 enum Sequencer {
     Closed,
     Open(Box<Partition>),
-    /// The container was dropped: nothing may be written any more.
+    /// Takes no commands for a moment, until it is known who takes them next.
+    Paused(Box<Partition>),
+    /// Nothing may be written here any more.
     Retired,
+}
+
+/// Whether a partition is the one to ask.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Standing {
+    Serving,
+    /// Its layout is being switched: commands wait.
+    Switching,
+    /// Others have taken its place, or its container was dropped.
+    Gone,
+}
+
+/// Why a slot did not look at a command.
+#[derive(Debug)]
+pub(crate) enum Unserved {
+    /// Ask again when the switch is over.
+    Switching,
+    Problem(Problem),
+}
+
+impl From<Problem> for Unserved {
+    fn from(problem: Problem) -> Unserved {
+        Unserved::Problem(problem)
+    }
 }
 
 /// The LSN up to which everything is durable. Read before a view is taken, so
@@ -52,20 +84,30 @@ impl Slot {
             store,
             setup: RwLock::new(setup),
             sequencer: Mutex::new(Sequencer::Closed),
+            standing: watch::Sender::new(Standing::Serving),
             durable: Durable::default(),
             opened_once: AtomicBool::new(false),
         }
     }
 
     /// Applies a command. Only the slot's executor calls this.
-    pub(crate) fn apply(&self, now: Timestamp, command: &Command) -> Result<Application, Problem> {
+    pub(crate) fn apply(&self, now: Timestamp, command: &Command) -> Result<Application, Unserved> {
         Ok(self.opened(&mut self.sequencer())?.apply(now, command))
+    }
+
+    /// Lets the sequencer do something else than apply a command. Only the slot's
+    /// executor calls this.
+    pub(crate) fn with<T>(
+        &self,
+        work: impl FnOnce(&mut Partition) -> Result<T, Problem>,
+    ) -> Result<T, Unserved> {
+        Ok(work(self.opened(&mut self.sequencer())?)?)
     }
 
     /// Takes a setup with the same buckets. Commands after this one follow it.
     pub(crate) fn reconfigure(&self, setup: Arc<Setup>) {
         let mut sequencer = self.sequencer();
-        if let Sequencer::Open(partition) = &mut *sequencer {
+        if let Sequencer::Open(partition) | Sequencer::Paused(partition) = &mut *sequencer {
             partition.reconfigure(Arc::clone(&setup));
         }
         *self.setup.write().unwrap_or_else(PoisonError::into_inner) = setup;
@@ -82,12 +124,61 @@ impl Slot {
         }
     }
 
+    /// Takes no commands until resumed. `last` is done before. Says where the
+    /// partition stands, which counts once the ticket has resolved. Only the
+    /// slot's executor calls this.
+    pub(crate) fn pause(
+        &self,
+        last: impl FnOnce(&mut Partition) -> Result<(), Problem>,
+    ) -> Result<(Closing, Ticket), Unserved> {
+        let mut sequencer = self.sequencer();
+        let partition = self.opened(&mut sequencer)?;
+        last(partition)?;
+        let closing = Closing { lsn: partition.lsn(), numbers: partition.numbers_left() };
+        let ticket = partition.barrier();
+        if let Sequencer::Open(partition) = std::mem::replace(&mut *sequencer, Sequencer::Closed) {
+            *sequencer = Sequencer::Paused(partition);
+        }
+        self.standing.send_replace(Standing::Switching);
+        Ok((closing, ticket))
+    }
+
+    /// Takes commands again after a pause.
+    pub(crate) fn resume(&self) {
+        let mut sequencer = self.sequencer();
+        match std::mem::replace(&mut *sequencer, Sequencer::Closed) {
+            Sequencer::Paused(partition) => {
+                *sequencer = Sequencer::Open(partition);
+                self.standing.send_replace(Standing::Serving);
+            }
+            other @ (Sequencer::Closed | Sequencer::Open(_) | Sequencer::Retired) => {
+                *sequencer = other;
+            }
+        }
+    }
+
     /// Takes no more commands. The ticket resolves when the last one has its fate.
     pub(crate) fn retire(&self) -> Option<Ticket> {
-        match std::mem::replace(&mut *self.sequencer(), Sequencer::Retired) {
-            Sequencer::Open(mut partition) => Some(partition.barrier()),
+        let mut sequencer = self.sequencer();
+        let last = std::mem::replace(&mut *sequencer, Sequencer::Retired);
+        self.standing.send_replace(Standing::Gone);
+        match last {
+            Sequencer::Open(mut partition) | Sequencer::Paused(mut partition) => {
+                Some(partition.barrier())
+            }
             Sequencer::Closed | Sequencer::Retired => None,
         }
+    }
+
+    pub(crate) fn standing(&self) -> Standing {
+        *self.standing.borrow()
+    }
+
+    /// Waits until a switch is over. It always ends: its submissions do.
+    pub(crate) async fn settled(&self) {
+        let mut standing = self.standing.subscribe();
+        // The sender is ours, so waiting cannot fail.
+        let _ = standing.wait_for(|standing| *standing != Standing::Switching).await;
     }
 
     pub(crate) fn reader(&self) -> Reader {
@@ -103,14 +194,14 @@ impl Slot {
     }
 
     /// The position that readers may rely on.
-    pub(crate) fn durable_lsn(&self) -> Result<Lsn, Problem> {
+    pub(crate) fn durable_lsn(&self) -> Result<Lsn, Unserved> {
         if !self.opened_once.load(Ordering::Acquire) {
             self.opened(&mut self.sequencer())?;
         }
         Ok(self.durable.lsn())
     }
 
-    fn opened<'a>(&self, sequencer: &'a mut Sequencer) -> Result<&'a mut Partition, Problem> {
+    fn opened<'a>(&self, sequencer: &'a mut Sequencer) -> Result<&'a mut Partition, Unserved> {
         if matches!(sequencer, Sequencer::Closed) {
             let partition = Partition::open(self.setup(), Arc::clone(&self.store))?;
             // Nothing is pending right after opening: all there is came from the disk.
@@ -120,7 +211,8 @@ impl Slot {
         }
         match sequencer {
             Sequencer::Open(partition) => Ok(partition),
-            Sequencer::Closed | Sequencer::Retired => Err(Problem::Gone),
+            Sequencer::Paused(_) => Err(Unserved::Switching),
+            Sequencer::Closed | Sequencer::Retired => Err(Problem::Gone.into()),
         }
     }
 

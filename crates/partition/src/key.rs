@@ -185,6 +185,12 @@ pub fn container_prefix(container: ContainerNumber) -> [u8; 4] {
     container.0.to_be_bytes()
 }
 
+/// The prefix shared by all keys of a bucket.
+#[must_use]
+pub fn bucket_prefix(container: ContainerNumber, bucket: BucketNumber) -> [u8; 8] {
+    Keys::new(container, bucket).prefix
+}
+
 /// What a key says about itself: container, bucket, group, rest.
 pub(crate) fn split(key: &[u8]) -> Option<(ContainerNumber, BucketNumber, Group, &[u8])> {
     let (container, rest) = key.split_first_chunk::<4>()?;

@@ -26,6 +26,7 @@ mod read;
 mod record;
 mod sequencer;
 mod setup;
+mod sizes;
 mod stage;
 mod transaction;
 mod unique;
@@ -35,7 +36,7 @@ pub use command::{
     Command, CommandError, Effect, EffectKind, EtagMatch, Operation, Outcome, Problem, Remedy, Work,
 };
 pub use document::{Document, DocumentError};
-pub use key::{BucketNumber, ContainerNumber, container_prefix, describe_key};
+pub use key::{BucketNumber, ContainerNumber, bucket_prefix, container_prefix, describe_key};
 pub use moving::Copied;
 pub use patch::{Patch, PatchError};
 pub use read::{ItemPage, Position, Reader};

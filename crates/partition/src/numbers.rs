@@ -36,6 +36,12 @@ impl Numbers {
         Some(number)
     }
 
+    /// What has not been given out.
+    pub(crate) fn left(&self) -> Vec<Range<u64>> {
+        let rest = |block: &Range<u64>| block.start.max(self.next)..block.end;
+        self.blocks.iter().map(rest).filter(|block| !block.is_empty()).collect()
+    }
+
     /// What a head records.
     pub(crate) fn next(&self) -> u64 {
         self.next
@@ -51,6 +57,7 @@ mod tests {
         let blocks = vec![10..12, 20..22];
         let mut numbers = Numbers::resume(blocks.clone(), std::iter::empty());
         let mut taken = Vec::new();
+        assert_eq!(numbers.left(), blocks);
         while let Some(number) = numbers.take().filter(|_| taken.len() < 10) {
             taken.push(number);
             // A restart after every number changes nothing; heads of other
@@ -61,5 +68,7 @@ mod tests {
             );
         }
         assert_eq!(taken, [10, 11, 20, 21]);
+        assert!(numbers.left().is_empty());
+        assert_eq!(Numbers { blocks, next: 11 }.left(), [11..12, 20..22]);
     }
 }

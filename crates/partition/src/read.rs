@@ -40,6 +40,12 @@ impl Reader {
         Reader { setup }
     }
 
+    /// Where the last bucket of the partition ends.
+    #[must_use]
+    pub fn end(&self) -> &Epk {
+        self.setup.buckets.last().map_or(&Epk::MIN, |bucket| &bucket.range.max)
+    }
+
     /// Reads one item.
     pub fn read(
         &self,
@@ -147,14 +153,20 @@ impl Reader {
     pub fn size(&self, view: &dyn View) -> Result<Head, Problem> {
         let mut total = Head::default();
         for bucket in &self.setup.buckets {
-            let Some(value) = view.get(&self.setup.keys(bucket).head())? else { continue };
-            let head = Head::decode(&value)?;
+            let head = self.head(view, bucket)?;
             total.lsn = total.lsn.max(head.lsn);
             total.ts_millis = total.ts_millis.max(head.ts_millis);
             total.items += head.items;
             total.bytes += head.bytes;
         }
         Ok(total)
+    }
+
+    pub(crate) fn head(&self, view: &dyn View, bucket: &Bucket) -> Result<Head, Problem> {
+        match view.get(&self.setup.keys(bucket).head())? {
+            Some(value) => Ok(Head::decode(&value)?),
+            None => Ok(Head::default()),
+        }
     }
 
     /// The size of one logical partition.

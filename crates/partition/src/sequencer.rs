@@ -1,6 +1,7 @@
 //! The sequencer: the one writer of a partition's buckets.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 use model::epk::Epk;
@@ -207,6 +208,12 @@ impl Partition {
 
     pub(crate) fn next_number(&self) -> u64 {
         self.numbers.next()
+    }
+
+    /// Item numbers that were granted and not given out.
+    #[must_use]
+    pub fn numbers_left(&self) -> Vec<Range<u64>> {
+        self.numbers.left()
     }
 
     /// Resolves when all that was submitted so far is durable.

@@ -33,7 +33,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         say(&format!("wrong: {finding}"));
     }
     for stray in &report.strays {
-        say(&format!("wrong: keys of container number {stray}, which the catalogue does not know"));
+        say(&format!("wrong: keys of {stray}, which nobody knows"));
     }
     service.store().close()?;
     if report.is_clean() {

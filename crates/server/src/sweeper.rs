@@ -33,8 +33,8 @@ pub(crate) async fn run(front: Arc<Front>, mut stop: Stop) {
 async fn sweep(front: &Front) {
     let Some(open) = front.open.get() else { return };
     match open.service.sweep().await {
-        Ok(swept) if swept.resources + swept.containers > 0 => {
-            tracing::info!(swept.resources, swept.containers, swept.keys, "swept");
+        Ok(swept) if swept.resources + swept.containers + swept.buckets > 0 => {
+            tracing::info!(swept.resources, swept.containers, swept.buckets, swept.keys, "swept");
         }
         Ok(_) => {}
         Err(error) => tracing::warn!(%error, "what drops left could not be removed"),

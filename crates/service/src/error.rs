@@ -55,6 +55,12 @@ pub enum ServiceError {
     /// The named physical partition does not exist (any more). Ask for the map again.
     #[error("PartitionKeyRange with id '{range}' in collection '{container}' doesn't exist.")]
     RangeGone { range: u32, container: String },
+    /// The named physical partition is being split or merged at this moment. Ask for
+    /// the map again, then send the same again.
+    #[error(
+        "PartitionKeyRange with id '{range}' in collection '{container}' is being split or merged."
+    )]
+    RangeSwitching { range: u32, container: String },
     /// A quota of the account or container is used up.
     #[error("{message}")]
     Quota { message: String },
@@ -109,7 +115,9 @@ impl ServiceError {
             | ServiceError::Conflict { .. }
             | ServiceError::Precondition
             | ServiceError::Unknown => Remedy::Reread,
-            ServiceError::RangeGone { .. } | ServiceError::ContainerRecreated => Remedy::Refresh,
+            ServiceError::RangeGone { .. }
+            | ServiceError::RangeSwitching { .. }
+            | ServiceError::ContainerRecreated => Remedy::Refresh,
             ServiceError::SessionNotAvailable | ServiceError::Busy => Remedy::Retry,
             ServiceError::Batch { error, .. } => error.remedy(),
             ServiceError::Internal { .. } => Remedy::Operator,
@@ -136,7 +144,13 @@ impl From<ClusterError> for ServiceError {
             ClusterError::Unknown => ServiceError::Unknown,
             ClusterError::NoContainer(_) => ServiceError::OwnerNotFound,
             ClusterError::NoRange(range) => {
-                ServiceError::RangeGone { range, container: String::new() }
+                ServiceError::RangeGone { range: range.0, container: String::new() }
+            }
+            ClusterError::Switching(range) => {
+                ServiceError::RangeSwitching { range: range.0, container: String::new() }
+            }
+            ClusterError::Layout(_) | ClusterError::Indivisible { .. } => {
+                ServiceError::invalid(error.to_string())
             }
             ClusterError::Internal
             | ClusterError::System(_)

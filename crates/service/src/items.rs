@@ -7,7 +7,7 @@ use model::epk::{Epk, EpkRange};
 use model::json;
 use model::partition_key::{Location, PartitionKey};
 use model::position::Lsn;
-use model::session::SessionToken;
+use model::session::{RangeToken, SINGLE_REGION_VERSION, SessionToken};
 use partition::{Command, Document, Effect, Operation, Outcome, Patch, Position, Work};
 
 use crate::admit::PAGE_ITEMS_MAX;
@@ -57,7 +57,7 @@ impl Service {
         let found = receipt.served(served);
         let text = found.as_ref().ok().and_then(|effect| effect.text.as_ref());
         receipt.worked(&read_work(text));
-        check_session(conditions.session.as_ref(), receipt)?;
+        check_session(entry, conditions.session.as_ref(), receipt)?;
         let effect = found?;
         receipt.item_lsn = Some(effect.lsn);
         Ok(Reply::One { kind: effect.kind, etag: effect.etag, body: effect.text })
@@ -95,12 +95,16 @@ impl Service {
         operations: Vec<BulkOperation>,
         receipt: &mut Receipt,
     ) -> Result<Reply, ServiceError> {
-        if let Some(range) = range.filter(|range| entry.container.map().range(*range).is_none()) {
-            return Err(range_gone(entry, range));
+        if let Some(range) = range {
+            self.cluster.accepts(&entry.container, range).map_err(|error| named(entry, error))?;
         }
+        let within = match range {
+            Some(range) => Some((range, self.range_of(entry, range)?)),
+            None => None,
+        };
         let each = operations.into_iter().map(|operation| async {
             let mut part = Receipt::default();
-            let result = self.bulk_operation(entry, range, operation, &mut part).await;
+            let result = self.bulk_operation(entry, within.as_ref(), operation, &mut part).await;
             (BulkResult { result, charge: part.charge }, part)
         });
         let mut results = Vec::new();
@@ -114,14 +118,15 @@ impl Service {
     async fn bulk_operation(
         &self,
         entry: &ContainerEntry,
-        range: Option<RangeId>,
+        range: Option<&(RangeId, EpkRange)>,
         BulkOperation { key, operation }: BulkOperation,
         receipt: &mut Receipt,
     ) -> Result<ItemResult, ServiceError> {
         let (operation, location) = self.check_operation(entry, Some(&key), operation)?;
-        let owner = entry.container.map().range_of(&location.epk).map(|record| record.id);
-        if let Some(range) = range.filter(|range| owner != Some(*range)) {
-            return Err(range_gone(entry, range));
+        if let Some((range, within)) = range
+            && !within.contains(&location.epk)
+        {
+            return Err(named(entry, ClusterError::NoRange(*range)));
         }
         Ok(result(self.apply_one(entry, location, operation, receipt).await?))
     }
@@ -135,33 +140,45 @@ impl Service {
     ) -> Result<Reply, ServiceError> {
         let ItemList { scope, session, mut after, items_max } = list;
         let items_max = items_max.clamp(1, PAGE_ITEMS_MAX);
-        let (map, within) = (entry.container.map(), scope_range(entry, scope)?);
+        let within = self.scope_range(entry, scope)?;
         let mut bodies = Vec::new();
-        for record in map.ranges().iter().filter(|record| record.range.overlaps(&within)) {
-            if after.as_ref().is_some_and(|position| record.range.max <= position.epk) {
-                continue;
-            }
-            let room = items_max - bodies.len();
-            let page = receipt.served(self.cluster.list(
-                &entry.container,
-                record.id,
-                &within,
-                after.as_ref(),
-                room,
-            )?);
+        while let Some(served) = self.cluster.list(
+            &entry.container,
+            &within,
+            after.as_ref(),
+            items_max - bodies.len(),
+        )? {
+            let page = receipt.served(served);
             receipt.worked(&read_work(page.items.iter().map(|item| &item.text)));
-            check_session(session, receipt)?;
+            check_session(entry, session, receipt)?;
             bodies.extend(page.items.into_iter().map(|item| item.text));
-            // At the end of a range, whatever follows it comes next.
-            let behind = || Position { epk: record.range.max.clone(), id: String::new() };
-            let last = record.range.max >= within.max;
-            after = page.rest.or_else(|| (!last).then(behind));
-            if bodies.len() == items_max || after.is_none() {
+            after = page.rest;
+            if bodies.len() >= items_max || after.is_none() {
                 break;
             }
         }
         let (owner_rid, rest) = (entry.rid.to_string(), after.map(Rest::AfterItem));
         Ok(Reply::Feed { owner_rid, bodies, rest })
+    }
+
+    /// The part of the ring that a list covers.
+    fn scope_range(&self, entry: &ContainerEntry, scope: &Scope) -> Result<EpkRange, ServiceError> {
+        let nothing = || EpkRange::new(Epk::MIN, Epk::MIN);
+        let mut within = scope.within.clone();
+        if let Some(key) = &scope.key {
+            let spec = entry.container.spec();
+            let covered = spec.definition.partition_key().prefix_range(key)?;
+            within = within.intersect(&covered).unwrap_or_else(nothing);
+        }
+        if let Some(id) = scope.range {
+            let covered = self.range_of(entry, id)?;
+            within = within.intersect(&covered).unwrap_or_else(nothing);
+        }
+        Ok(within)
+    }
+
+    fn range_of(&self, entry: &ContainerEntry, id: RangeId) -> Result<EpkRange, ServiceError> {
+        self.cluster.range(&entry.container, id).map_err(|error| named(entry, error))
     }
 
     async fn apply_one(
@@ -253,36 +270,37 @@ fn document_of(operation: &Operation) -> Option<&Document> {
     }
 }
 
-/// The part of the ring that a list covers.
-fn scope_range(entry: &ContainerEntry, scope: &Scope) -> Result<EpkRange, ServiceError> {
-    let nothing = || EpkRange::new(Epk::MIN, Epk::MIN);
-    let mut within = scope.within.clone();
-    if let Some(key) = &scope.key {
-        let spec = entry.container.spec();
-        let covered = spec.definition.partition_key().prefix_range(key)?;
-        within = within.intersect(&covered).unwrap_or_else(nothing);
-    }
-    if let Some(id) = scope.range {
-        let map = entry.container.map();
-        let record = map.range(id).ok_or_else(|| range_gone(entry, id))?;
-        within = within.intersect(&record.range).unwrap_or_else(nothing);
-    }
-    Ok(within)
-}
-
-fn range_gone(entry: &ContainerEntry, range: RangeId) -> ServiceError {
-    ServiceError::RangeGone { range: range.0, container: entry.rid.to_string() }
-}
-
 /// A client that has seen more of this partition than we have must not be told less.
-fn check_session(session: Option<&SessionToken>, receipt: &Receipt) -> Result<(), ServiceError> {
-    let ahead = |(range, lsn): (RangeId, Lsn)| {
-        session.and_then(|token| token.range(range.0)).is_some_and(|seen| seen.lsn > lsn)
+///
+/// What it has seen of the ranges that this one came from counts as well: its
+/// positions go on where theirs ended.
+fn check_session(
+    entry: &ContainerEntry,
+    session: Option<&SessionToken>,
+    receipt: &Receipt,
+) -> Result<(), ServiceError> {
+    let (Some(token), Some((range, lsn))) = (session, receipt.served_by()) else { return Ok(()) };
+    let ahead = |seen: &&RangeToken| (seen.version, seen.lsn) > (SINGLE_REGION_VERSION, lsn);
+    let map = entry.container.map();
+    let ancestors = map.range(range).map_or(&[][..], |record| &record.parents);
+    let ours = |seen: &&RangeToken| {
+        seen.range == range.0 || ancestors.iter().any(|parent| parent.0 == seen.range)
     };
-    if receipt.served_by().is_some_and(ahead) {
-        return Err(ServiceError::SessionNotAvailable);
+    match token.ranges().iter().filter(ahead).find(ours) {
+        Some(_) => Err(ServiceError::SessionNotAvailable),
+        None => Ok(()),
     }
-    Ok(())
+}
+
+/// A refusal about a range, with the container in its text.
+fn named(entry: &ContainerEntry, error: ClusterError) -> ServiceError {
+    let mut error = ServiceError::from(error);
+    if let ServiceError::RangeGone { container, .. }
+    | ServiceError::RangeSwitching { container, .. } = &mut error
+    {
+        *container = entry.rid.to_string();
+    }
+    error
 }
 
 fn read_work<'a>(texts: impl IntoIterator<Item = &'a Bytes>) -> Work {

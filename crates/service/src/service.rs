@@ -9,7 +9,7 @@ use model::limits::Limits;
 use model::policy::{ContainerDefinition, IndexingPolicy};
 use model::position::{Lsn, Timestamp};
 use model::rid::{ContainerRid, DatabaseRid};
-use partition::{ContainerNumber, Item, Work};
+use partition::{ContainerNumber, Head, Item, Work};
 use runtime::Runtime;
 use storage::Store;
 
@@ -219,21 +219,18 @@ impl Service {
         receipt: &mut Receipt,
     ) -> Result<Reply, ServiceError> {
         receipt.worked(&Work::default());
-        let map = entry.container.map();
-        let info = |record: &RangeRecord| {
-            let head = self.cluster.size(&entry.container, record.id)?;
-            Ok(RangeInfo {
-                id: record.id,
-                range: record.range.clone(),
-                parents: record.parents.clone(),
-                change: record.change,
-                lsn: Lsn::from_u64(head.lsn).max(record.lsn_floor),
-                ts_secs: Timestamp::from_millis(head.ts_millis).secs(),
-                items: head.items,
-                item_bytes: head.bytes,
-            })
+        let (map, sizes) = self.cluster.sizes(&entry.container)?;
+        let info = |(record, head): (&RangeRecord, Head)| RangeInfo {
+            id: record.id,
+            range: record.range.clone(),
+            parents: record.parents.clone(),
+            change: record.change,
+            lsn: Lsn::from_u64(head.lsn).max(record.lsn_floor),
+            ts_secs: Timestamp::from_millis(head.ts_millis).secs(),
+            items: head.items,
+            item_bytes: head.bytes,
         };
-        let ranges = map.ranges().iter().map(info).collect::<Result<Vec<_>, ServiceError>>()?;
+        let ranges: Vec<RangeInfo> = map.ranges().iter().zip(sizes).map(info).collect();
         let empty = ranges.iter().all(|range| range.items == 0);
         let fully_indexed = empty || entry.container.spec().policies.len() == 1;
         Ok(Reply::Ranges { container: entry.rid, change: map.change(), ranges, fully_indexed })

@@ -16,6 +16,7 @@ mod substatus {
     pub(super) const RANGE_GONE: u32 = 1002;
     pub(super) const OWNER_NOT_FOUND: u32 = 1003;
     pub(super) const QUOTA: u32 = 1005;
+    pub(super) const RANGE_SWITCHING: u32 = 1007;
     pub(super) const CONTAINER_RECREATED: u32 = 1024;
     pub(super) const OVERLOADED: u32 = 3092;
 }
@@ -131,6 +132,7 @@ fn status_of(error: &ServiceError) -> (StatusCode, u32) {
             (StatusCode::NOT_FOUND, substatus::SESSION_NOT_AVAILABLE)
         }
         ServiceError::RangeGone { .. } => (StatusCode::GONE, substatus::RANGE_GONE),
+        ServiceError::RangeSwitching { .. } => (StatusCode::GONE, substatus::RANGE_SWITCHING),
         ServiceError::Quota { .. } => (StatusCode::FORBIDDEN, substatus::QUOTA),
         ServiceError::Busy => (StatusCode::TOO_MANY_REQUESTS, substatus::OVERLOADED),
         // The client cannot tell whether it happened, and its retry rules for

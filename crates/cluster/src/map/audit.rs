@@ -45,9 +45,9 @@ impl ContainerMap {
     fn moves_are_sound(&self) -> bool {
         let mut sources = BTreeSet::new();
         self.moves.iter().all(|one| {
-            let source = self.buckets.iter().find(|bucket| bucket.number == one.source);
+            let source = self.buckets.iter().find(|bucket| bucket.number == one.from);
             let into = one.into.iter().map(|bucket| &bucket.range);
-            sources.insert(one.source) && source.is_some_and(|source| covers(&source.range, into))
+            sources.insert(one.from) && source.is_some_and(|source| covers(&source.range, into))
         })
     }
 }

@@ -8,9 +8,9 @@ use std::ops::Range;
 
 use model::epk::{Epk, EpkRange};
 use model::position::Lsn;
-use partition::{Bucket, BucketNumber};
+use partition::{Bucket, BucketNumber, Move};
 
-use super::{ContainerMap, Move, RangeId, RangeRecord};
+use super::{ContainerMap, RangeId, RangeRecord};
 
 /// Where a partition stood when it took its last command.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -111,39 +111,39 @@ impl ContainerMap {
     /// Plans new buckets in the place of one, meeting at `cuts`.
     pub fn begin_move(
         &self,
-        source: BucketNumber,
+        from: BucketNumber,
         cuts: &[Epk],
     ) -> Result<ContainerMap, LayoutError> {
-        let busy = self.moves.iter().any(|one| one.source == source);
-        let bucket = self.bucket(source).filter(|_| !busy).ok_or(LayoutError::NoBucket(source))?;
+        let busy = self.moves.iter().any(|one| one.from == from);
+        let bucket = self.bucket(from).filter(|_| !busy).ok_or(LayoutError::NoBucket(from))?;
         let mut map = self.clone();
         let mut into = Vec::new();
         let mut min = bucket.range.min.clone();
         for max in cuts.iter().chain([&bucket.range.max]) {
             if *max <= min || *max > bucket.range.max {
-                return Err(LayoutError::NoBucket(source));
+                return Err(LayoutError::NoBucket(from));
             }
             let number = BucketNumber(map.next_bucket);
             map.next_bucket += 1;
             into.push(Bucket { number, range: EpkRange::new(min, max.clone()) });
             min = max.clone();
         }
-        map.moves.push(Move { source, into });
+        map.moves.push(Move { from, into });
         Ok(map)
     }
 
     /// Puts the new buckets of a move in the place of the old one.
-    pub fn finish_move(&self, source: BucketNumber) -> Result<ContainerMap, LayoutError> {
+    pub fn finish_move(&self, from: BucketNumber) -> Result<ContainerMap, LayoutError> {
         let mut map = self.clone();
-        let missing = LayoutError::NoBucket(source);
-        let at = map.moves.iter().position(|one| one.source == source).ok_or(missing.clone())?;
+        let missing = LayoutError::NoBucket(from);
+        let at = map.moves.iter().position(|one| one.from == from).ok_or(missing.clone())?;
         let Move { into, .. } = map.moves.remove(at);
-        let place = map.buckets.iter().position(|one| one.number == source).ok_or(missing)?;
+        let place = map.buckets.iter().position(|one| one.number == from).ok_or(missing)?;
         map.buckets.splice(place..=place, into);
         Ok(map)
     }
 
-    fn bucket(&self, number: BucketNumber) -> Option<&Bucket> {
+    pub(crate) fn bucket(&self, number: BucketNumber) -> Option<&Bucket> {
         self.buckets.iter().find(|bucket| bucket.number == number)
     }
 

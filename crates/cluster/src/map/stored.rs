@@ -5,9 +5,9 @@ use std::ops::Range;
 use model::epk::{Epk, EpkRange};
 use model::json::{Object, Raw, Value};
 use model::position::Lsn;
-use partition::{Bucket, BucketNumber};
+use partition::{Bucket, BucketNumber, Move};
 
-use super::{ContainerMap, MapError, Move, RangeId, RangeRecord};
+use super::{ContainerMap, MapError, RangeId, RangeRecord};
 
 const VERSION: u32 = 1;
 
@@ -59,7 +59,7 @@ fn range_value(record: &RangeRecord) -> Value {
 
 fn move_value(one: &Move) -> Value {
     let mut object = Object::new();
-    object.insert("bucket", one.source.0);
+    object.insert("bucket", one.from.0);
     object.insert("into", one.into.iter().map(bucket_value).collect::<Value>());
     object.into()
 }
@@ -93,7 +93,7 @@ fn parse_map(raw: Raw<'_>) -> Result<ContainerMap, &'static str> {
 fn parse_move(raw: Raw<'_>) -> Result<Move, &'static str> {
     let into = raw.get("into").ok_or("the targets of a move are missing")?;
     Ok(Move {
-        source: BucketNumber(small(raw, "bucket")?),
+        from: BucketNumber(small(raw, "bucket")?),
         into: into.elements().map(parse_bucket).collect::<Result<_, _>>()?,
     })
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use cluster::{Cluster, ClusterReport, Container, ContainerSpec, SystemWrite};
+use cluster::{Cluster, ClusterReport, Container, ContainerSpec, Stage, SystemWrite};
 use model::json::{self, Value};
 use model::limits::Limits;
 use model::name::ItemId;
@@ -26,6 +26,15 @@ impl Fixture {
     pub(crate) fn new(store: Arc<dyn Store>) -> Fixture {
         let cluster = Cluster::open(store.clone(), Runtime::simulated(1), Arc::default()).unwrap();
         Fixture { store, cluster, attached: Vec::new() }
+    }
+
+    /// With somebody who is told of every step of every transition.
+    pub(crate) fn observed(
+        store: Arc<dyn Store>,
+        observer: impl Fn(Stage) + Send + Sync + 'static,
+    ) -> Fixture {
+        let Fixture { store, cluster, attached } = Fixture::new(store);
+        Fixture { store, cluster: cluster.observed_by(observer), attached }
     }
 
     pub(crate) fn attached(store: Arc<dyn Store>, numbers: &[u32]) -> Fixture {

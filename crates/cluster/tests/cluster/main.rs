@@ -3,18 +3,19 @@
 
 mod common;
 mod gate;
+mod transitions;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use cluster::{Cluster, ClusterError, RangeId, SystemWrite};
+use cluster::{Cluster, ClusterError, RangeId, SystemWrite, Territory};
 use common::{Fixture, create, id, read_op};
 use gate::Gate;
-use model::epk::EpkRange;
+use model::epk::{Epk, EpkRange};
 use model::json::{self, Value};
 use model::rid::ItemRid;
-use partition::{Command, EffectKind, Problem};
+use partition::{BucketNumber, Command, EffectKind, Position, Problem};
 use runtime::Runtime;
 use storage::local::{self, LocalConfig};
 use storage::{Batch, Outcome, memory};
@@ -57,25 +58,26 @@ fn lists_give_every_item_once_whatever_the_page() {
     }
     for items_max in [1, 7, 40, 1_000] {
         let mut names = Vec::new();
-        for range in (0..3).map(RangeId) {
-            let mut after = None;
-            loop {
-                let (full, position) = (EpkRange::full(), after.as_ref());
-                let page = fixture.cluster.list(&container, range, &full, position, items_max);
-                let page = page.unwrap().value;
-                assert!(page.items.len() <= items_max);
-                names.extend(page.items.iter().map(|item| item.text.clone()));
-                match page.rest {
-                    Some(rest) => after = Some(rest),
-                    None => break,
-                }
+        let mut after = None;
+        loop {
+            let (full, position) = (EpkRange::full(), after.as_ref());
+            let page = fixture.cluster.list(&container, &full, position, items_max);
+            let page = page.unwrap().unwrap().value;
+            assert!(page.items.len() <= items_max);
+            names.extend(page.items.iter().map(|item| item.text.clone()));
+            match page.rest {
+                Some(rest) => after = Some(rest),
+                None => break,
             }
         }
         let distinct: BTreeSet<_> = names.iter().collect();
         assert_eq!((names.len(), distinct.len()), (100, 100), "pages of {items_max}");
     }
-    let gone = fixture.cluster.list(&container, RangeId(3), &EpkRange::full(), None, 1);
-    assert!(matches!(gone, Err(ClusterError::NoRange(3))));
+    let behind = Position { epk: Epk::max(), id: String::new() };
+    let nothing = fixture.cluster.list(&container, &EpkRange::full(), Some(&behind), 1);
+    assert!(nothing.unwrap().is_none());
+    let gone = fixture.cluster.range(&container, RangeId(3));
+    assert!(matches!(gone, Err(ClusterError::NoRange(RangeId(3)))));
 }
 
 /// Blocks are large, so the map is rewritten with a tiny one.
@@ -101,8 +103,8 @@ fn used_up_numbers_are_granted_anew_and_never_given_out_twice() {
     fixture.reopen();
     let container = fixture.container(1);
     assert_eq!(container.map().range(RangeId(0)).unwrap().numbers, blocks, "a grant is durable");
-    let page = fixture.cluster.list(&container, RangeId(0), &EpkRange::full(), None, 1_000);
-    let ordinals: BTreeSet<u64> = page.unwrap().value.items.iter().map(ordinal).collect();
+    let page = fixture.cluster.list(&container, &EpkRange::full(), None, 1_000);
+    let ordinals: BTreeSet<u64> = page.unwrap().unwrap().value.items.iter().map(ordinal).collect();
     assert_eq!(ordinals.len(), ITEMS);
     assert!(fixture.check().is_clean());
 }
@@ -132,7 +134,7 @@ fn a_dropped_container_takes_no_more_writes_and_leaves_nothing() {
             block_on(fixture.cluster.drop_containers(&numbers, Vec::new())).unwrap();
         });
         assert!(fixture.check().is_clean(), "keys of a retired container are no strays");
-        block_on(fixture.cluster.sweep(common::number(1))).unwrap();
+        block_on(fixture.cluster.sweep(Territory::Container(common::number(1)))).unwrap();
         let report = fixture.check();
         assert!(report.is_clean() && fixture.cluster.retired().unwrap().is_empty(), "{report:?}");
         assert_eq!(report.containers, 1, "only the system container is left");
@@ -164,9 +166,9 @@ fn all_retired_containers_are_known_however_many_there_are() {
         block_on(fixture.drop_container(number));
     }
     fixture.reopen();
-    let retired: BTreeSet<u32> =
-        fixture.cluster.retired().unwrap().iter().map(|number| number.0).collect();
-    assert_eq!(retired, (1..=CONTAINERS).collect());
+    let retired = BTreeSet::from_iter(fixture.cluster.retired().unwrap());
+    let dropped = (1..=CONTAINERS).map(common::number).map(Territory::Container);
+    assert_eq!(retired, dropped.collect());
     assert!(fixture.check().is_clean());
 }
 
@@ -177,8 +179,23 @@ fn keys_that_belong_to_nobody_are_told() {
     batch.put(vec![0, 0, 0, 77, 1, 2, 3], b"lost".to_vec());
     batch.put(vec![0, 0, 1, 0, 1], b"lost".to_vec());
     assert_eq!(fixture.store.stream().submit(batch).wait(), Outcome::Durable);
+    let bucket = |container, bucket| {
+        let mut batch = Batch::new();
+        batch.put(
+            partition::bucket_prefix(common::number(container), bucket).to_vec(),
+            b"lost".to_vec(),
+        );
+        batch
+    };
+    let of_system = bucket(0, BucketNumber(9));
+    assert_eq!(fixture.store.stream().submit(of_system).wait(), Outcome::Durable);
+    let strays = [
+        Territory::Container(common::number(77)),
+        Territory::Container(common::number(256)),
+        Territory::Bucket(common::number(0), BucketNumber(9)),
+    ];
     let report = fixture.check();
-    assert_eq!((report.strays.as_slice(), report.is_clean()), ([77, 256].as_slice(), false));
+    assert_eq!((report.strays.as_slice(), report.is_clean()), (strays.as_slice(), false));
 }
 
 #[test]

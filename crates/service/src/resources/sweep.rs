@@ -4,9 +4,8 @@
 //! with their parent, as resource ids are never reused. What remains is removed
 //! here, in small steps, after a restart as well.
 
-use cluster::SystemWrite;
+use cluster::{SystemWrite, Territory};
 use model::json::Object;
-use partition::ContainerNumber;
 
 use crate::error::ServiceError;
 use crate::kind::Kind;
@@ -22,6 +21,8 @@ const STEP: usize = 100;
 pub struct Swept {
     pub resources: u64,
     pub containers: u64,
+    /// Buckets that were moved into others.
+    pub buckets: u64,
     pub keys: u64,
 }
 
@@ -47,16 +48,19 @@ impl Service {
                     .await?;
             }
         }
-        for number in self.settled_retired().await? {
-            swept.keys += self.cluster.sweep(number).await?;
-            swept.containers += 1;
+        for retired in self.settled_retired().await? {
+            swept.keys += self.cluster.sweep(retired).await?;
+            match retired {
+                Territory::Container(_) => swept.containers += 1,
+                Territory::Bucket(..) => swept.buckets += 1,
+            }
         }
         Ok(swept)
     }
 
-    /// Containers whose drop is over: while one is under way, writes that began
+    /// What was retired before now. For containers whose drop is over: while one is under way, writes that began
     /// before it may still come.
-    async fn settled_retired(&self) -> Result<Vec<ContainerNumber>, ServiceError> {
+    async fn settled_retired(&self) -> Result<Vec<Territory>, ServiceError> {
         let _settled = self.changes.lock().await;
         Ok(self.cluster.retired()?)
     }

@@ -1,0 +1,132 @@
+//! Reading: from views, without asking the sequencers, also while a layout is
+//! being switched.
+
+use std::sync::Arc;
+
+use model::epk::{Epk, EpkRange};
+use model::name::ItemId;
+use model::position::{Lsn, Ordinal};
+use partition::{Effect, EtagMatch, Head, ItemPage, Position, Problem, Reader};
+use storage::View;
+
+use crate::cluster::{ATTEMPTS_MAX, Cluster, Served};
+use crate::container::Container;
+use crate::error::ClusterError;
+use crate::map::{ContainerMap, RangeId};
+use crate::slot::{Slot, Standing, Unserved};
+
+impl Cluster {
+    /// Reads one item from the partition that owns its key.
+    pub fn read(
+        &self,
+        container: &Container,
+        (epk, id): (&Epk, &ItemId),
+        if_none_match: Option<&EtagMatch>,
+    ) -> Result<Served<Result<Effect, Problem>>, ClusterError> {
+        self.read_from_owner(container, epk, |reader, view| {
+            Ok(reader.read(view, self.now(), (epk, id), if_none_match))
+        })
+    }
+
+    /// The id of the item with that ordinal in the logical partition of that key.
+    pub fn id_of(
+        &self,
+        container: &Container,
+        epk: &Epk,
+        ordinal: Ordinal,
+    ) -> Result<Option<String>, ClusterError> {
+        let found =
+            self.read_from_owner(container, epk, |reader, view| reader.id_of(view, epk, ordinal));
+        Ok(found?.value)
+    }
+
+    /// Reads items in the order of their keys, while they lie in `within`, from
+    /// behind `after`, out of the one range that comes next. The page may end
+    /// early, even empty; only its `rest` tells whether there is more. None when
+    /// there is nothing behind `after`. Positions mean the same under every layout.
+    pub fn list(
+        &self,
+        container: &Container,
+        within: &EpkRange,
+        after: Option<&Position>,
+        items_max: usize,
+    ) -> Result<Option<Served<ItemPage>>, ClusterError> {
+        let start = after.map_or(&within.min, |position| (&position.epk).max(&within.min));
+        if *start >= within.max {
+            return Ok(None);
+        }
+        let page = self.read_from_owner(container, start, |reader, view| {
+            let mut page = reader.list(view, self.now(), within, after, items_max)?;
+            if page.rest.is_none() {
+                let end = reader.end();
+                let behind = || Position { epk: end.clone(), id: String::new() };
+                page.rest = (*end < within.max).then(behind);
+            }
+            Ok(page)
+        });
+        page.map(Some)
+    }
+
+    /// The part of the ring that a range has, for whoever addresses it to read.
+    /// That works up to the moment in which others take its place.
+    pub fn range(&self, container: &Container, id: RangeId) -> Result<EpkRange, ClusterError> {
+        container.slot(id)?;
+        let map = container.map();
+        map.range(id).map(|record| record.range.clone()).ok_or(ClusterError::NoRange(id))
+    }
+
+    /// Whether a range takes commands, for whoever addresses it to write.
+    pub fn accepts(&self, container: &Container, id: RangeId) -> Result<(), ClusterError> {
+        match container.slot(id)?.standing() {
+            Standing::Serving => Ok(()),
+            Standing::Switching => Err(ClusterError::Switching(id)),
+            Standing::Gone => Err(ClusterError::NoRange(id)),
+        }
+    }
+
+    /// The layout of one moment, with the size and position of each of its ranges
+    /// in the same order.
+    pub fn sizes(
+        &self,
+        container: &Container,
+    ) -> Result<(Arc<ContainerMap>, Vec<Head>), ClusterError> {
+        let (map, slots) = container.layout();
+        let view = self.store().view()?;
+        let size = |id: RangeId| -> Result<Head, ClusterError> {
+            let slot = slots.get(&id).ok_or(ClusterError::NoRange(id))?;
+            Ok(slot.reader().size(view.as_ref())?)
+        };
+        let sizes = map.ranges().iter().map(|record| size(record.id)).collect::<Result<_, _>>()?;
+        Ok((map, sizes))
+    }
+
+    /// Reads from the partition that owns a key, as of a moment at which it did:
+    /// the keys of a bucket that was moved since are removed sooner or later.
+    fn read_from_owner<T>(
+        &self,
+        container: &Container,
+        epk: &Epk,
+        read: impl Fn(&Reader, &dyn View) -> Result<T, Problem>,
+    ) -> Result<Served<T>, ClusterError> {
+        for _ in 0..ATTEMPTS_MAX {
+            let (range, slot) = container.route(epk)?;
+            let answer = self.read_slot(range, &slot, &read);
+            if slot.standing() != Standing::Gone {
+                let (lsn, value) = answer?;
+                return Ok(Served { range, lsn, value });
+            }
+        }
+        Err(ClusterError::Busy)
+    }
+
+    fn read_slot<T>(
+        &self,
+        range: RangeId,
+        slot: &Slot,
+        read: impl Fn(&Reader, &dyn View) -> Result<T, Problem>,
+    ) -> Result<(Lsn, T), ClusterError> {
+        let lsn = slot.durable_lsn().map_err(|unserved: Unserved| unserved.of(range))?;
+        let view = self.store().view()?;
+        Ok((lsn, read(&slot.reader(), view.as_ref())?))
+    }
+}

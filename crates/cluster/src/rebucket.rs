@@ -1,0 +1,177 @@
+//! Re-bucketing: giving a range a bound where it has none.
+//!
+//! planned → double-writing → copying → verified → switched → retired. The stored
+//! map says which moves are under way, and a partition that knows of one writes to
+//! both homes. So a restart needs no other memory: it copies from the start, what
+//! is there already is skipped, and the rest follows.
+
+use std::sync::Arc;
+
+use model::epk::Epk;
+use partition::{BucketNumber, Partition, Position, Problem, RecordError};
+use storage::Outcome as Fate;
+
+use crate::cluster::{Cluster, lane, map_id};
+use crate::container::Container;
+use crate::error::ClusterError;
+use crate::map::{ContainerMap, LayoutError, RangeId};
+use crate::retired::Territory;
+use crate::slot::{Slot, Unserved};
+use crate::switch::{Part, Stage};
+use crate::system::SystemWrite;
+
+/// Items that are copied at once. The sequencer takes no command meanwhile, so
+/// this is what a command may have to wait for on top of its own work.
+const COPY_ITEMS: usize = 32;
+
+/// Times a bucket is gone through. One is enough, as commands write to both homes;
+/// another one follows where the disk refused something.
+const ROUNDS_MAX: usize = 4;
+
+impl Cluster {
+    /// Moves a bucket into two that meet at `at`. The caller sees to it that the
+    /// container has no other transition under way.
+    pub(crate) async fn rebucket(
+        &self,
+        container: &Arc<Container>,
+        bucket: BucketNumber,
+        at: &Epk,
+    ) -> Result<(), ClusterError> {
+        self.plan_move(container, bucket, at).await?;
+        self.carry_out_move(container, bucket).await
+    }
+
+    /// Goes on with the moves that were under way when the process ended.
+    pub async fn resume_moves(&self, container: &Arc<Container>) -> Result<(), ClusterError> {
+        let _one_at_a_time = container.one_transition().await;
+        let moving: Vec<_> = container.map().moves().iter().map(|one| one.from).collect();
+        for bucket in moving {
+            self.carry_out_move(container, bucket).await?;
+        }
+        Ok(())
+    }
+
+    async fn plan_move(
+        &self,
+        container: &Container,
+        bucket: BucketNumber,
+        at: &Epk,
+    ) -> Result<(), ClusterError> {
+        let _one_change = self.one_map_change().await;
+        let map = container.map();
+        if map.moves().iter().any(|one| one.from == bucket) {
+            // From before a restart. Whatever its bounds are, it has to end first.
+            return Ok(());
+        }
+        let map = map.begin_move(bucket, std::slice::from_ref(at))?;
+        let (id, body) = (map_id(container.number()), map.to_object());
+        self.write_system(vec![SystemWrite::Replace { id, body, if_match: None }]).await?;
+        self.observe(Stage::MovePlanned);
+        container.reconfigure(container.spec().as_ref().clone(), map);
+        self.observe(Stage::DoubleWriting);
+        Ok(())
+    }
+
+    async fn carry_out_move(
+        &self,
+        container: &Arc<Container>,
+        bucket: BucketNumber,
+    ) -> Result<(), ClusterError> {
+        let mut rounds = 0;
+        while !self.is_complete(container, bucket).await? {
+            if rounds == ROUNDS_MAX {
+                return Err(ClusterError::Busy);
+            }
+            rounds += 1;
+            self.copy_bucket(container, bucket).await?;
+        }
+        self.observe(Stage::Verified);
+        self.finish_move(container, bucket).await
+    }
+
+    /// Copies all that was in the bucket before commands wrote to both homes.
+    async fn copy_bucket(
+        &self,
+        container: &Container,
+        bucket: BucketNumber,
+    ) -> Result<(), ClusterError> {
+        let mut after: Option<Position> = None;
+        loop {
+            let (_, slot) = owner(container, bucket)?;
+            let (reader, view) = (slot.reader(), self.store().view()?);
+            let start = after.take();
+            let names = self
+                .aside(move || reader.names(view.as_ref(), bucket, start.as_ref(), COPY_ITEMS))
+                .await??;
+            let Some(last) = names.last() else { return Ok(()) };
+            after = Some(last.clone());
+            let copied =
+                self.with_owner(container, bucket, move |partition| partition.copy(&names));
+            if copied.await?.ticket.await != Fate::Durable {
+                return Err(ClusterError::Busy);
+            }
+            self.observe(Stage::Copying);
+        }
+    }
+
+    async fn is_complete(
+        &self,
+        container: &Container,
+        bucket: BucketNumber,
+    ) -> Result<bool, ClusterError> {
+        let complete =
+            self.with_owner(container, bucket, move |partition| partition.complete_move(bucket));
+        match complete.await? {
+            Some(ticket) => Ok(ticket.await == Fate::Durable),
+            None => Ok(false),
+        }
+    }
+
+    /// Puts the new buckets in the place of the old one, whose keys are garbage
+    /// from then on.
+    async fn finish_move(
+        &self,
+        container: &Container,
+        bucket: BucketNumber,
+    ) -> Result<(), ClusterError> {
+        let _one_change = self.one_map_change().await;
+        let (range, _) = owner(container, bucket)?;
+        let last = Box::new(move |partition: &mut Partition| {
+            // Once more: only now no command comes behind it.
+            match partition.complete_move(bucket)? {
+                Some(ticket) => {
+                    drop(ticket);
+                    Ok(())
+                }
+                None => Err(Problem::Record(RecordError::Malformed { what: "a moved bucket" })),
+            }
+        });
+        let change = |map: &ContainerMap, _: &[_]| map.finish_move(bucket);
+        let garbage = Territory::Bucket(container.number(), bucket).mark();
+        self.switch(container, vec![Part { range, last }], change, vec![garbage]).await?;
+        Ok(())
+    }
+
+    /// Lets the sequencer of a bucket do something between commands.
+    async fn with_owner<T: Send + 'static>(
+        &self,
+        container: &Container,
+        bucket: BucketNumber,
+        work: impl FnOnce(&mut Partition) -> Result<T, Problem> + Send + 'static,
+    ) -> Result<T, ClusterError> {
+        let (range, slot) = owner(container, bucket)?;
+        let lane = lane(&slot.setup(), range);
+        let done = self.executors().call(lane, move || slot.with(work)).await?;
+        done.map_err(|unserved: Unserved| unserved.of(range))
+    }
+}
+
+/// The partition that has a bucket.
+fn owner(
+    container: &Container,
+    bucket: BucketNumber,
+) -> Result<(RangeId, Arc<Slot>), ClusterError> {
+    let map = container.map();
+    let bucket = map.bucket(bucket).ok_or(LayoutError::NoBucket(bucket))?;
+    container.route(&bucket.range.min)
+}

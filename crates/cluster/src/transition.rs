@@ -1,0 +1,177 @@
+//! Splits and merges: from what is wanted to a switch of the layout.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use model::epk::{Epk, EpkRange};
+use model::partition_key::PartitionKey;
+use tokio::sync::oneshot;
+
+use crate::choose::{self, Cut, Uncut};
+use crate::cluster::Cluster;
+use crate::container::Container;
+use crate::error::ClusterError;
+use crate::map::{Closing, ContainerMap, LayoutError, RangeId};
+use crate::switch::{Part, Switched};
+
+/// Times a cut is looked for: the second time it is a bound, unless a move from
+/// before a restart had to be finished first.
+const CUTS_MAX: usize = 3;
+
+/// What is to be halved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Halve {
+    /// The hashes, and with them the throughput.
+    Hashes,
+    /// The bytes that are stored.
+    Bytes,
+}
+
+/// A change of the layout that was made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Transition {
+    pub from: Vec<RangeId>,
+    pub into: Vec<RangeId>,
+    /// How long commands had to wait for it.
+    pub pause: Duration,
+}
+
+impl Cluster {
+    /// Cuts a range in two.
+    pub async fn split(
+        &self,
+        container: &Arc<Container>,
+        range: RangeId,
+        halve: Halve,
+    ) -> Result<Transition, ClusterError> {
+        let _one_at_a_time = container.one_transition().await;
+        self.split_now(container, range, halve).await
+    }
+
+    /// Joins neighbouring ranges into one.
+    pub async fn merge(
+        &self,
+        container: &Container,
+        ranges: &[RangeId],
+    ) -> Result<Transition, ClusterError> {
+        let _one_at_a_time = container.one_transition().await;
+        let _one_change = self.one_map_change().await;
+        container.map().check_merge(ranges)?;
+        let parts = ranges.iter().copied().map(Part::of).collect();
+        let switched = self.switch(container, parts, ContainerMap::merge, Vec::new()).await?;
+        Ok(report(ranges, &switched))
+    }
+
+    /// Splits until there are so many ranges, the widest first. Says what was
+    /// done, in its order; the container may have had enough already.
+    pub async fn grow_to(
+        &self,
+        container: &Arc<Container>,
+        ranges: u32,
+    ) -> Result<Vec<Transition>, ClusterError> {
+        let _one_at_a_time = container.one_transition().await;
+        let mut done = Vec::new();
+        loop {
+            let (spec, map) = (container.spec(), container.map());
+            let enough = u32::try_from(map.ranges().len()).is_ok_and(|count| count >= ranges);
+            let widest = choose::widest(spec.definition.partition_key(), &map);
+            let Some(range) = widest.filter(|_| !enough) else { return Ok(done) };
+            done.push(self.split_now(container, range, Halve::Hashes).await?);
+        }
+    }
+
+    async fn split_now(
+        &self,
+        container: &Arc<Container>,
+        range: RangeId,
+        halve: Halve,
+    ) -> Result<Transition, ClusterError> {
+        let at = self.cut(container, range, halve).await?;
+        let _one_change = self.one_map_change().await;
+        container.map().check_split(range, &at)?;
+        let split = |map: &ContainerMap, closings: &[(RangeId, Closing)]| {
+            let (_, closing) = closings.first().ok_or(LayoutError::NoRange(range))?;
+            map.split(range, &at, closing)
+        };
+        let switched = self.switch(container, vec![Part::of(range)], split, Vec::new()).await?;
+        Ok(report(&[range], &switched))
+    }
+
+    /// Finds a cut, and makes it a bound if it is none.
+    async fn cut(
+        &self,
+        container: &Arc<Container>,
+        range: RangeId,
+        halve: Halve,
+    ) -> Result<Epk, ClusterError> {
+        for _ in 0..CUTS_MAX {
+            match self.choose(container, range, halve).await? {
+                Cut::Bound(at) => return Ok(at),
+                Cut::Inside { bucket, at } => self.rebucket(container, bucket, &at).await?,
+            }
+        }
+        Err(ClusterError::Busy)
+    }
+
+    async fn choose(
+        &self,
+        container: &Arc<Container>,
+        range: RangeId,
+        halve: Halve,
+    ) -> Result<Cut, ClusterError> {
+        let chosen = match halve {
+            Halve::Hashes => {
+                let (spec, map) = (container.spec(), container.map());
+                let record = map.range(range).ok_or(ClusterError::NoRange(range))?;
+                choose::by_hash(spec.definition.partition_key(), &map, record)
+            }
+            Halve::Bytes => {
+                let (slot, view) = (container.slot(range)?, self.store().view()?);
+                self.aside(move || choose::by_bytes(&slot.reader(), view.as_ref())).await?
+            }
+        };
+        chosen.map_err(|uncut| match uncut {
+            Uncut::Narrow | Uncut::Empty => ClusterError::Indivisible { range, key: None },
+            Uncut::OneKey(epk) => {
+                let key = self.key_at(container, &epk).ok().flatten();
+                ClusterError::Indivisible { range, key }
+            }
+            Uncut::Problem(problem) => problem.into(),
+        })
+    }
+
+    /// The partition key of the items at a position.
+    fn key_at(
+        &self,
+        container: &Container,
+        epk: &Epk,
+    ) -> Result<Option<PartitionKey>, ClusterError> {
+        let definition = Arc::clone(&container.spec().definition);
+        let behind = EpkRange::new(epk.clone(), Epk::max());
+        let page = self.list(container, &behind, None, 1)?;
+        let item = page.and_then(|page| page.value.items.into_iter().next());
+        Ok(item.and_then(|item| definition.partition_key().extract(item.json()).ok()))
+    }
+
+    /// Does something that reads much on a thread of its own: neither those who
+    /// serve requests nor those who apply commands may wait for it.
+    pub(crate) async fn aside<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, ClusterError> {
+        let (reply, answer) = oneshot::channel();
+        let body = Box::new(move || drop(reply.send(work())));
+        self.tasks().spawn("transition", body).map_err(|_| ClusterError::Stopping)?;
+        answer.await.map_err(|_| ClusterError::Internal)
+    }
+}
+
+/// The ranges that came with a change are those that the change made.
+fn report(from: &[RangeId], switched: &Switched) -> Transition {
+    let change = switched.map.change();
+    let new = switched.map.ranges().iter().filter(|record| record.change == change);
+    let into: Vec<RangeId> = new.map(|record| record.id).collect();
+    let pause_us = u64::try_from(switched.pause.as_micros()).unwrap_or(u64::MAX);
+    tracing::info!(?from, ?into, pause_us, "layout switched");
+    Transition { from: from.to_vec(), into, pause: switched.pause }
+}

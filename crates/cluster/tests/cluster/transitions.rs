@@ -1,0 +1,421 @@
+//! Splits, merges and re-bucketing while others read and write.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::sync_channel;
+use std::sync::{Arc, Mutex};
+
+use cluster::{Cluster, ClusterError, Container, Halve, LayoutError, RangeId, Stage, Territory};
+use model::epk::EpkRange;
+use model::limits::Limits;
+use model::partition_key::PartitionKey;
+use partition::{Command, Document, Operation, Position};
+use storage::memory;
+use testkit::faulty::{Fault, FaultyStore};
+use testkit::wait::block_on;
+
+use crate::common::{self, Fixture, create, id};
+
+fn ids(container: &Container) -> Vec<u32> {
+    container.map().ranges().iter().map(|record| record.id.0).collect()
+}
+
+fn fill(fixture: &Fixture, container: &Container, keys: usize, per_key: usize) {
+    for key in 0..keys {
+        for item in 0..per_key {
+            let command = create(&format!("key-{key}"), &id(&format!("{item}")));
+            block_on(fixture.cluster.apply(container, command)).unwrap();
+        }
+    }
+}
+
+/// All items, by list, with a change of the layout between pages.
+fn listed(cluster: &Cluster, container: &Container, mut between: impl FnMut()) -> Vec<String> {
+    let mut names = Vec::new();
+    let mut after: Option<Position> = None;
+    while let Some(page) = cluster.list(container, &EpkRange::full(), after.as_ref(), 7).unwrap() {
+        names.extend(page.value.items.iter().map(|item| item.json().text().to_owned()));
+        after = page.value.rest;
+        if after.is_none() {
+            break;
+        }
+        between();
+    }
+    names
+}
+
+#[test]
+fn a_split_moves_nothing_and_loses_nothing() {
+    let mut fixture = Fixture::new(memory::create());
+    fixture.create_container(1, 1);
+    let container = fixture.container(1);
+    fill(&fixture, &container, 40, 2);
+    let before = listed(&fixture.cluster, &container, || {});
+    let last = block_on(fixture.cluster.apply(&container, create("last", &id("1")))).unwrap();
+    let split = block_on(fixture.cluster.split(&container, RangeId(0), Halve::Hashes)).unwrap();
+    assert_eq!((split.from, split.into), (vec![RangeId(0)], vec![RangeId(1), RangeId(2)]));
+    for reopened in [false, true] {
+        let container = fixture.container(1);
+        let mut after = listed(&fixture.cluster, &container, || {});
+        after.retain(|text| !text.contains("last"));
+        assert_eq!(after, before);
+        assert!(matches!(
+            fixture.cluster.range(&container, RangeId(0)),
+            Err(ClusterError::NoRange(RangeId(0)))
+        ));
+        for key in 0..40 {
+            let command = create(&format!("key-{key}"), &id(&format!("{reopened}")));
+            let answer = block_on(fixture.cluster.apply(&container, command)).unwrap();
+            assert!(answer.lsn > last.lsn && answer.range != RangeId(0));
+        }
+        let (map, sizes) = fixture.cluster.sizes(&container).unwrap();
+        assert_eq!((map.ranges().len(), sizes.len()), (2, 2));
+        assert!(sizes.iter().all(|size| size.items > 0));
+        fixture.reopen();
+        let container = fixture.container(1);
+        for key in 0..40 {
+            let delete = Operation::Delete { id: id(&format!("{reopened}")), if_match: None };
+            let location = common::location(&format!("key-{key}"));
+            let command = Command { location, operations: vec![delete] };
+            block_on(fixture.cluster.apply(&container, command)).unwrap();
+        }
+    }
+    assert!(fixture.check().is_clean());
+}
+
+#[test]
+fn item_numbers_stay_unique_through_splits_and_merges() {
+    let mut fixture = Fixture::new(memory::create());
+    fixture.create_container(1, 1);
+    let container = fixture.container(1);
+    let mut name = 0..;
+    let mut write = |fixture: &Fixture, container: &Container| {
+        for key in 0..40 {
+            let name = id(&format!("{}", name.next().unwrap()));
+            block_on(fixture.cluster.apply(container, create(&format!("key-{key}"), &name)))
+                .unwrap();
+        }
+    };
+    write(&fixture, &container);
+    for round in 0..6 {
+        let ranges = ids(&container);
+        if round % 3 == 2 {
+            let all: Vec<_> = ranges.into_iter().map(RangeId).collect();
+            block_on(fixture.cluster.merge(&container, &all)).unwrap();
+        } else {
+            let first = RangeId(ranges[0]);
+            block_on(fixture.cluster.split(&container, first, Halve::Hashes)).unwrap();
+        }
+        write(&fixture, &container);
+    }
+    let mut numbers = BTreeSet::new();
+    let mut after = None;
+    loop {
+        let full = EpkRange::full();
+        let page = fixture.cluster.list(&container, &full, after.as_ref(), 50).unwrap().unwrap();
+        for item in &page.value.items {
+            assert!(numbers.insert(super::ordinal(item)));
+        }
+        after = page.value.rest;
+        if after.is_none() {
+            break;
+        }
+    }
+    assert_eq!(numbers.len(), 40 * 7);
+    assert!(fixture.check().is_clean());
+}
+
+/// The documented growth: ids 0, 1 → 0→1,2 → 1→3,4, the widest first.
+#[test]
+fn growing_splits_the_widest_first() {
+    for (start, target, expected) in [
+        (1, 3, vec![3, 4, 2]),
+        (3, 5, vec![3, 4, 5, 6, 2]),
+        (2, 3, vec![2, 3, 1]),
+        (2, 4, vec![2, 3, 4, 5]),
+        (5, 5, vec![0, 1, 2, 3, 4]),
+    ] {
+        let mut fixture = Fixture::new(memory::create());
+        fixture.create_container(1, start);
+        let container = fixture.container(1);
+        let done = block_on(fixture.cluster.grow_to(&container, target)).unwrap();
+        assert_eq!(ids(&container), expected, "{start} to {target}");
+        assert_eq!(done.len(), usize::try_from(target - start).unwrap());
+        fixture.reopen();
+        assert_eq!(ids(&fixture.container(1)), expected);
+    }
+}
+
+#[test]
+fn ten_ranges_merge_into_one_step() {
+    let mut fixture = Fixture::new(memory::create());
+    fixture.create_container(1, 10);
+    let container = fixture.container(1);
+    fill(&fixture, &container, 50, 1);
+    let lsns: Vec<u64> =
+        fixture.cluster.sizes(&container).unwrap().1.iter().map(|head| head.lsn).collect();
+    let mut all: Vec<_> = (0..10).map(RangeId).collect();
+    all.reverse();
+    let merged = block_on(fixture.cluster.merge(&container, &all)).unwrap();
+    assert_eq!(merged.into, [RangeId(10)]);
+    let answer = block_on(fixture.cluster.apply(&container, create("key-1", &id("new")))).unwrap();
+    assert_eq!(answer.lsn.get(), lsns.iter().max().unwrap() + 2, "floor, then the next");
+    let error = block_on(fixture.cluster.merge(&container, &[RangeId(10)])).unwrap_err();
+    assert!(matches!(error, ClusterError::Layout(LayoutError::TooFew)));
+    assert_eq!(listed(&fixture.cluster, &container, || {}).len(), 51);
+    assert!(fixture.check().is_clean());
+}
+
+/// Eight buckets give three rounds of bounds; from then on buckets move.
+#[test]
+fn a_range_without_a_bound_is_rebucketed_first() {
+    let mut fixture = Fixture::new(memory::create());
+    fixture.create_container(1, 1);
+    let container = fixture.container(1);
+    fill(&fixture, &container, 200, 2);
+    let before = listed(&fixture.cluster, &container, || {});
+    block_on(fixture.cluster.grow_to(&container, 20)).unwrap();
+    assert_eq!(container.map().ranges().len(), 20);
+    assert!(container.map().moves().is_empty());
+    assert_eq!(listed(&fixture.cluster, &container, || {}), before);
+    let retired = fixture.cluster.retired().unwrap();
+    assert_eq!(retired.len(), 8 + 4, "all eighths and some sixteenths: {retired:?}");
+    assert!(fixture.check().is_clean());
+    for territory in retired {
+        assert!(matches!(territory, Territory::Bucket(..)));
+        assert!(block_on(fixture.cluster.sweep(territory)).unwrap() > 0);
+    }
+    fixture.reopen();
+    assert_eq!(listed(&fixture.cluster, &fixture.container(1), || {}), before);
+    let report = fixture.check();
+    assert!(report.is_clean() && report.total.items == 400 + 1, "{report:?}");
+}
+
+#[test]
+fn a_split_for_storage_halves_the_bytes() {
+    let mut fixture = Fixture::new(memory::create());
+    fixture.create_container(1, 1);
+    let container = fixture.container(1);
+    // One key has as much as all others together.
+    fill(&fixture, &container, 60, 1);
+    for item in 0..60 {
+        block_on(fixture.cluster.apply(&container, create("heavy", &id(&format!("{item}")))))
+            .unwrap();
+    }
+    block_on(fixture.cluster.split(&container, RangeId(0), Halve::Bytes)).unwrap();
+    let (_, sizes) = fixture.cluster.sizes(&container).unwrap();
+    let [left, right] = sizes.as_slice() else { panic!() };
+    let smaller = left.bytes.min(right.bytes);
+    assert!(smaller * 5 >= left.bytes + right.bytes, "{left:?} {right:?}");
+    assert!(fixture.check().is_clean());
+    // The heavy key stays together, and is named when nothing else is left to cut.
+    let heavy = common::location("heavy").epk;
+    let error = loop {
+        let range = container.map().range_of(&heavy).unwrap().id;
+        match block_on(fixture.cluster.split(&container, range, Halve::Bytes)) {
+            Ok(_) => {}
+            Err(error) => break error,
+        }
+    };
+    let ClusterError::Indivisible { key, .. } = error else { panic!("{error}") };
+    assert_eq!(key, Some(PartitionKey::new(["heavy"])));
+    let empty = container.map().ranges().len();
+    assert!(empty < 12, "each split took something off the heavy key");
+    assert_eq!(listed(&fixture.cluster, &container, || {}).len(), 120);
+    assert!(fixture.check().is_clean());
+}
+
+#[test]
+fn positions_of_a_list_hold_through_any_change() {
+    let mut fixture = Fixture::new(memory::create());
+    fixture.create_container(1, 2);
+    let container = fixture.container(1);
+    fill(&fixture, &container, 80, 2);
+    let before = listed(&fixture.cluster, &container, || {});
+    let mut turn = 0;
+    let during = listed(&fixture.cluster, &container, || {
+        turn += 1;
+        let ranges = ids(&container);
+        if turn % 3 == 0 {
+            let pair = [RangeId(ranges[0]), RangeId(ranges[1])];
+            block_on(fixture.cluster.merge(&container, &pair)).unwrap();
+        } else {
+            let range = RangeId(ranges[turn % ranges.len()]);
+            block_on(fixture.cluster.split(&container, range, Halve::Hashes)).unwrap();
+        }
+    });
+    assert_eq!(during, before);
+    assert!(turn > 20);
+}
+
+/// Whoever comes by key waits and is served; whoever names the range is told.
+#[test]
+fn during_the_switch_commands_wait_and_reads_go_on() {
+    let (reached, at_stage) = sync_channel(1);
+    let (go_on, gone_on) = sync_channel::<()>(0);
+    let gate = Mutex::new(gone_on);
+    let mut fixture = Fixture::observed(memory::create(), move |stage| {
+        if stage == Stage::Drained {
+            reached.send(()).unwrap();
+            gate.lock().unwrap().recv().unwrap();
+        }
+    });
+    fixture.create_container(1, 1);
+    let container = fixture.container(1);
+    let (key, name) = (common::location("key").epk, id("1"));
+    block_on(fixture.cluster.apply(&container, create("key", &name))).unwrap();
+    std::thread::scope(|scope| {
+        let splitting =
+            scope.spawn(|| block_on(fixture.cluster.split(&container, RangeId(0), Halve::Hashes)));
+        at_stage.recv().unwrap();
+        assert!(matches!(
+            fixture.cluster.accepts(&container, RangeId(0)),
+            Err(ClusterError::Switching(RangeId(0)))
+        ));
+        let read = fixture.cluster.read(&container, (&key, &name), None).unwrap();
+        assert!(read.value.is_ok() && read.range == RangeId(0));
+        assert!(fixture.cluster.range(&container, RangeId(0)).is_ok(), "it can still be read");
+        let writers: Vec<_> = (0..8)
+            .map(|writer| {
+                let (cluster, container) = (&fixture.cluster, &container);
+                let command = create("key", &id(&format!("w{writer}")));
+                scope.spawn(move || block_on(cluster.apply(container, command)))
+            })
+            .collect();
+        assert!(writers.iter().all(|writer| !writer.is_finished()));
+        go_on.send(()).unwrap();
+        splitting.join().unwrap().unwrap();
+        for writer in writers {
+            let answer = writer.join().unwrap().unwrap();
+            assert!([RangeId(1), RangeId(2)].contains(&answer.range), "{:?}", answer.range);
+        }
+    });
+    assert!(fixture.check().is_clean());
+}
+
+/// Whatever the disk does to the switch, the layout in memory is the stored one.
+#[test]
+fn a_switch_that_fails_is_undone_or_completed() {
+    for (fault, completed) in [
+        (Fault::Refuse, false),
+        (Fault::Fence, false),
+        (Fault::Unknown { written: false }, false),
+        (Fault::Unknown { written: true }, true),
+    ] {
+        let faulty = FaultyStore::new(memory::create());
+        let script = Arc::clone(&faulty);
+        let mut fixture = Fixture::observed(faulty, move |stage| {
+            if stage == Stage::Drained {
+                script.script([fault]);
+            }
+        });
+        fixture.create_container(1, 1);
+        let container = fixture.container(1);
+        fill(&fixture, &container, 10, 1);
+        let split = block_on(fixture.cluster.split(&container, RangeId(0), Halve::Hashes));
+        assert_eq!(split.is_ok(), completed, "{fault:?}: {split:?}");
+        let expected = if completed { vec![1, 2] } else { vec![0] };
+        assert_eq!(ids(&container), expected, "{fault:?}");
+        block_on(fixture.cluster.apply(&container, create("key", &id("after")))).unwrap();
+        fixture.reopen();
+        assert_eq!(ids(&fixture.container(1)), expected, "{fault:?}");
+        assert!(fixture.check().is_clean());
+    }
+}
+
+#[test]
+fn a_switch_that_nobody_waits_for_leaves_the_partition_serving() {
+    let mut fixture = Fixture::new(memory::create());
+    fixture.create_container(1, 1);
+    for polls in 0..4 {
+        let container = fixture.container(1);
+        let mut splitting = Box::pin(fixture.cluster.split(&container, RangeId(0), Halve::Hashes));
+        for _ in 0..polls {
+            if !super::pending(splitting.as_mut()) {
+                break;
+            }
+        }
+        drop(splitting);
+        let name = id(&format!("{polls}"));
+        let written = block_on(fixture.cluster.apply(&container, create("key", &name)));
+        // Dropped while the map was on its way, it is not known which one counts.
+        assert!(written.is_ok() || matches!(written, Err(ClusterError::Command { .. })));
+        fixture.reopen();
+        let container = fixture.container(1);
+        let name = id(&format!("{polls}-again"));
+        block_on(fixture.cluster.apply(&container, create("key", &name))).unwrap();
+        if ids(&container) != [0] {
+            break;
+        }
+    }
+    assert!(fixture.check().is_clean());
+}
+
+/// What a writer was told, by key and id: the number it wrote last.
+type Told = BTreeMap<(String, String), u64>;
+
+fn write_on(cluster: &Cluster, container: &Container, writer: usize, stop: &AtomicBool) -> Told {
+    let mut told = Told::new();
+    let mut last_lsn = BTreeMap::new();
+    for turn in 0.. {
+        if stop.load(Ordering::Relaxed) {
+            break;
+        }
+        let key = format!("w{writer}-{}", turn % 13);
+        let name = format!("{}", turn % 7);
+        let body = format!(r#"{{"id":"{name}","pk":"{key}","n":{turn}}}"#);
+        let document = Document::parse(body.into(), &Limits::default()).unwrap();
+        let operation = Operation::Upsert { document, if_match: None };
+        let command = Command { location: common::location(&key), operations: vec![operation] };
+        let answer = block_on(cluster.apply(container, command)).unwrap();
+        let before = last_lsn.insert(key.clone(), answer.lsn);
+        assert!(before.is_none_or(|before| answer.lsn > before), "{key} went back");
+        let epk = common::location(&key).epk;
+        let read = cluster.read(container, (&epk, &id(&name)), None).unwrap();
+        let text = read.value.unwrap().text.unwrap();
+        assert!(String::from_utf8_lossy(&text).contains(&format!("\"n\":{turn}")));
+        assert!(read.lsn >= answer.lsn);
+        told.insert((key, name), turn);
+    }
+    told
+}
+
+#[test]
+fn nothing_is_lost_while_layouts_change_under_load() {
+    let mut fixture = Fixture::new(memory::create());
+    fixture.create_container(1, 1);
+    let container = fixture.container(1);
+    let (stop, changes) = (AtomicBool::new(false), AtomicUsize::new(0));
+    let told: Vec<Told> = std::thread::scope(|scope| {
+        let writers: Vec<_> = (0..4)
+            .map(|writer| {
+                let (cluster, container, stop) = (&fixture.cluster, &container, &stop);
+                scope.spawn(move || write_on(cluster, container, writer, stop))
+            })
+            .collect();
+        for turn in 0..60 {
+            let ranges = ids(&container);
+            if turn % 3 == 2 && ranges.len() > 1 {
+                let pair = [RangeId(ranges[0]), RangeId(ranges[1])];
+                block_on(fixture.cluster.merge(&container, &pair)).unwrap();
+            } else {
+                let range = RangeId(ranges[turn % ranges.len()]);
+                block_on(fixture.cluster.split(&container, range, Halve::Hashes)).unwrap();
+            }
+            changes.fetch_add(1, Ordering::Relaxed);
+        }
+        stop.store(true, Ordering::Relaxed);
+        writers.into_iter().map(|writer| writer.join().unwrap()).collect()
+    });
+    fixture.reopen();
+    let container = fixture.container(1);
+    let expected: usize = told.iter().map(BTreeMap::len).sum();
+    assert_eq!(listed(&fixture.cluster, &container, || {}).len(), expected);
+    for ((key, name), turn) in told.into_iter().flatten() {
+        let epk = common::location(&key).epk;
+        let read = fixture.cluster.read(&container, (&epk, &id(&name)), None).unwrap();
+        let text = read.value.unwrap().text.unwrap();
+        assert!(String::from_utf8_lossy(&text).contains(&format!("\"n\":{turn}")));
+    }
+    assert!(fixture.check().is_clean());
+}
