@@ -5,8 +5,8 @@
 //! `write` runs everything and leaves some items behind; `verify` runs after a
 //! restart and expects them. Each case prints `ok NAME` or `FAILED NAME: why`, and
 //! the last line counts them. This SDK writes items as binary JSON, which no other
-//! does. Two options are not its defaults: HTTP/2 is off, which the server does not
-//! speak, and over https no certificate is checked, as for the emulators.
+//! does, and speaks HTTP/2 from the first byte. One option is not its default: over
+//! https no certificate is checked, as for the emulators.
 
 use std::error::Error;
 use std::process::ExitCode;
@@ -45,9 +45,7 @@ impl World {
         partitions: usize,
     ) -> Result<World, Box<dyn Error>> {
         let validation = ServerCertificateValidation::RequiredUnlessEmulator;
-        let pool = ConnectionPoolOptions::builder()
-            .with_is_http2_allowed(false)
-            .with_server_certificate_validation(validation);
+        let pool = ConnectionPoolOptions::builder().with_server_certificate_validation(validation);
         let runtime =
             CosmosRuntimeBuilder::new().with_connection_pool(pool.build()?).build().await?;
         let account = AccountReference::with_authentication_key(
