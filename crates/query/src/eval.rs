@@ -23,9 +23,11 @@ use std::cmp::Ordering;
 
 use model::json::{Raw, Value};
 
-use crate::bound::{Constant, Expr, In, Key, Like, LikePattern, Slot};
+use crate::bound::{Computed, Constant, Expr, In, Key, Like, LikePattern, Slot};
 use crate::error::QueryError;
 use crate::execute;
+use crate::functions::{Function, RegexCall};
+use crate::syntax::{BinaryOp, UnaryOp};
 use operators::{binary, equality, not, relation, unary};
 
 pub(crate) type Evaluated<'a> = Result<Datum<'a>, QueryError>;
@@ -58,59 +60,31 @@ impl<'a> Env<'a> {
     }
 }
 
+/// Every kind of node has a function of its own: this one is entered once per
+/// level of a tree, and what it kept on the stack would be kept for all of them.
 pub(crate) fn evaluate<'a>(expr: &'a Expr, env: &mut Env<'a>) -> Evaluated<'a> {
     env.budget().spend_steps(1)?;
     match expr {
         Expr::Constant(constant) => Ok(constant.datum()),
         Expr::Slot(slot) => Ok(env.get(*slot).clone()),
         Expr::Member(base, key) => member(base, key, env),
-        Expr::Array(items) => values(items, env).and_then(|items| bounded(Datum::array(items))),
+        Expr::Array(items) => array(items, env),
         Expr::Object(members) => object(members, env),
-        Expr::Unary(op, operand) => Ok(unary(*op, &evaluate(operand, env)?)),
-        Expr::Binary(op, left, right) => {
-            let (left, right) = (evaluate(left, env)?, evaluate(right, env)?);
-            env.budget().spend_reading(left.weight().min(right.weight()))?;
-            bounded(binary(*op, &left, &right))
-        }
+        Expr::Unary(op, operand) => prefixed(*op, operand, env),
+        Expr::Binary(op, left, right) => infixed(*op, left, right, env),
         Expr::And(operands) => chain(operands, env, Some(false), and),
         Expr::Or(operands) => chain(operands, env, Some(true), or),
         Expr::Between { negated, operands } => between(*negated, operands, env),
         Expr::In(list) => membership(list, env),
         Expr::Like(like) => fits(like, env),
-        Expr::Coalesce(left, right) => {
-            let left = evaluate(left, env)?;
-            if left.is_defined() { Ok(left) } else { evaluate(right, env) }
-        }
-        Expr::Conditional(parts) => {
-            let [condition, yes, no] = &**parts;
-            let holds = truth(condition, env)? == Some(true);
-            evaluate(if holds { yes } else { no }, env)
-        }
-        Expr::Call(function, arguments) => {
-            let arguments = values(arguments, env)?;
-            bounded(function.apply(env.ambient, &arguments)?)
-        }
-        Expr::Regex(regex) => {
-            let text = evaluate(&regex.text, env)?;
-            env.budget().spend_reading(text.weight())?;
-            bounded(regex.apply(&text))
-        }
-        Expr::Udf(name, arguments) => {
-            let arguments = values(arguments, env)?;
-            user_function(name, &arguments, env)
-        }
+        Expr::Coalesce(left, right) => coalesced(left, right, env),
+        Expr::Conditional(parts) => conditional(parts, env),
+        Expr::Call(function, arguments) => called(function, arguments, env),
+        Expr::Regex(call) => searched(call, env),
+        Expr::Udf(name, arguments) => user_function(name, arguments, env),
         Expr::Subquery(kind, block) => execute::subquery(*kind, block, env),
-        Expr::Let { slot, parts } => {
-            let [value, body] = &**parts;
-            let value = evaluate(value, env)?;
-            env.set(*slot, value);
-            evaluate(body, env)
-        }
-        Expr::Computed(property) => {
-            let row = env.get(property.row).clone();
-            env.set(property.definition.slot, row);
-            evaluate(&property.definition.body, env)
-        }
+        Expr::Let { slot, parts } => defined(*slot, parts, env),
+        Expr::Computed(property) => computed(property, env),
     }
 }
 
@@ -162,6 +136,62 @@ fn member<'a>(base: &'a Expr, key: &'a Key, env: &mut Env<'a>) -> Evaluated<'a> 
     Ok(key.of(&base))
 }
 
+fn array<'a>(items: &'a [Expr], env: &mut Env<'a>) -> Evaluated<'a> {
+    let items = values(items, env)?;
+    bounded(Datum::array(items))
+}
+
+fn prefixed<'a>(op: UnaryOp, operand: &'a Expr, env: &mut Env<'a>) -> Evaluated<'a> {
+    let operand = evaluate(operand, env)?;
+    Ok(unary(op, &operand))
+}
+
+fn infixed<'a>(op: BinaryOp, left: &'a Expr, right: &'a Expr, env: &mut Env<'a>) -> Evaluated<'a> {
+    let left = evaluate(left, env)?;
+    let right = evaluate(right, env)?;
+    env.budget().spend_reading(left.weight().min(right.weight()))?;
+    bounded(binary(op, &left, &right))
+}
+
+fn coalesced<'a>(left: &'a Expr, right: &'a Expr, env: &mut Env<'a>) -> Evaluated<'a> {
+    let left = evaluate(left, env)?;
+    if left.is_defined() { Ok(left) } else { evaluate(right, env) }
+}
+
+fn conditional<'a>(parts: &'a [Expr; 3], env: &mut Env<'a>) -> Evaluated<'a> {
+    let [condition, yes, no] = parts;
+    let holds = truth(condition, env)? == Some(true);
+    evaluate(if holds { yes } else { no }, env)
+}
+
+fn called<'a>(
+    function: &'static Function,
+    arguments: &'a [Expr],
+    env: &mut Env<'a>,
+) -> Evaluated<'a> {
+    let arguments = values(arguments, env)?;
+    bounded(function.apply(env.ambient, &arguments)?)
+}
+
+fn searched<'a>(call: &'a RegexCall, env: &mut Env<'a>) -> Evaluated<'a> {
+    let text = evaluate(&call.text, env)?;
+    env.budget().spend_reading(text.weight())?;
+    bounded(call.apply(&text))
+}
+
+fn defined<'a>(slot: Slot, parts: &'a [Expr; 2], env: &mut Env<'a>) -> Evaluated<'a> {
+    let [value, body] = parts;
+    let value = evaluate(value, env)?;
+    env.set(slot, value);
+    evaluate(body, env)
+}
+
+fn computed<'a>(property: &'a Computed, env: &mut Env<'a>) -> Evaluated<'a> {
+    let row = env.get(property.row).clone();
+    env.set(property.definition.slot, row);
+    evaluate(&property.definition.body, env)
+}
+
 fn values<'a>(items: &'a [Expr], env: &mut Env<'a>) -> Result<Vec<Datum<'a>>, QueryError> {
     let mut values = Vec::with_capacity(items.len());
     for item in items {
@@ -179,12 +209,13 @@ fn object<'a>(members: &'a [(String, Expr)], env: &mut Env<'a>) -> Evaluated<'a>
 }
 
 /// A call with an undefined argument is undefined without being made.
-fn user_function<'a>(name: &str, arguments: &[Datum<'a>], env: &Env<'a>) -> Evaluated<'a> {
+fn user_function<'a>(name: &str, arguments: &'a [Expr], env: &mut Env<'a>) -> Evaluated<'a> {
+    let arguments = self::values(arguments, env)?;
     let what = || "calling user-defined functions here".to_owned();
     let functions = env.ambient.context.functions.as_ref();
     let functions = functions.ok_or_else(|| QueryError::Unsupported { what: what() })?;
     let mut values: Vec<Value> = Vec::with_capacity(arguments.len());
-    for argument in arguments {
+    for argument in &arguments {
         match argument.to_value(env.budget())? {
             Some(value) => values.push(value),
             None => return Ok(Datum::Undefined),

@@ -30,7 +30,9 @@ pub use error::{Code, Place, QueryError, Refusal, Span, SyntaxError};
 pub use eval::{KEPT_BYTES_MAX, STEPS_MAX, VALUE_BYTES_MAX};
 pub use number::Numeric;
 pub use parameters::Parameters;
-pub use parser::{AND_MAX, IN_ITEMS_MAX, JOINS_MAX, NESTING_MAX, OR_MAX, QUERY_BYTES_MAX};
+pub use parser::{
+    AND_MAX, GROUP_KEYS_MAX, IN_ITEMS_MAX, JOINS_MAX, NESTING_MAX, OR_MAX, QUERY_BYTES_MAX,
+};
 pub use plan::{
     AggregateKind, DistinctType, Feature, Features, KeyBound, KeyRange, KeyRanges, KeyShape, Plan,
     QueryInfo, RingRange,

@@ -20,6 +20,10 @@ pub const QUERY_BYTES_MAX: usize = 512 * 1024;
 /// a document may have levels.
 pub const NESTING_MAX: usize = 128;
 
+/// Levels that a subquery counts for: it takes that much more of the stack than
+/// a bracket does.
+const SUBQUERY_LEVELS: usize = 3;
+
 /// AND operators in one query, as in the service.
 pub const AND_MAX: usize = 2000;
 
@@ -31,6 +35,10 @@ pub const IN_ITEMS_MAX: usize = 16_000;
 
 /// JOINs in one FROM clause, as in the service.
 pub const JOINS_MAX: usize = 10;
+
+/// Expressions that one query may group by: each of them is looked for in the
+/// whole select list.
+pub const GROUP_KEYS_MAX: usize = 128;
 
 /// A limit of the service, with its code and what its message calls it.
 struct ServiceLimit {
@@ -54,31 +62,39 @@ const IN_ITEMS: ServiceLimit = ServiceLimit {
 /// would otherwise put all that follows into the answer.
 const NEAR_CHARS_MAX: usize = 100;
 
-type Parse<T> = Result<T, QueryError>;
+/// Errors are boxed: a result stands on the stack several times per level of
+/// nesting, and errors are larger than most of what is parsed.
+type Parse<T> = Result<T, Box<QueryError>>;
 
 /// Parses a whole query.
-pub(crate) fn parse_query(text: &str) -> Parse<Select> {
-    let mut parser = Parser::new(text)?;
-    let select = parser.select()?;
-    parser.expect_end()?;
-    Ok(select)
+pub(crate) fn parse_query(text: &str) -> Result<Select, QueryError> {
+    whole(text, Parser::select)
 }
 
 /// Parses what follows `SELECT *`, as patch conditions are written.
-pub(crate) fn parse_condition(text: &str) -> Parse<Select> {
-    let mut parser = Parser::new(text)?;
-    let start = parser.peek().span;
-    let select = parser.clauses(start, Selection::All(start))?;
-    parser.expect_end()?;
-    Ok(select)
+pub(crate) fn parse_condition(text: &str) -> Result<Select, QueryError> {
+    whole(text, |parser| {
+        let start = parser.peek().span;
+        parser.clauses(start, Selection::All(start))
+    })
 }
 
 /// Parses a lone expression.
-pub(crate) fn parse_expression(text: &str) -> Parse<Expr> {
-    let mut parser = Parser::new(text)?;
-    let expr = parser.expression()?;
-    parser.expect_end()?;
-    Ok(expr)
+pub(crate) fn parse_expression(text: &str) -> Result<Expr, QueryError> {
+    whole(text, Parser::expression)
+}
+
+/// Parses a part of the grammar that must take the whole text.
+fn whole<'t, T>(
+    text: &'t str,
+    part: impl FnOnce(&mut Parser<'t>) -> Parse<T>,
+) -> Result<T, QueryError> {
+    let parsed = Parser::new(text).and_then(|mut parser| {
+        let parsed = part(&mut parser)?;
+        parser.expect_end()?;
+        Ok(parsed)
+    });
+    parsed.map_err(|error| *error)
 }
 
 struct Parser<'t> {
@@ -97,7 +113,7 @@ impl<'t> Parser<'t> {
                 "The SQL query text exceeded the maximum limit of {QUERY_BYTES_MAX} characters."
             );
             let whole = Span::new(0, text.len());
-            return Err(SyntaxError::new(Code::TEXT_LENGTH, whole, message).into());
+            return Err(refused(SyntaxError::new(Code::TEXT_LENGTH, whole, message)));
         }
         let tokens = lexer::tokens(text);
         Ok(Parser { text, tokens, at: 0, depth: 0, ands: 0, ors: 0 })
@@ -191,15 +207,15 @@ impl<'t> Parser<'t> {
         last.map_or(start, |token| start.to(token.span))
     }
 
-    fn unexpected(&self) -> QueryError {
+    fn unexpected(&self) -> Box<QueryError> {
         self.unexpected_token(self.peek())
     }
 
-    fn unexpected_token(&self, token: Token) -> QueryError {
+    fn unexpected_token(&self, token: Token) -> Box<QueryError> {
         let text = if token.kind == Kind::End { "<EOF>" } else { self.text_of(token) };
         let near: String = text.chars().take(NEAR_CHARS_MAX).collect();
         let message = format!("Syntax error, incorrect syntax near '{near}'.");
-        SyntaxError::new(Code::SYNTAX, token.span, message).into()
+        refused(SyntaxError::new(Code::SYNTAX, token.span, message))
     }
 
     /// Refuses more of something than the service allows.
@@ -211,18 +227,22 @@ impl<'t> Parser<'t> {
         let message = format!(
             "The SQL query exceeded the maximum number of {what}. The allowed limit is {most}."
         );
-        Err(SyntaxError::new(*code, Span::new(0, self.text.len()), message).into())
+        Err(refused(SyntaxError::new(*code, Span::new(0, self.text.len()), message)))
     }
 
-    /// Runs a part of the grammar that may contain itself.
-    fn nested<T>(&mut self, part: impl FnOnce(&mut Self) -> Parse<T>) -> Parse<T> {
-        if self.depth >= NESTING_MAX {
-            return Err(QueryError::Limit { what: "levels of nesting", limit: NESTING_MAX });
+    /// Goes one level deeper into a part of the grammar that may contain itself;
+    /// the caller comes up again with [`Parser::leave`], unless it fails.
+    fn enter(&mut self, levels: usize) -> Parse<()> {
+        self.depth += levels;
+        if self.depth > NESTING_MAX {
+            let what = "levels of nesting";
+            return Err(Box::new(QueryError::Limit { what, limit: NESTING_MAX }));
         }
-        self.depth += 1;
-        let result = part(self);
-        self.depth -= 1;
-        result
+        Ok(())
+    }
+
+    fn leave(&mut self, levels: usize) {
+        self.depth -= levels;
     }
 
     /// Items between commas, at least one.
@@ -253,9 +273,11 @@ fn node(kind: ExprKind, span: Span) -> Parse<Expr> {
     Expr::new(kind, span).map_err(too_high)
 }
 
-fn too_high(_: TooHigh) -> QueryError {
-    QueryError::Limit {
-        what: "levels in one expression",
-        limit: crate::syntax::EXPRESSION_HEIGHT_MAX,
-    }
+fn too_high(_: TooHigh) -> Box<QueryError> {
+    let limit = crate::syntax::EXPRESSION_HEIGHT_MAX;
+    Box::new(QueryError::Limit { what: "levels in one expression", limit })
+}
+
+fn refused(error: SyntaxError) -> Box<QueryError> {
+    Box::new(error.into())
 }

@@ -123,21 +123,20 @@ impl World {
     fn set_context(&mut self, command: &Command) -> Result<String, Box<dyn Error>> {
         let mut context = Context::default();
         for argument in &command.args {
-            match argument {
-                Argument::KeyValue(name, ticks) if name == "now" => {
-                    context.now_ticks = ticks.parse()?;
+            let Argument::KeyValue(name, value) = argument else {
+                let Argument::Positional(word) = argument else { return Err("no word".into()) };
+                match word.as_str() {
+                    "geometry" => context.spatial = GeospatialConfig::Geometry,
+                    "functions" => context.functions = Some(Arc::new(Stored)),
+                    other => return Err(format!("what is {other}?").into()),
                 }
-                Argument::KeyValue(name, query) => {
-                    let (name, query) = (name.clone(), query.clone());
-                    context.computed.push(ComputedProperty { name, query });
-                }
-                Argument::Positional(word) if word == "geometry" => {
-                    context.spatial = GeospatialConfig::Geometry;
-                }
-                Argument::Positional(word) if word == "functions" => {
-                    context.functions = Some(Arc::new(Stored));
-                }
-                other => return Err(format!("what is {other:?}?").into()),
+                continue;
+            };
+            if name == "now" {
+                context.now_ticks = value.parse()?;
+            } else {
+                let (name, query) = (name.clone(), value.clone());
+                context.computed.push(ComputedProperty { name, query });
             }
         }
         self.context = Arc::new(context);
@@ -191,13 +190,11 @@ impl World {
         let mut lines = Vec::new();
         let info = plan.info.to_value();
         for (name, value) in info.as_object().unwrap().iter() {
-            match value {
-                _ if plain.get(name) == Some(value) => {}
-                Value::String(text) => {
-                    lines.push(format!("{name}: {}", text.replace('\n', "\n  ")))
-                }
-                value => lines.push(format!("{name}: {value}")),
+            if plain.get(name) == Some(value) {
+                continue;
             }
+            let shown = value.as_str().map(|text| text.replace('\n', "\n  "));
+            lines.push(format!("{name}: {}", shown.unwrap_or_else(|| value.to_string())));
         }
         for range in plan.ranges.on_ring(&self.key) {
             let close = if range.max_inclusive { ']' } else { ')' };

@@ -1,9 +1,16 @@
 //! Queries that ask for too much stack, time or memory are refused or stopped at
-//! a named limit. Tests run on threads with two megabytes of stack, as workers do.
+//! a named limit. What needs stack is tried with half of what worker threads have.
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail the test")]
 
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
 use model::json::{self, Raw, Value};
-use query::{EXPRESSION_HEIGHT_MAX, NESTING_MAX, Parameters, QUERY_BYTES_MAX, Query, QueryError};
+use model::partition_key::KeyKind;
+use query::{
+    EXPRESSION_HEIGHT_MAX, Features, KeyShape, NESTING_MAX, Parameters, QUERY_BYTES_MAX, Query,
+    QueryError, Run, STEPS_MAX,
+};
 
 fn run(text: &str, documents: &[&str], parameters: &Parameters) -> Result<Vec<Value>, QueryError> {
     let bound = Query::parse(text)?.bind(parameters)?;
@@ -18,6 +25,87 @@ fn outcome(text: &str) -> String {
         Err(QueryError::Invalid(errors)) => errors[0].code.to_string(),
         Err(other) => panic!("{other}"),
     }
+}
+
+/// Runs something on a thread with one megabyte of stack: worker threads have two.
+fn on_small_stack(work: impl FnOnce() + Send + 'static) {
+    let thread = std::thread::Builder::new().stack_size(1024 * 1024).spawn(work).unwrap();
+    thread.join().unwrap();
+}
+
+/// Does with a text all that can be done with one.
+fn exercise(text: &str) {
+    let Ok(query) = Query::parse(text) else { return };
+    // Printing adds brackets, which may be too many of them.
+    let printed = Query::parse(&query.syntax().to_string());
+    assert!(!matches!(printed, Err(QueryError::Invalid(_))), "{printed:?}");
+    let (none, context) = (Parameters::none(), Arc::default());
+    let key = KeyShape { kind: KeyKind::Hash, paths: vec![vec!["a".to_owned()]] };
+    let _ = query.plan(&none, &context, &key, &Features::all());
+    let Ok(bound) = query.bind(&none) else { return };
+    let _ = bound.filter();
+    let _ = bound.execute([r#"{"a":1,"l":[1,2]}"#].into_iter().map(Raw::trusted));
+}
+
+#[test]
+fn the_highest_trees_fit_a_small_stack() {
+    on_small_stack(|| {
+        let height = EXPRESSION_HEIGHT_MAX - 2;
+        let nests = [("[", "]"), ("{a:", "}"), ("ABS(", ")"), ("(1 + ", ")"), ("true ? 1 : ", "")];
+        for (open, close) in nests {
+            exercise(&format!("{} FROM c", nested(open, NESTING_MAX - 4, "c.a", close)));
+        }
+        for chain in ["+c.a", "||'b'", "=c.a", "*2", ".a", "[0]"] {
+            exercise(&format!("SELECT VALUE c.a{} FROM c", chain.repeat(height)));
+            exercise(&format!("SELECT * FROM c WHERE c.a{} ORDER BY c.a", chain.repeat(height)));
+        }
+        exercise(&format!("SELECT VALUE {} c.a FROM c", "NOT ".repeat(height)));
+        let subqueries = NESTING_MAX / 4 - 1;
+        exercise(&format!(
+            "SELECT VALUE {}c.a{} FROM c",
+            "(SELECT VALUE ".repeat(subqueries),
+            " FROM c)".repeat(subqueries)
+        ));
+        let from = "SELECT VALUE x FROM (".repeat(subqueries);
+        exercise(&format!("{from}SELECT VALUE c FROM c{}", ") x".repeat(subqueries)));
+    });
+}
+
+#[test]
+fn texts_without_end_fit_a_small_stack() {
+    on_small_stack(|| {
+        for text in [
+            nested("(", 20_000, "1", ")"),
+            format!("SELECT VALUE {} true", "NOT ".repeat(50_000)),
+            format!("SELECT VALUE 1{}", "+1".repeat(100_000)),
+            nested("[", 100_000, "1", "]"),
+            "SELECT VALUE (".repeat(30_000),
+            "SELECT * FROM (".repeat(30_000),
+            format!("SELECT {}", "a[".repeat(100_000)),
+            "(".repeat(QUERY_BYTES_MAX),
+            "-".repeat(QUERY_BYTES_MAX),
+            "{a:".repeat(QUERY_BYTES_MAX / 3),
+        ] {
+            exercise(&text);
+        }
+    });
+}
+
+#[test]
+fn deep_documents_fit_a_small_stack() {
+    on_small_stack(|| {
+        let deep = format!("{{\"a\":{}1{}}}", "[".repeat(127), "]".repeat(127));
+        let objects = format!("{{\"a\":{}1{}}}", "{\"a\":".repeat(127), "}".repeat(127));
+        for text in [
+            "SELECT DISTINCT VALUE [ToString(c.a), c.a] FROM c WHERE c.a = c.a ORDER BY c.a",
+            "SELECT c.a, MAKESET(c.a) FROM c GROUP BY c.a",
+            "SELECT VALUE ARRAY_CONTAINS([c.a], c.a, true) FROM c WHERE c.a IN (c.a, 1)",
+        ] {
+            for document in [&deep, &objects] {
+                assert!(run(text, &[document, document], &Parameters::none()).is_ok(), "{text}");
+            }
+        }
+    });
 }
 
 fn nested(open: &str, levels: usize, inside: &str, close: &str) -> String {
@@ -111,7 +199,7 @@ fn cross_joins_are_stopped() {
 #[test]
 fn values_that_double_are_stopped() {
     let doubled = |level: &str| {
-        let (mut text, rest) = (String::from("SELECT VALUE 'xx'"), 60);
+        let (mut text, rest) = (String::from("SELECT VALUE 'xx'"), 30);
         for _ in 0..rest {
             text = format!("SELECT VALUE {level} FROM ({text}) AS v");
         }
@@ -156,9 +244,88 @@ fn patterns_that_go_back_and_forth_are_stopped() {
     assert!(matches!(error, QueryError::Limit { what: "steps of evaluation", .. }), "{error}");
 }
 
+/// Whether a run of a million steps is stopped for taking too long.
+fn takes_too_long(text: &str, documents: &[&str], parameters: &Parameters) -> bool {
+    let bound = Query::parse(text).unwrap().bind(parameters).unwrap();
+    let mut run = Run::new(&bound, 1_000_000);
+    let mut given = documents.iter().map(|document| {
+        run.document(Raw::trusted(document), &mut |_| Ok(ControlFlow::Continue(())))
+    });
+    let stopped = QueryError::Limit { what: "steps of evaluation", limit: STEPS_MAX };
+    given.any(|outcome| outcome == Err(stopped.clone()))
+}
+
 #[test]
-fn documents_of_the_greatest_depth_are_walked() {
-    let deep = format!("{{\"a\":{}1{}}}", "[".repeat(127), "]".repeat(127));
-    let text = "SELECT DISTINCT VALUE ToString(c.a) FROM c WHERE c.a = c.a ORDER BY c.a";
-    assert_eq!(run(text, &[&deep, &deep], &Parameters::none()).unwrap().len(), 1);
+fn regular_expressions_take_no_time_without_end() {
+    let parameters = Parameters::none()
+        .with("@text", format!("{}!", "a".repeat(200_000)))
+        .with("@pattern", "^(a+)+$");
+    let text = "SELECT VALUE RegexMatch(@text, @pattern)";
+    assert_eq!(run(text, &[], &parameters).unwrap(), [Value::Bool(false)]);
+    // Counted repetitions multiply into a program that is too large to make.
+    let text = "SELECT VALUE IS_DEFINED(RegexMatch('a', '((a{1000}){1000}){1000}'))";
+    assert_eq!(run(text, &[], &Parameters::none()).unwrap(), [Value::Bool(false)]);
+    let patterns: Vec<String> = (0..10_000).map(|n| format!("RegexMatch(c.a, 'a{n}')")).collect();
+    let text = format!("SELECT VALUE [{}] FROM c", patterns.join(","));
+    assert!(takes_too_long(&text, &[r#"{"a":"a"}"#], &Parameters::none()));
+}
+
+#[test]
+fn looking_into_large_documents_is_paid_for() {
+    let document = format!("{{\"x\":\"{}\",\"a\":1}}", "x".repeat(2_000_000));
+    let text = format!("SELECT VALUE [c.a{}] FROM c", ",c.a".repeat(100_000));
+    assert!(takes_too_long(&text, &[&document], &Parameters::none()));
+}
+
+#[test]
+fn long_arguments_are_not_held_against_each_other() {
+    let long = "x".repeat(2_000_000);
+    let terms = Parameters::none().with("@text", long.as_str());
+    let text = format!("SELECT VALUE CONTAINS_ANY_CS(@text{})", ",'y'".repeat(50_000));
+    assert!(takes_too_long(&text, &["{}"], &terms));
+    let both = terms.with("@set", format!("{}x", "y".repeat(2_000_000)));
+    assert_eq!(run("SELECT VALUE TRIM(@text, @set)", &[], &both).unwrap(), [Value::from("")]);
+    let members: Vec<String> = (0..20_000).map(|n| format!("\"m{n}\":1")).collect();
+    let object = json::parse(format!("{{{}}}", members.join(",")).as_bytes()).unwrap();
+    let elements = Value::Array(vec![object.clone(); 100]);
+    let objects = Parameters::none()
+        .with("@object", object)
+        .with("@elements", elements)
+        .with("@name", "n".repeat(100_000));
+    let text = "SELECT VALUE ARRAY_CONTAINS(@elements, @object, true) FROM c";
+    assert!(takes_too_long(text, &["{}"], &objects));
+    let error = run("SELECT VALUE ObjectToArray(@object, @name)", &[], &objects).unwrap_err();
+    assert!(matches!(error, QueryError::Limit { what: "bytes in one value", .. }), "{error}");
+}
+
+#[test]
+fn plans_of_long_lists_are_made_in_one_go() {
+    let list =
+        |from: usize| (from..from + 8_000).map(|n| n.to_string()).collect::<Vec<_>>().join(",");
+    let key =
+        KeyShape { kind: KeyKind::MultiHash, paths: vec![vec!["a".into()], vec!["b".into()]] };
+    let text = format!(
+        "SELECT * FROM c WHERE c.a IN ({}) AND c.b IN ({}) AND (c.a IN ({}) OR c.b = 1)",
+        list(0),
+        list(100),
+        list(200)
+    );
+    let query = Query::parse(&text).unwrap();
+    let plan = query.plan(&Parameters::none(), &Arc::default(), &key, &Features::all()).unwrap();
+    assert!(matches!(plan.ranges, query::KeyRanges::Some(ranges) if ranges.len() <= 16_000));
+}
+
+#[test]
+fn shapes_of_thousands_of_points_are_paid_for() {
+    let ring: Vec<String> = (0..4_000)
+        .map(|n| {
+            let angle = f64::from(n) / 4_000.0 * std::f64::consts::TAU;
+            format!("[{},{}]", 10.0 * angle.cos(), 10.0 * angle.sin())
+        })
+        .collect();
+    let shape =
+        format!("{{\"type\":\"Polygon\",\"coordinates\":[[{},{}]]}}", ring.join(","), ring[0]);
+    let parameters = Parameters::none().with("@shape", json::parse(shape.as_bytes()).unwrap());
+    assert!(takes_too_long("SELECT VALUE ST_WITHIN(@shape, @shape)", &["{}"], &parameters));
+    assert!(run("SELECT VALUE ST_AREA(@shape)", &[], &parameters).is_ok());
 }

@@ -214,21 +214,17 @@ impl<'q> Binder<'q> {
         Expr::UNDEFINED
     }
 
-    /// A call, with its regular expression compiled if that is known.
+    /// A call, with its regular expression compiled if that is known. A query of
+    /// thousands of patterns leaves the rest to the run, which may not need them.
     fn application(&mut self, function: &'static Function, arguments: Vec<Expr>) -> Expr {
-        let Some(kind) = RegexUse::of(function) else { return Expr::Call(function, arguments) };
-        let compiled = match arguments.as_slice() {
-            [text, Expr::Constant(Constant::String(pattern))] => {
-                RegexCall::new(kind, text.clone(), pattern, "")
-            }
-            [
-                text,
-                Expr::Constant(Constant::String(pattern)),
-                Expr::Constant(Constant::String(modifiers)),
-            ] => RegexCall::new(kind, text.clone(), pattern, modifiers),
-            _ => return Expr::Call(function, arguments),
+        let known = RegexUse::of(function).zip(known_pattern(&arguments));
+        let Some((kind, (text, pattern, modifiers))) = known else {
+            return Expr::Call(function, arguments);
         };
-        match compiled {
+        if self.ambient.budget.spend_steps(RegexCall::steps(pattern)).is_err() {
+            return Expr::Call(function, arguments);
+        }
+        match RegexCall::new(kind, text.clone(), pattern, modifiers) {
             Ok(call) => return Expr::Regex(Box::new(call)),
             Err(RegexError::Invalid) => {}
             Err(RegexError::Unsupported(what)) => {
@@ -316,6 +312,19 @@ impl<'q> Binder<'q> {
         self.names.pop();
         Expr::Let { slot, parts: Box::new([value, body]) }
     }
+}
+
+/// The text, the pattern and the modifiers of a call, if the last two are known.
+fn known_pattern(arguments: &[Expr]) -> Option<(&Expr, &str, &str)> {
+    match arguments {
+        [text, pattern] => Some((text, known_text(pattern)?, "")),
+        [text, pattern, modifiers] => Some((text, known_text(pattern)?, known_text(modifiers)?)),
+        _ => None,
+    }
+}
+
+fn known_text(expr: &Expr) -> Option<&str> {
+    if let Expr::Constant(Constant::String(text)) = expr { Some(text) } else { None }
 }
 
 /// The identities of the values, if all are constants. Undefined is in no list.

@@ -11,7 +11,7 @@ use crate::error::QueryError;
 pub const STEPS_MAX: usize = 20_000_000;
 
 /// Bytes that are looked through in the time of one step.
-pub(crate) const BYTES_PER_STEP: usize = 64;
+pub(crate) const BYTES_PER_STEP: usize = 16;
 
 /// Bytes of rows, sort keys and groups that one run may keep.
 pub const KEPT_BYTES_MAX: usize = 256 * 1024 * 1024;

@@ -14,6 +14,9 @@ pub(crate) struct Groups {
     groups: BTreeMap<Vec<String>, Group>,
 }
 
+/// What a key or an aggregate of a group takes besides its text.
+const FIELD_BYTES: usize = 64;
+
 #[derive(Debug)]
 struct Group {
     keys: Vec<Datum<'static>>,
@@ -45,7 +48,8 @@ impl Groups {
         let bytes = identities.iter().map(String::len).sum();
         budget.spend_reading(bytes)?;
         if !self.groups.contains_key(&identities) {
-            budget.spend_bytes(2 * bytes + Datum::OVERHEAD)?;
+            let fields = keys.len() + grouping.aggregates.len();
+            budget.spend_bytes(2 * bytes + fields.saturating_mul(FIELD_BYTES))?;
         }
         let group = self
             .groups

@@ -25,7 +25,8 @@ pub(super) const TABLE: &[Function] = &[
     Function::new(&["SETINTERSECT", "SET_INTERSECT"], (2, 2), set_intersect),
     Function::new(&["SETDIFFERENCE", "SET_DIFFERENCE"], (2, 2), set_difference),
     Function::new(&["SETEQUAL", "SET_EQUAL"], (2, 2), set_equal),
-    Function::new(&["OBJECTTOARRAY", "OBJECT_TO_ARRAY", "_OBJECTTOARRAY"], (1, 3), object_to_array),
+    Function::new(&["OBJECTTOARRAY", "OBJECT_TO_ARRAY", "_OBJECTTOARRAY"], (1, 3), object_to_array)
+        .sized(object_to_array_bytes),
 ];
 
 fn concat<'a>(arguments: &[Datum<'a>]) -> Datum<'a> {
@@ -194,6 +195,14 @@ fn set_difference<'a>(arguments: &[Datum<'a>]) -> Datum<'a> {
 fn set_equal<'a>(arguments: &[Datum<'a>]) -> Datum<'a> {
     let same = |(first, second): (Vec<_>, Vec<_>)| identities(&first) == identities(&second);
     defined(two_sets(arguments).map(|sets| Datum::Bool(same(sets))))
+}
+
+/// The names that the caller chose are in every element.
+fn object_to_array_bytes(arguments: &[Datum<'_>]) -> usize {
+    let members = only(arguments).members().map_or(0, |members| members.len());
+    let names: usize =
+        arguments.iter().skip(1).filter_map(Datum::as_str).map(|name| name.len()).sum();
+    only(arguments).weight().saturating_add(members.saturating_mul(names))
 }
 
 /// Members as objects with a name and a value, called `k` and `v` if the

@@ -86,6 +86,11 @@ impl RegexCall {
         compile(pattern, modifiers, kind).map(|regex| RegexCall { text, kind, regex })
     }
 
+    /// Steps that making a call takes.
+    pub(crate) fn steps(pattern: &str) -> usize {
+        pattern.len().saturating_mul(COMPILE_BYTE_STEPS).saturating_add(COMPILE_STEPS)
+    }
+
     pub(crate) fn apply<'a>(&self, text: &Datum<'a>) -> Datum<'a> {
         text.as_str().map_or(Datum::Undefined, |text| search(&self.regex, self.kind, &text))
     }
@@ -101,8 +106,7 @@ fn compiled_anew<'a>(ambient: &Ambient, arguments: &[Datum<'a>], kind: RegexUse)
     let (Some(text), Some(pattern), Some(modifiers)) = (text, pattern, modifiers) else {
         return Ok(Datum::Undefined);
     };
-    let steps = pattern.len().saturating_mul(COMPILE_BYTE_STEPS);
-    ambient.budget.spend_steps(steps.saturating_add(COMPILE_STEPS))?;
+    ambient.budget.spend_steps(RegexCall::steps(&pattern))?;
     match compile(&pattern, &modifiers, kind) {
         Ok(regex) => Ok(search(&regex, kind, &text)),
         Err(RegexError::Invalid) => Ok(Datum::Undefined),

@@ -4,6 +4,7 @@ mod convert;
 mod search;
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 
 use super::{Function, MANY, at, defined, only};
 use crate::eval::Datum;
@@ -20,14 +21,22 @@ pub(super) const TABLE: &[Function] = &[
     }),
     Function::new(&["ENDSWITH", "ENDS_WITH"], (2, 3), |a| search::test(a, |s, t| s.ends_with(t))),
     Function::new(&["STRINGEQUALS", "STRING_EQUALS"], (2, 3), |a| search::test(a, |s, t| s == t)),
-    Function::new(&["CONTAINS_ALL_CS", "CONTAINSALLCS"], (2, MANY), |a| search::all(a, false))
-        .taking_undefined(),
-    Function::new(&["CONTAINS_ALL_CI", "CONTAINSALLCI"], (2, MANY), |a| search::all(a, true))
-        .taking_undefined(),
-    Function::new(&["CONTAINS_ANY_CS", "CONTAINSANYCS"], (2, MANY), |a| search::any(a, false))
-        .taking_undefined(),
-    Function::new(&["CONTAINS_ANY_CI", "CONTAINSANYCI"], (2, MANY), |a| search::any(a, true))
-        .taking_undefined(),
+    Function::aware(&["CONTAINS_ALL_CS", "CONTAINSALLCS"], (2, MANY), |m, a| {
+        search::all(m, a, false)
+    })
+    .taking_undefined(),
+    Function::aware(&["CONTAINS_ALL_CI", "CONTAINSALLCI"], (2, MANY), |m, a| {
+        search::all(m, a, true)
+    })
+    .taking_undefined(),
+    Function::aware(&["CONTAINS_ANY_CS", "CONTAINSANYCS"], (2, MANY), |m, a| {
+        search::any(m, a, false)
+    })
+    .taking_undefined(),
+    Function::aware(&["CONTAINS_ANY_CI", "CONTAINSANYCI"], (2, MANY), |m, a| {
+        search::any(m, a, true)
+    })
+    .taking_undefined(),
     Function::new(&["INDEX_OF", "INDEXOF"], (2, 3), search::index_of),
     Function::new(&["LASTINDEXOF", "LAST_INDEX_OF"], (2, 3), search::last_index_of),
     Function::new(&["SUBSTRINGBEFORE"], (2, 2), |a| {
@@ -121,7 +130,9 @@ fn trim<'a>(arguments: &[Datum<'a>], (start, end): (bool, bool)) -> Datum<'a> {
             Some(set) => Some(set.as_str()?),
             None => None,
         };
-        let goes = |c: char| set.as_ref().map_or(c.is_whitespace(), |set| set.contains(c));
+        // A set, because both the text and the list of characters may be long.
+        let set: Option<BTreeSet<char>> = set.map(|set| set.chars().collect());
+        let goes = |c: char| set.as_ref().map_or(c.is_whitespace(), |set| set.contains(&c));
         let mut kept = &*text;
         if start {
             kept = kept.trim_start_matches(goes);

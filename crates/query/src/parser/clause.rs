@@ -1,7 +1,7 @@
 //! Queries and their clauses.
 
-use super::{JOINS, Parse, Parser};
-use crate::error::{Code, Span, SyntaxError};
+use super::{GROUP_KEYS_MAX, JOINS, Parse, Parser, SUBQUERY_LEVELS, refused};
+use crate::error::{Code, QueryError, Span, SyntaxError};
 use crate::lexer::{Keyword, Kind, Symbol, Token, decode_string};
 use crate::syntax::{
     Collection, Count, Direction, Expr, ExprKind, From, Item, OrderBy, OrderItem, OrderKeys, Page,
@@ -10,14 +10,14 @@ use crate::syntax::{
 
 impl Parser<'_> {
     pub(super) fn select(&mut self) -> Parse<Select> {
-        self.nested(|parser| {
-            let start = parser.expect_keyword(Keyword::Select)?.span;
-            let distinct = parser.take_keyword(Keyword::Distinct).is_some();
-            let top = parser.top()?;
-            let selection = parser.selection()?;
-            let clauses = parser.clauses(start, selection)?;
-            Ok(Select { distinct, top, ..clauses })
-        })
+        self.enter(SUBQUERY_LEVELS)?;
+        let start = self.expect_keyword(Keyword::Select)?.span;
+        let distinct = self.take_keyword(Keyword::Distinct).is_some();
+        let top = self.top()?;
+        let selection = self.selection()?;
+        let clauses = self.clauses(start, selection)?;
+        self.leave(SUBQUERY_LEVELS);
+        Ok(Select { distinct, top, ..clauses })
     }
 
     /// Everything behind the select list.
@@ -63,7 +63,7 @@ impl Parser<'_> {
         }
         let Some(token) = self.take_if(Kind::Number) else { return Err(self.unexpected()) };
         let rows = self.text_of(token).parse();
-        rows.map(Count::Rows).map_err(|_| SyntaxError::new(code, token.span, message).into())
+        rows.map(Count::Rows).map_err(|_| refused(SyntaxError::new(code, token.span, message)))
     }
 
     fn selection(&mut self) -> Parse<Selection> {
@@ -165,7 +165,12 @@ impl Parser<'_> {
             return Ok(Vec::new());
         }
         self.expect_keyword(Keyword::By)?;
-        self.comma_list(Self::expression)
+        let keys = self.comma_list(Self::expression)?;
+        if keys.len() > GROUP_KEYS_MAX {
+            let what = "expressions to group by";
+            return Err(Box::new(QueryError::Limit { what, limit: GROUP_KEYS_MAX }));
+        }
+        Ok(keys)
     }
 
     fn order_by(&mut self) -> Parse<Option<OrderBy>> {

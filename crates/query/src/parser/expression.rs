@@ -74,20 +74,25 @@ impl Parser<'_> {
     }
 
     fn climb(&mut self, loosest: Level) -> Parse<Expr> {
-        self.nested(|parser| {
-            let mut opened = parser.open_brackets();
-            let mut left = parser.operand()?;
-            let mut level = Level::Operand;
-            // Brackets at the very start close before anything else does, so
-            // generated filters like ((((a OR b) OR c) OR d) need no recursion.
-            while let Some(start) = opened.pop() {
-                left = parser.infixes(left, level, Level::Conditional)?;
-                let close = parser.expect_symbol(Symbol::CloseParen)?;
-                left = parser.postfixes(left.with_span(start.to(close.span)))?;
-                level = Level::Operand;
-            }
-            parser.infixes(left, level, loosest)
-        })
+        self.enter(1)?;
+        let opened = self.open_brackets();
+        let left = self.operand()?;
+        let left = self.close_brackets(opened, left)?;
+        let expr = self.infixes(left, Level::Operand, loosest)?;
+        self.leave(1);
+        Ok(expr)
+    }
+
+    /// Brackets at the very start close before anything else does, so generated
+    /// filters like `((((a OR b) OR c) OR d)` need no recursion.
+    fn close_brackets(&mut self, mut opened: Vec<Span>, left: Expr) -> Parse<Expr> {
+        let mut left = left;
+        while let Some(start) = opened.pop() {
+            left = self.infixes(left, Level::Operand, Level::Conditional)?;
+            let close = self.expect_symbol(Symbol::CloseParen)?;
+            left = self.postfixes(left.with_span(start.to(close.span)))?;
+        }
+        Ok(left)
     }
 
     /// Takes brackets that open a plain expression, innermost last.
@@ -144,37 +149,44 @@ impl Parser<'_> {
     /// Takes an infix and what is right of it.
     fn apply(&mut self, infix: Infix, left: Expr) -> Parse<Expr> {
         self.take();
-        let start = left.span();
-        let kind = match infix {
-            Infix::Between { negated } => return self.between(left, negated),
-            Infix::In { negated } => return self.membership(left, negated),
-            Infix::Like { negated } => return self.like(left, negated),
+        match infix {
+            Infix::Between { negated } => self.between(left, negated),
+            Infix::In { negated } => self.membership(left, negated),
+            Infix::Like { negated } => self.like(left, negated),
             Infix::And => {
                 self.ands += 1;
                 self.within(self.ands, &ANDS)?;
-                return self.chain(left, Level::Membership, is_and, ExprKind::And);
+                self.chain(left, Level::Membership, is_and, ExprKind::And)
             }
             Infix::Or => {
                 self.ors += 1;
                 self.within(self.ors, &ORS)?;
-                return self.chain(left, Level::And, is_or, ExprKind::Or);
+                self.chain(left, Level::And, is_or, ExprKind::Or)
             }
-            Infix::Conditional => {
-                let yes = self.expression()?;
-                self.expect_symbol(Symbol::Colon)?;
-                let no = self.expression()?;
-                ExprKind::Conditional(Box::new([left, yes, no]))
-            }
-            Infix::Coalesce => {
-                let right = self.climb(Level::Coalesce)?;
-                ExprKind::Coalesce(Box::new(left), Box::new(right))
-            }
-            Infix::Binary(op, level) => {
-                let right = self.climb(tighter(level))?;
-                ExprKind::Binary(op, Box::new(left), Box::new(right))
-            }
-        };
-        node(kind, self.span_from(start))
+            Infix::Conditional => self.conditional(left),
+            Infix::Coalesce => self.coalesced(left),
+            Infix::Binary(op, level) => self.binary(op, level, left),
+        }
+    }
+
+    fn conditional(&mut self, condition: Expr) -> Parse<Expr> {
+        let start = condition.span();
+        let yes = self.expression()?;
+        self.expect_symbol(Symbol::Colon)?;
+        let no = self.expression()?;
+        node(ExprKind::Conditional(Box::new([condition, yes, no])), self.span_from(start))
+    }
+
+    fn coalesced(&mut self, left: Expr) -> Parse<Expr> {
+        let start = left.span();
+        let right = self.climb(Level::Coalesce)?;
+        node(ExprKind::Coalesce(Box::new(left), Box::new(right)), self.span_from(start))
+    }
+
+    fn binary(&mut self, op: BinaryOp, level: Level, left: Expr) -> Parse<Expr> {
+        let start = left.span();
+        let right = self.climb(tighter(level))?;
+        node(ExprKind::Binary(op, Box::new(left), Box::new(right)), self.span_from(start))
     }
 
     /// Adds an operand to a chain of ANDs or ORs, or begins one.
@@ -251,32 +263,29 @@ impl Parser<'_> {
         while let Some(op) = prefix(self.peek().kind) {
             prefixes.push((op, self.take().span));
         }
-        let mut operand = match self.negative(prefixes.last().copied()) {
+        let operand = match self.negative(prefixes.last().copied()) {
             Some(number) => {
-                let (_, start) = prefixes.pop().unwrap_or((UnaryOp::Minus, self.peek().span));
-                node(ExprKind::Number(number), self.span_from(start))?
+                prefixes.pop();
+                number?
             }
             None => self.primary()?,
         };
-        operand = self.postfixes(operand)?;
-        for (op, start) in prefixes.into_iter().rev() {
-            let span = start.to(operand.span());
-            operand = node(ExprKind::Unary(op, Box::new(operand)), span)?;
-        }
-        Ok(operand)
+        let operand = self.postfixes(operand)?;
+        prefixed(prefixes, operand)
     }
 
     /// A number right behind its minus is one number, and so is the least integer,
     /// whose digits would be one too many without the sign. With a blank between
     /// them, the minus is an operator.
-    fn negative(&mut self, prefix: Option<(UnaryOp, Span)>) -> Option<Numeric> {
+    fn negative(&mut self, prefix: Option<(UnaryOp, Span)>) -> Option<Parse<Expr>> {
         let (UnaryOp::Minus, sign) = prefix? else { return None };
         let token = self.peek();
         let adjacent = token.kind == Kind::Number && sign.range().end == token.span.range().start;
         let number = decode_number(adjacent.then(|| self.text_of(token))?)?;
         self.take();
         let least = Numeric::Double(-number.as_f64()).as_i64().filter(|least| *least == i64::MIN);
-        Some(least.map_or(-number, Numeric::Integer))
+        let number = least.map_or(-number, Numeric::Integer);
+        Some(node(ExprKind::Number(number), sign.to(token.span)))
     }
 
     fn postfixes(&mut self, base: Expr) -> Parse<Expr> {
@@ -306,26 +315,43 @@ impl Parser<'_> {
 
     fn primary(&mut self) -> Parse<Expr> {
         let token = self.take();
+        match token.kind {
+            Kind::Number | Kind::String | Kind::Parameter => self.literal(token),
+            Kind::Identifier => self.named(token),
+            Kind::Keyword(keyword) => self.keyword_primary(keyword, token),
+            Kind::Symbol(Symbol::OpenBracket) => self.array(token),
+            Kind::Symbol(Symbol::OpenBrace) => self.object(token),
+            Kind::Symbol(Symbol::OpenParen) => self.bracketed(token),
+            Kind::Symbol(_) | Kind::Invalid | Kind::End => Err(self.unexpected_token(token)),
+        }
+    }
+
+    fn literal(&mut self, token: Token) -> Parse<Expr> {
+        let text = self.text_of(token);
         let kind = match token.kind {
-            Kind::Number => ExprKind::Number(
-                decode_number(self.text_of(token)).ok_or_else(|| self.unexpected_token(token))?,
-            ),
-            Kind::String => ExprKind::String(decode_string(self.text_of(token))),
-            Kind::Parameter => ExprKind::Parameter(self.text_of(token).to_owned()),
-            Kind::Identifier => return self.named(token),
-            Kind::Keyword(keyword) => return self.keyword_primary(keyword, token),
-            Kind::Symbol(Symbol::OpenBracket) => {
-                ExprKind::Array(self.closed_list(Symbol::CloseBracket, Self::expression)?)
+            Kind::String => ExprKind::String(decode_string(text)),
+            Kind::Number => {
+                let number = decode_number(text).ok_or_else(|| self.unexpected_token(token))?;
+                ExprKind::Number(number)
             }
-            Kind::Symbol(Symbol::OpenBrace) => {
-                ExprKind::Object(self.closed_list(Symbol::CloseBrace, Self::member)?)
-            }
-            Kind::Symbol(Symbol::OpenParen) => return self.bracketed(token),
-            Kind::Symbol(_) | Kind::Invalid | Kind::End => {
-                return Err(self.unexpected_token(token));
-            }
+            Kind::Parameter
+            | Kind::Identifier
+            | Kind::Keyword(_)
+            | Kind::Symbol(_)
+            | Kind::Invalid
+            | Kind::End => ExprKind::Parameter(text.to_owned()),
         };
-        node(kind, self.span_from(token.span))
+        node(kind, token.span)
+    }
+
+    fn array(&mut self, open: Token) -> Parse<Expr> {
+        let items = self.closed_list(Symbol::CloseBracket, Self::expression)?;
+        node(ExprKind::Array(items), self.span_from(open.span))
+    }
+
+    fn object(&mut self, open: Token) -> Parse<Expr> {
+        let members = self.closed_list(Symbol::CloseBrace, Self::member)?;
+        node(ExprKind::Object(members), self.span_from(open.span))
     }
 
     fn keyword_primary(&mut self, keyword: Keyword, token: Token) -> Parse<Expr> {
@@ -422,6 +448,16 @@ impl Parser<'_> {
         self.expect_symbol(Symbol::Colon)?;
         Ok((key, self.expression()?))
     }
+}
+
+/// Puts prefix operators before an operand, the last of them first.
+fn prefixed(prefixes: Vec<(UnaryOp, Span)>, operand: Expr) -> Parse<Expr> {
+    let mut operand = operand;
+    for (op, start) in prefixes.into_iter().rev() {
+        let span = start.to(operand.span());
+        operand = node(ExprKind::Unary(op, Box::new(operand)), span)?;
+    }
+    Ok(operand)
 }
 
 fn is_and(kind: &ExprKind) -> bool {

@@ -5,6 +5,7 @@
 //! everywhere on the ring.
 
 use std::cmp::Ordering;
+use std::collections::BTreeSet;
 
 use model::epk::{Epk, EpkRange};
 use model::json::Value;
@@ -21,13 +22,13 @@ const BOXES_MAX: usize = crate::parser::IN_ITEMS_MAX;
 pub enum KeyRanges {
     Everything,
     Nothing,
-    /// At least one.
+    /// At least one, all different.
     Some(Vec<KeyRange>),
 }
 
 /// Keys from one to another. Fewer components than the key has paths stand for
 /// all keys that begin so.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct KeyRange {
     pub min: Vec<KeyBound>,
     pub max: Vec<KeyBound>,
@@ -93,15 +94,13 @@ type KeyBox = Vec<Option<Interval>>;
 /// The keys that fulfil a requirement, for a key of these paths.
 pub(super) fn ranges(requirement: &Requirement, kind: KeyKind, paths: &[Vec<String>]) -> KeyRanges {
     let boxes = boxes(requirement, paths);
-    let mut found = Vec::new();
-    for key_box in &boxes {
-        match range(key_box, kind) {
-            Some(range) if !found.contains(&range) => found.push(range),
-            Some(_) => {}
-            None => return KeyRanges::Everything,
-        }
+    let found: Option<BTreeSet<KeyRange>> =
+        boxes.iter().map(|key_box| range(key_box, kind)).collect();
+    match found {
+        None => KeyRanges::Everything,
+        Some(found) if found.is_empty() => KeyRanges::Nothing,
+        Some(found) => KeyRanges::Some(found.into_iter().collect()),
     }
-    if found.is_empty() { KeyRanges::Nothing } else { KeyRanges::Some(found) }
 }
 
 fn boxes(requirement: &Requirement, paths: &[Vec<String>]) -> Vec<KeyBox> {
@@ -143,10 +142,13 @@ fn box_with(place: usize, interval: Interval, paths: usize) -> KeyBox {
 }
 
 /// What lies in a box of both. Too many pairs are not tried: the keys of one
-/// side alone are a true answer, too.
+/// side alone are a true answer, too, and the side that knows the first path is
+/// the better one.
 fn intersection(a: Vec<KeyBox>, b: Vec<KeyBox>) -> Vec<KeyBox> {
     if a.len().saturating_mul(b.len()) > BOXES_MAX {
-        return if a.len() < b.len() { a } else { b };
+        let leads = |boxes: &[KeyBox]| boxes.iter().all(|one| matches!(one.first(), Some(Some(_))));
+        let worth = |boxes: &[KeyBox]| (leads(boxes), std::cmp::Reverse(boxes.len()));
+        return if worth(&a) >= worth(&b) { a } else { b };
     }
     a.iter().flat_map(|a| b.iter().filter_map(|b| overlap(a, b))).collect()
 }

@@ -1,7 +1,7 @@
 //! Looking for strings in strings.
 
 use super::super::{at, defined, only};
-use crate::eval::{Datum, Truth, and, or};
+use crate::eval::{Ambient, Datum, Evaluated, Truth, and, or};
 
 /// A test of one string against another. A third argument that is true makes
 /// it ignore case.
@@ -21,22 +21,43 @@ pub(super) fn test<'a>(arguments: &[Datum<'a>], holds: fn(&str, &str) -> bool) -
 }
 
 /// Whether the text holds all the terms, in three-valued logic.
-pub(super) fn all<'a>(arguments: &[Datum<'a>], ignores_case: bool) -> Datum<'a> {
-    terms(arguments, ignores_case).fold(Some(true), and).into()
+pub(super) fn all<'a>(
+    ambient: &Ambient,
+    arguments: &[Datum<'a>],
+    ignores_case: bool,
+) -> Evaluated<'a> {
+    terms(ambient, arguments, ignores_case, Some(true), and)
 }
 
 /// Whether the text holds one of the terms, in three-valued logic.
-pub(super) fn any<'a>(arguments: &[Datum<'a>], ignores_case: bool) -> Datum<'a> {
-    terms(arguments, ignores_case).fold(Some(false), or).into()
+pub(super) fn any<'a>(
+    ambient: &Ambient,
+    arguments: &[Datum<'a>],
+    ignores_case: bool,
+) -> Evaluated<'a> {
+    terms(ambient, arguments, ignores_case, Some(false), or)
 }
 
-fn terms(arguments: &[Datum<'_>], ignores_case: bool) -> impl Iterator<Item = Truth> {
-    let fold = move |datum: &Datum<'_>| {
+/// Looks for each term; every one of them takes a walk through the text.
+fn terms<'a>(
+    ambient: &Ambient,
+    arguments: &[Datum<'a>],
+    ignores_case: bool,
+    start: Truth,
+    join: fn(Truth, Truth) -> Truth,
+) -> Evaluated<'a> {
+    let fold = |datum: &Datum<'_>| {
         let text = datum.as_str()?;
         Some(if ignores_case { text.to_lowercase() } else { text.into_owned() })
     };
     let text = fold(only(arguments));
-    arguments.iter().skip(1).map(move |term| Some(text.as_ref()?.contains(&fold(term)?)))
+    let mut joined = start;
+    for term in arguments.iter().skip(1) {
+        ambient.budget.spend_reading(text.as_ref().map_or(0, String::len))?;
+        let found = text.as_ref().zip(fold(term)).map(|(text, term)| text.contains(&term));
+        joined = join(joined, found);
+    }
+    Ok(joined.into())
 }
 
 /// The position of the first match at or after the start; -1 if there is none.
