@@ -36,7 +36,7 @@ pub enum ClusterError {
     Switching(RangeId),
     /// The range cannot be cut: all it holds is one logical partition, or there is
     /// nothing to cut.
-    #[error("range {range} cannot be divided")]
+    #[error("range {range} cannot be divided: {}", indivisible(key.as_ref()))]
     Indivisible { range: RangeId, key: Option<PartitionKey> },
     /// The layout cannot be changed like this.
     #[error(transparent)]
@@ -55,4 +55,11 @@ pub enum ClusterError {
     Map(#[from] MapError),
     #[error(transparent)]
     Storage(#[from] StorageError),
+}
+
+fn indivisible(key: Option<&PartitionKey>) -> String {
+    match key {
+        Some(key) => format!("all it holds has the partition key {key}, which stays together"),
+        None => "there is nothing to divide".to_owned(),
+    }
 }

@@ -49,6 +49,8 @@ pub struct ContainerMap {
     change: u64,
     /// Buckets whose data is being moved into others that will take their place.
     moves: Vec<Move>,
+    /// Whether ranges were ever merged: old clients cannot follow that.
+    merged: bool,
 }
 
 /// One physical partition in the map.
@@ -92,6 +94,7 @@ impl ContainerMap {
             change: FIRST_CHANGE,
             buckets: Vec::new(),
             moves: Vec::new(),
+            merged: false,
         };
         for (id, run) in (0..).zip(buckets.chunks(chunk)) {
             let (Some(first), Some(last)) = (run.first(), run.last()) else { continue };
@@ -132,6 +135,7 @@ impl ContainerMap {
             next_number: NUMBERS_MAX,
             change: FIRST_CHANGE,
             moves: Vec::new(),
+            merged: false,
         }
     }
 
@@ -161,6 +165,12 @@ impl ContainerMap {
     /// The buckets of a range, in order.
     pub fn buckets_of(&self, range: &RangeRecord) -> Vec<Bucket> {
         self.buckets.iter().filter(|bucket| bucket.range.overlaps(&range.range)).cloned().collect()
+    }
+
+    /// Whether ranges of this container were ever merged.
+    #[must_use]
+    pub fn merged(&self) -> bool {
+        self.merged
     }
 
     #[must_use]

@@ -10,6 +10,7 @@ use serde_json::json;
 use subtle::ConstantTimeEq as _;
 
 use crate::front::{Answer, Front, json, problem};
+use crate::layout::{self, Order};
 use crate::settings::Secret;
 
 /// Where the official emulators have it.
@@ -23,33 +24,51 @@ pub(crate) struct Admin {
     pub(crate) certificate_pem: Bytes,
 }
 
-/// The answer, if the path is one of ours. Paths are compared as they were sent:
+/// What to do with a request.
+#[derive(Debug)]
+pub(crate) enum Route {
+    /// This is the answer.
+    Answered(Answer),
+    /// Its body says what is to be done.
+    Order(Order),
+    /// It belongs to a protocol.
+    Protocol,
+}
+
+/// Finds out whether a request is for us. Paths are compared as they were sent:
 /// another spelling is another path, and the protocols want a signature for it.
-pub(crate) fn answer<B>(front: &Front, request: &Request<B>) -> Option<Answer> {
+pub(crate) fn route<B>(front: &Front, request: &Request<B>) -> Route {
     let path = request.uri().path();
     if path == CERTIFICATE_PATH {
-        return Some(get_only(request, || certificate(front)));
+        return Route::Answered(get_only(request, || certificate(front)));
     }
-    let below = path.strip_prefix(ROOT)?;
-    let answer = match below {
+    let Some(below) = path.strip_prefix(ROOT) else { return Route::Protocol };
+    Route::Answered(match below {
         "/health" => get_only(request, || json(StatusCode::OK, &json!({ "status": "alive" }))),
         "/ready" => get_only(request, || ready(front)),
-        _ if !below.is_empty() && !below.starts_with('/') => return None,
+        _ if !below.is_empty() && !below.starts_with('/') => return Route::Protocol,
         _ if !bears(request.headers(), &front.admin.key) => unauthorised(),
         "/version" => get_only(request, version),
         "/counters" => get_only(request, || counters(front)),
-        _ => problem(StatusCode::NOT_FOUND, "NotFound", "There is nothing at this path."),
-    };
-    Some(answer)
+        "/partitions" => get_only(request, || layout::list(front, request.uri().query())),
+        _ => match Order::at(below) {
+            Some(order) if *request.method() == Method::POST => return Route::Order(order),
+            Some(_) => not_allowed("This path takes a POST.", "POST"),
+            None => problem(StatusCode::NOT_FOUND, "NotFound", "There is nothing at this path."),
+        },
+    })
 }
 
 fn get_only<B>(request: &Request<B>, answer: impl FnOnce() -> Answer) -> Answer {
     if matches!(*request.method(), Method::GET | Method::HEAD) {
         return answer();
     }
-    let mut refusal =
-        problem(StatusCode::METHOD_NOT_ALLOWED, "MethodNotAllowed", "This path can only be read.");
-    refusal.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
+    not_allowed("This path can only be read.", "GET, HEAD")
+}
+
+fn not_allowed(message: &str, allowed: &'static str) -> Answer {
+    let mut refusal = problem(StatusCode::METHOD_NOT_ALLOWED, "MethodNotAllowed", message);
+    refusal.headers_mut().insert(ALLOW, HeaderValue::from_static(allowed));
     refusal
 }
 

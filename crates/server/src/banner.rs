@@ -6,11 +6,12 @@ use std::net::SocketAddr;
 use serde_json::json;
 
 use crate::data::DurabilitySetting;
+use crate::host::Hosts;
 use crate::settings::{Place, Settings};
 
 /// One line for programs.
-pub(crate) fn json_line(settings: &Settings, address: SocketAddr) -> String {
-    let authority = authority(address);
+pub(crate) fn json_line(settings: &Settings, addresses: &[SocketAddr]) -> String {
+    let authority = authority(addresses);
     let data = match &settings.place {
         Place::Memory => None,
         Place::Folder(folder) => Some(folder.display().to_string()),
@@ -19,7 +20,8 @@ pub(crate) fn json_line(settings: &Settings, address: SocketAddr) -> String {
         "event": "ready",
         "version": env!("CARGO_PKG_VERSION"),
         "pid": std::process::id(),
-        "port": address.port(),
+        "port": addresses.first().map(SocketAddr::port),
+        "listening": addresses,
         "endpoint": format!("http://{authority}/"),
         "tlsEndpoint": format!("https://{authority}/"),
         "key": settings.key.reveal(),
@@ -30,8 +32,8 @@ pub(crate) fn json_line(settings: &Settings, address: SocketAddr) -> String {
 }
 
 /// Some lines for people.
-pub(crate) fn words(settings: &Settings, address: SocketAddr) -> String {
-    let authority = authority(address);
+pub(crate) fn words(settings: &Settings, addresses: &[SocketAddr]) -> String {
+    let authority = authority(addresses);
     let data = match (&settings.place, settings.durability) {
         (Place::Memory, _) => "in memory: gone when the server stops".to_owned(),
         (Place::Folder(folder), DurabilitySetting::Full) => {
@@ -59,6 +61,7 @@ pub(crate) fn words(settings: &Settings, address: SocketAddr) -> String {
         "Orrery {version} is ready.
 
   Endpoint     http://{authority}/ and https://{authority}/
+  Listens on   {listening}
   Key          {key}
   Connection   {connection}
   Data         {data}
@@ -69,7 +72,21 @@ pub(crate) fn words(settings: &Settings, address: SocketAddr) -> String {
 
 Stop with Ctrl-C.",
         version = env!("CARGO_PKG_VERSION"),
+        listening = listening(settings, addresses),
     )
+}
+
+/// Addresses, and the names by which clients may call them.
+fn listening(settings: &Settings, addresses: &[SocketAddr]) -> String {
+    let addresses: Vec<String> = addresses.iter().map(SocketAddr::to_string).collect();
+    let addresses = addresses.join(" and ");
+    match Hosts::new(settings) {
+        Hosts::All => addresses,
+        Hosts::Local { also } => {
+            let also: String = also.iter().map(|name| format!(", {}", name.as_str())).collect();
+            format!("{addresses}, as localhost{also}; more names with --host-name")
+        }
+    }
 }
 
 fn connection_string(settings: &Settings, authority: &str) -> String {
@@ -77,8 +94,8 @@ fn connection_string(settings: &Settings, authority: &str) -> String {
 }
 
 /// Host and port as a client on this machine writes them.
-fn authority(address: SocketAddr) -> String {
-    let mut address = address;
+fn authority(addresses: &[SocketAddr]) -> String {
+    let mut address = *addresses.first().expect("a listener has an address");
     if address.ip().is_unspecified() {
         let loopback: std::net::IpAddr = match address {
             SocketAddr::V4(_) => std::net::Ipv4Addr::LOCALHOST.into(),

@@ -179,8 +179,12 @@ impl Bench {
                     self.read((number >> 16) % self.next.load(Ordering::Relaxed).max(1))?
                 }
             };
-            let action =
-                Action::Container { container: self.container.clone(), intended_rid: None, action };
+            let action = Action::Container {
+                container: self.container.clone(),
+                intended_rid: None,
+                merge_aware: true,
+                action,
+            };
             self.service.execute(Request { principal: Principal::Account, action }).await?;
             self.done.fetch_add(1, Ordering::Relaxed);
             latencies.push(self.clock.monotonic() - start);

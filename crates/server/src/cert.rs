@@ -25,7 +25,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         Some(pem) => pem,
         None => {
             let home = Home::claim(root)?;
-            Certificate::kept(&home.tls_folder(), &RealClock::new())?.pem
+            Certificate::kept(&home.tls_folder(), &[], &RealClock::new())?.pem
         }
     };
     match &arguments.output {

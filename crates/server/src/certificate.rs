@@ -19,6 +19,8 @@ use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::pem::PemObject as _;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
+use crate::settings::HostName;
+
 /// The names that a client on this machine may use.
 const NAMES: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
 
@@ -26,6 +28,9 @@ const FILE: &str = "localhost.pem";
 
 /// Marks a file that we made, and says from when on it is replaced.
 const RENEW_MARK: &str = "orrery-renew-after-unix-seconds: ";
+
+/// The names besides [`NAMES`] in a file that we made. With others it is replaced.
+const MORE_NAMES_MARK: &str = "orrery-more-names: ";
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 /// Apple's systems refuse certificates that are valid for more than 825 days.
@@ -47,17 +52,22 @@ pub(crate) struct Certificate {
 
 impl Certificate {
     /// One that lives as long as the process.
-    pub(crate) fn ephemeral(clock: &dyn Clock) -> anyhow::Result<Certificate> {
-        Certificate::from_bundle(&make(clock)?)
+    pub(crate) fn ephemeral(more: &[HostName], clock: &dyn Clock) -> anyhow::Result<Certificate> {
+        Certificate::from_bundle(&make(more, clock)?)
     }
 
-    /// The one in a folder, made when there is none or when it is about to expire.
-    pub(crate) fn kept(folder: &Path, clock: &dyn Clock) -> anyhow::Result<Certificate> {
+    /// The one in a folder, made when there is none, when it is about to expire, and
+    /// when it lacks a name.
+    pub(crate) fn kept(
+        folder: &Path,
+        more: &[HostName],
+        clock: &dyn Clock,
+    ) -> anyhow::Result<Certificate> {
         let path = folder.join(FILE);
         let bundle = match read(&path)? {
-            Some(bundle) if !is_due(&bundle, clock) => bundle,
+            Some(bundle) if !is_due(&bundle, more, clock) => bundle,
             Some(_) | None => {
-                let bundle = make(clock)?;
+                let bundle = make(more, clock)?;
                 write(&path, &bundle)
                     .with_context(|| format!("{} cannot be written", path.display()))?;
                 bundle
@@ -95,16 +105,25 @@ fn read(path: &Path) -> anyhow::Result<Option<String>> {
     }
 }
 
-/// Whether we made this, long enough ago.
-fn is_due(bundle: &str, clock: &dyn Clock) -> bool {
-    let due = bundle.lines().find_map(|line| line.strip_prefix(RENEW_MARK)?.parse::<u64>().ok());
-    due.is_some_and(|due| clock.now().as_unix_seconds() >= due)
+/// Whether we made this, long enough ago or without one of the names. More names do no
+/// harm: whoever trusts a certificate wants to keep it.
+fn is_due(bundle: &str, more: &[HostName], clock: &dyn Clock) -> bool {
+    let marked = |mark| bundle.lines().find_map(move |line: &str| line.strip_prefix(mark));
+    let Some(due) = marked(RENEW_MARK).and_then(|due| due.parse::<u64>().ok()) else {
+        return false;
+    };
+    let known: Vec<&str> = marked(MORE_NAMES_MARK).unwrap_or_default().split(' ').collect();
+    let lacks = |name: &HostName| name.is_certifiable() && !known.contains(&name.as_str());
+    clock.now().as_unix_seconds() >= due || more.iter().any(lacks)
 }
 
-fn make(clock: &dyn Clock) -> anyhow::Result<String> {
+fn make(more: &[HostName], clock: &dyn Clock) -> anyhow::Result<String> {
+    let more: Vec<&str> =
+        more.iter().filter(|name| name.is_certifiable()).map(HostName::as_str).collect();
+    let names: Vec<String> = NAMES.iter().chain(&more).map(ToString::to_string).collect();
     let now = Duration::from_secs(clock.now().as_unix_seconds());
     let date = |at: Duration| rcgen::date_time_ymd(1970, 1, 1) + at;
-    let mut params = CertificateParams::new(NAMES.map(str::to_owned))?;
+    let mut params = CertificateParams::new(names)?;
     params.not_before = date(now.saturating_sub(VALID_BEFORE));
     params.not_after = date(now + VALID - VALID_BEFORE);
     params.distinguished_name = DistinguishedName::new();
@@ -114,7 +133,8 @@ fn make(clock: &dyn Clock) -> anyhow::Result<String> {
     let key = KeyPair::generate()?;
     let certificate = params.self_signed(&key)?;
     let due = (now + VALID - VALID_BEFORE - RENEW_BEFORE).as_secs();
-    Ok(format!("{RENEW_MARK}{due}\n{}{}", certificate.pem(), key.serialize_pem()))
+    let marks = format!("{RENEW_MARK}{due}\n{MORE_NAMES_MARK}{}\n", more.join(" "));
+    Ok(format!("{marks}{}{}", certificate.pem(), key.serialize_pem()))
 }
 
 /// The certificates of a bundle, without the key and without remarks.
@@ -153,7 +173,7 @@ mod tests {
     fn it_is_made_once_and_renewed_before_it_expires() {
         let folder = tempfile::tempdir().unwrap();
         let clock = SimulatedClock::new();
-        let pem = || Certificate::kept(folder.path(), &clock).unwrap().pem;
+        let pem = || Certificate::kept(folder.path(), &[], &clock).unwrap().pem;
         let first = pem();
         assert_eq!(pem(), first);
         clock.advance(DAY * 788);
@@ -163,20 +183,38 @@ mod tests {
     }
 
     #[test]
+    fn a_name_that_is_lacking_makes_a_new_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let clock = SimulatedClock::new();
+        let pem = |names: &[&str]| {
+            let more: Vec<_> = names.iter().map(|name| name.parse().unwrap()).collect();
+            Certificate::kept(folder.path(), &more, &clock).unwrap().pem
+        };
+        let first = pem(&[]);
+        let second = pem(&["cosmosdb", "*"]);
+        assert_ne!(second, first);
+        for names in [&["cosmosdb"][..], &["*"], &[]] {
+            assert_eq!(pem(names), second, "{names:?}");
+        }
+        assert_ne!(pem(&["other"]), second);
+    }
+
+    #[test]
     fn what_others_made_is_left_alone() {
         let folder = tempfile::tempdir().unwrap();
         let clock = SimulatedClock::new();
-        let made = make(&clock).unwrap();
-        let (_mark, own) = made.split_once('\n').unwrap();
+        let made = make(&[], &clock).unwrap();
+        let (_marks, own) = made.split_at(made.find("-----BEGIN").unwrap());
         write(&folder.path().join(FILE), own).unwrap();
         clock.advance(DAY * 10_000);
-        let kept = Certificate::kept(folder.path(), &clock).unwrap();
+        let more = ["cosmosdb".parse().unwrap()];
+        let kept = Certificate::kept(folder.path(), &more, &clock).unwrap();
         assert!(own.starts_with(&kept.pem));
     }
 
     #[test]
     fn the_key_is_never_given_away() {
-        let made = make(&SimulatedClock::new()).unwrap();
+        let made = make(&[], &SimulatedClock::new()).unwrap();
         assert!(made.contains("PRIVATE KEY"));
         for bundle in [made.clone(), made.replace('\n', "\r\n"), format!("{made}{made}")] {
             let public = public_part(&bundle);
@@ -194,7 +232,7 @@ mod tests {
     fn only_the_owner_can_read_the_key() {
         use std::os::unix::fs::PermissionsExt as _;
         let folder = tempfile::tempdir().unwrap();
-        Certificate::kept(folder.path(), &SimulatedClock::new()).unwrap();
+        Certificate::kept(folder.path(), &[], &SimulatedClock::new()).unwrap();
         let mode = std::fs::metadata(folder.path().join(FILE)).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
     }
@@ -203,7 +241,7 @@ mod tests {
     fn rubbish_is_refused_by_name() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join(FILE), "hello").unwrap();
-        let error = Certificate::kept(folder.path(), &SimulatedClock::new()).unwrap_err();
+        let error = Certificate::kept(folder.path(), &[], &SimulatedClock::new()).unwrap_err();
         assert!(error.to_string().contains("localhost.pem cannot be used"), "{error}");
     }
 }

@@ -1,7 +1,7 @@
 //! Taking connections, but never more than there is room for.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,6 +12,7 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::connection;
 use crate::front::Front;
+use crate::settings::Listen;
 use crate::stop::Stop;
 
 /// Connections at a time. An idle one costs some kilobytes.
@@ -69,34 +70,45 @@ impl Room {
     }
 }
 
-/// The one port, for plain HTTP and TLS.
+/// The one port, for plain HTTP and TLS, on one address or on two.
 #[derive(Debug)]
 pub(crate) struct Listener {
-    tcp: TcpListener,
+    first: TcpListener,
+    second: Option<TcpListener>,
 }
 
 impl Listener {
-    pub(crate) async fn bind(address: SocketAddr) -> anyhow::Result<Listener> {
-        let tcp = TcpListener::bind(address).await.with_context(|| match address.port() {
-            0 => format!("cannot listen on {address}"),
-            port => format!(
-                "cannot listen on {address}: is another program there, perhaps another emulator? \
-                 Stop it, or choose another port, say --listen {}",
-                SocketAddr::new(address.ip(), port.checked_add(1).unwrap_or(0))
-            ),
-        })?;
-        Ok(Listener { tcp })
+    pub(crate) async fn bind(listen: Listen) -> anyhow::Result<Listener> {
+        let first = bind(listen.address()).await?;
+        let second = match listen {
+            Listen::ThisMachine { .. } => bind_v6_too(first.local_addr()?.port(), listen).await?,
+            Listen::Address(_) => None,
+        };
+        Ok(Listener { first, second })
     }
 
-    pub(crate) fn address(&self) -> io::Result<SocketAddr> {
-        self.tcp.local_addr()
+    /// What is listened on; the first is the one to tell people.
+    pub(crate) fn addresses(&self) -> io::Result<Vec<SocketAddr>> {
+        [Some(&self.first), self.second.as_ref()]
+            .into_iter()
+            .flatten()
+            .map(TcpListener::local_addr)
+            .collect()
+    }
+
+    async fn accept(&self) -> io::Result<(TcpStream, SocketAddr)> {
+        let Some(second) = &self.second else { return self.first.accept().await };
+        tokio::select! {
+            accepted = self.first.accept() => accepted,
+            accepted = second.accept() => accepted,
+        }
     }
 
     /// Serves until told to stop, then lets running requests finish.
     pub(crate) async fn run(self, tls: TlsAcceptor, front: Arc<Front>, mut stop: Stop) {
         loop {
             let accepted = tokio::select! {
-                accepted = self.tcp.accept() => accepted,
+                accepted = self.accept() => accepted,
                 () = stop.raised() => break,
             };
             match accepted {
@@ -107,9 +119,37 @@ impl Listener {
                 }
             }
         }
-        drop(self.tcp);
+        drop(self);
         if tokio::time::timeout(DRAIN_MAX, front.room.empty()).await.is_err() {
             tracing::warn!("some requests did not finish in time and were cut off");
+        }
+    }
+}
+
+async fn bind(address: SocketAddr) -> anyhow::Result<TcpListener> {
+    TcpListener::bind(address).await.with_context(|| match address.port() {
+        0 => format!("cannot listen on {address}"),
+        port => format!(
+            "cannot listen on {address}: is another program there, perhaps another emulator? \
+             Stop it, or choose another port, say --listen {}",
+            SocketAddr::new(address.ip(), port.checked_add(1).unwrap_or(0))
+        ),
+    })
+}
+
+/// Listens on `::1` if there is such a thing. Where another program has the port, who
+/// calls `localhost` would talk to that: better no server than the wrong one. But a
+/// port that just anybody gave us may be taken there.
+async fn bind_v6_too(port: u16, listen: Listen) -> anyhow::Result<Option<TcpListener>> {
+    let address = SocketAddr::new(Ipv6Addr::LOCALHOST.into(), port);
+    match TcpListener::bind(address).await {
+        Ok(listener) => Ok(Some(listener)),
+        Err(error) if error.kind() == io::ErrorKind::AddrInUse && listen.address().port() != 0 => {
+            bind(address).await.map(Some)
+        }
+        Err(error) => {
+            tracing::debug!(%error, "not listening on ::1");
+            Ok(None)
         }
     }
 }

@@ -1,5 +1,6 @@
 //! `orrery serve`: wires everything together and keeps it running.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -16,6 +17,7 @@ use crate::admin::Admin;
 use crate::certificate::Certificate;
 use crate::data::{self, Home, say};
 use crate::front::{Front, Open};
+use crate::host::Hosts;
 use crate::listener::{Listener, Room};
 use crate::settings::{Layer, Place, Settings};
 use crate::{banner, log, stop, sweeper};
@@ -54,13 +56,13 @@ async fn serve(settings: Settings, outside: Runtime) -> anyhow::Result<()> {
         Place::Folder(folder) => Some(Arc::new(Home::claim(folder)?)),
     };
     let certificate = match &home {
-        None => Certificate::ephemeral(&*outside.clock)?,
-        Some(home) => Certificate::kept(&home.tls_folder(), &*outside.clock)?,
+        None => Certificate::ephemeral(&settings.host_names, &*outside.clock)?,
+        Some(home) => Certificate::kept(&home.tls_folder(), &settings.host_names, &*outside.clock)?,
     };
     let listener = Listener::bind(settings.listen).await?;
-    let address = listener.address()?;
+    let addresses = listener.addresses()?;
     let admin = Admin { key: settings.key.clone(), certificate_pem: Bytes::from(certificate.pem) };
-    let front = Arc::new(Front::new(admin, Room::for_this_process()));
+    let front = Arc::new(Front::new(admin, Room::for_this_process(), Hosts::new(&settings)));
     let (stopper, stop) = stop::stop();
     let tls = TlsAcceptor::from(certificate.config);
     let listening = tokio::spawn(listener.run(tls, Arc::clone(&front), stop.clone()));
@@ -72,7 +74,7 @@ async fn serve(settings: Settings, outside: Runtime) -> anyhow::Result<()> {
     let opened = front.open.set(Open { service: Arc::clone(&service), gateway });
     opened.expect("the data is opened once");
     let sweeping = tokio::spawn(sweeper::run(Arc::clone(&front), stop));
-    announce(&settings, address);
+    announce(&settings, &addresses);
 
     signals.stop_asked().await;
     stopper.raise();
@@ -102,11 +104,11 @@ async fn open(
     Ok(Arc::new(opening.await??))
 }
 
-fn announce(settings: &Settings, address: std::net::SocketAddr) {
+fn announce(settings: &Settings, addresses: &[SocketAddr]) {
     if settings.json {
-        say(&banner::json_line(settings, address));
+        say(&banner::json_line(settings, addresses));
     } else {
-        say(&banner::words(settings, address));
+        say(&banner::words(settings, addresses));
     }
 }
 

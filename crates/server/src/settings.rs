@@ -6,7 +6,7 @@
 
 use std::ffi::OsString;
 use std::fmt;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
@@ -21,7 +21,7 @@ use wire_cosmos::{AccountKeys, EMULATOR_KEY};
 use crate::data::{DEFAULT_FOLDER, DurabilitySetting};
 
 /// Where every Cosmos DB emulator listens, so that samples work unchanged.
-const DEFAULT_LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8081);
+const DEFAULT_PORT: u16 = 8081;
 
 /// Threads for requests. Storage and commands have threads of their own, and two
 /// cores are the norm.
@@ -36,9 +36,17 @@ const KEY_BYTES: usize = 64;
 pub(crate) struct Layer {
     /// Address and port to listen on; port 0 takes any free one [default: 127.0.0.1:8081].
     ///
-    /// Plain HTTP and TLS share the port. Any address but a loopback one needs --key.
+    /// Plain HTTP and TLS share the port. Any address but a loopback one needs --key. A bare port or
+    /// localhost:PORT is 127.0.0.1 and, where there is IPv6, [::1]; so is the default.
     #[arg(long, value_name = "ADDR")]
     pub(crate) listen: Option<Listen>,
+
+    /// A name, besides localhost, by which clients call this server, such as cosmosdb; may be repeated.
+    ///
+    /// With the well-known key, requests for any other name are refused, so that no web page can reach the server
+    /// under a name of its own. The name is also put into the certificate. `*` allows every name.
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    pub(crate) host_name: Option<Vec<HostName>>,
 
     /// Folder that holds the data, created when missing [default: ./orrery-data].
     #[arg(long, value_name = "DIR")]
@@ -85,7 +93,8 @@ pub(crate) enum Place {
 /// Everything decided.
 #[derive(Debug)]
 pub(crate) struct Settings {
-    pub(crate) listen: SocketAddr,
+    pub(crate) listen: Listen,
+    pub(crate) host_names: Vec<HostName>,
     pub(crate) place: Place,
     pub(crate) key: Secret,
     pub(crate) read_only_key: Option<Secret>,
@@ -114,14 +123,15 @@ impl Settings {
         let place = place(&layers)?;
         let [one, two, three] = layers;
         let layer = one.or(two).or(three);
-        let listen = layer.listen.map_or(DEFAULT_LISTEN, |listen| listen.0);
+        let listen = layer.listen.unwrap_or(Listen::ThisMachine { port: DEFAULT_PORT });
         let key = match layer.key {
             Some(key) => key,
-            None if listen.ip().is_loopback() => Secret(EMULATOR_KEY.to_owned()),
-            None => bail!(key_needed(listen, random)),
+            None if listen.address().ip().is_loopback() => Secret(EMULATOR_KEY.to_owned()),
+            None => bail!(key_needed(listen.address(), random)),
         };
         let settings = Settings {
             listen,
+            host_names: layer.host_name.unwrap_or_default(),
             place,
             key,
             read_only_key: layer.read_only_key,
@@ -191,6 +201,7 @@ impl Layer {
         let read = |name: &str| read(name).filter(|value| !value.is_empty());
         Ok(Layer {
             listen: variable(read, "ORRERY_LISTEN")?,
+            host_name: variable(read, "ORRERY_HOST_NAME")?.map(|HostNames(names)| names),
             data: read("ORRERY_DATA").map(PathBuf::from),
             in_memory: variable(read, "ORRERY_IN_MEMORY")?,
             key: variable(read, "ORRERY_KEY")?,
@@ -206,6 +217,7 @@ impl Layer {
     fn or(self, other: Layer) -> Layer {
         Layer {
             listen: self.listen.or(other.listen),
+            host_name: self.host_name.or(other.host_name),
             data: self.data.or(other.data),
             in_memory: self.in_memory.or(other.in_memory),
             key: self.key.or(other.key),
@@ -234,10 +246,26 @@ where
     }
 }
 
-/// An address to listen on. `localhost:8081` and a bare port mean 127.0.0.1.
+/// Where to listen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
-pub(crate) struct Listen(SocketAddr);
+pub(crate) enum Listen {
+    /// Both loopback addresses, as far as there are two: many clients look up
+    /// `localhost` and try `::1` first.
+    ThisMachine { port: u16 },
+    /// This address alone.
+    Address(SocketAddr),
+}
+
+impl Listen {
+    /// The address that must be free.
+    pub(crate) fn address(self) -> SocketAddr {
+        match self {
+            Listen::ThisMachine { port } => SocketAddr::new(Ipv4Addr::LOCALHOST.into(), port),
+            Listen::Address(address) => address,
+        }
+    }
+}
 
 #[derive(Debug, thiserror::Error)]
 #[error("'{0}' is not an address like 127.0.0.1:8081, [::1]:8081, localhost:8081 or 8081")]
@@ -249,9 +277,9 @@ impl FromStr for Listen {
     fn from_str(text: &str) -> Result<Listen, InvalidAddress> {
         let port = text.strip_prefix("localhost:").unwrap_or(text);
         if let Ok(port) = port.parse() {
-            return Ok(Listen(SocketAddr::new(DEFAULT_LISTEN.ip(), port)));
+            return Ok(Listen::ThisMachine { port });
         }
-        text.parse().map(Listen).map_err(|_| InvalidAddress(text.to_owned()))
+        text.parse().map(Listen::Address).map_err(|_| InvalidAddress(text.to_owned()))
     }
 }
 
@@ -260,6 +288,60 @@ impl TryFrom<String> for Listen {
 
     fn try_from(text: String) -> Result<Listen, InvalidAddress> {
         text.parse()
+    }
+}
+
+/// A name by which clients call this server, in small letters and without a port.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub(crate) struct HostName(String);
+
+/// Several names in one variable.
+struct HostNames(Vec<HostName>);
+
+#[derive(Debug, thiserror::Error)]
+#[error("'{0}' is not a host name like cosmosdb or db.example.org, without scheme and port, or *")]
+pub(crate) struct InvalidHostName(String);
+
+impl HostName {
+    pub(crate) const ANY: &str = "*";
+
+    pub(crate) fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Whether a certificate can be made out to it.
+    pub(crate) fn is_certifiable(&self) -> bool {
+        self.0 != HostName::ANY
+    }
+}
+
+impl FromStr for HostName {
+    type Err = InvalidHostName;
+
+    fn from_str(text: &str) -> Result<HostName, InvalidHostName> {
+        let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+        let name = text.trim().trim_end_matches('.').to_ascii_lowercase();
+        if name != HostName::ANY && (name.is_empty() || !name.chars().all(allowed)) {
+            return Err(InvalidHostName(text.to_owned()));
+        }
+        Ok(HostName(name))
+    }
+}
+
+impl TryFrom<String> for HostName {
+    type Error = InvalidHostName;
+
+    fn try_from(text: String) -> Result<HostName, InvalidHostName> {
+        text.parse()
+    }
+}
+
+impl FromStr for HostNames {
+    type Err = InvalidHostName;
+
+    fn from_str(text: &str) -> Result<HostNames, InvalidHostName> {
+        Ok(HostNames(text.split(',').map(str::parse).collect::<Result<_, _>>()?))
     }
 }
 
@@ -338,7 +420,7 @@ mod tests {
     fn the_first_layer_that_speaks_wins() {
         let none = Layer::default;
         let at = |port: &str| Layer { listen: listen(port), ..Layer::default() };
-        let port = |layers| decide(layers).unwrap().listen.port();
+        let port = |layers| decide(layers).unwrap().listen.address().port();
         assert_eq!(port([none(), none(), none()]), 8081);
         assert_eq!(port([none(), none(), at("3")]), 3);
         assert_eq!(port([none(), at("2"), at("3")]), 2);
@@ -349,6 +431,7 @@ mod tests {
     fn every_setting_has_its_variable_and_its_line() {
         let file = r#"
             listen = "[::1]:9"
+            host-name = ["one", "two.test"]
             data = "d"
             in-memory = false
             key = "k"
@@ -362,6 +445,7 @@ mod tests {
         let environment = Layer::from_environment(|name| {
             let value = match name {
                 "ORRERY_LISTEN" => "[::1]:9",
+                "ORRERY_HOST_NAME" => "one, Two.test.",
                 "ORRERY_DATA" => "d",
                 "ORRERY_IN_MEMORY" => "false",
                 "ORRERY_KEY" => "k",
@@ -384,6 +468,27 @@ mod tests {
         let bad = |name: &str| (name == "ORRERY_LISTEN").then(|| "nowhere".into());
         let error = Layer::from_environment(bad).unwrap_err().to_string();
         assert!(error.starts_with("ORRERY_LISTEN is not valid: 'nowhere' is not an address"));
+    }
+
+    #[test]
+    fn a_bare_port_means_this_machine() {
+        let this = |port| Listen::ThisMachine { port };
+        assert_eq!("9".parse::<Listen>().unwrap(), this(9));
+        assert_eq!("localhost:9".parse::<Listen>().unwrap(), this(9));
+        let one = "127.0.0.1:9".parse::<Listen>().unwrap();
+        assert_eq!(one, Listen::Address("127.0.0.1:9".parse().unwrap()));
+        let none = Layer::default;
+        assert_eq!(decide([none(), none(), none()]).unwrap().listen, this(8081));
+    }
+
+    #[test]
+    fn host_names_have_no_scheme_and_no_port() {
+        for name in ["cosmosdb", "Cosmos_DB.test", "*", "xn--nxasmq6b"] {
+            assert!(name.parse::<HostName>().is_ok(), "{name}");
+        }
+        for name in ["", "http://cosmosdb", "cosmosdb:8081", "a b", "*.test", "[::1]"] {
+            assert!(name.parse::<HostName>().is_err(), "{name}");
+        }
     }
 
     #[test]

@@ -61,6 +61,13 @@ pub enum ServiceError {
         "PartitionKeyRange with id '{range}' in collection '{container}' is being split or merged."
     )]
     RangeSwitching { range: u32, container: String },
+    /// The container's partitions were merged, and the client does not say that it
+    /// can follow that. Use a newer one.
+    #[error(
+        "The partitions of this container have been merged, which this client does not declare to support. Update the SDK, \
+         or set bit 1 of x-ms-cosmos-sdk-supportedcapabilities."
+    )]
+    MergeUnaware,
     /// A quota of the account or container is used up.
     #[error("{message}")]
     Quota { message: String },
@@ -109,6 +116,7 @@ impl ServiceError {
             | ServiceError::Invalid { .. }
             | ServiceError::KeyMismatch
             | ServiceError::TooLarge { .. }
+            | ServiceError::MergeUnaware
             | ServiceError::Quota { .. } => Remedy::Correct,
             ServiceError::NotFound
             | ServiceError::OwnerNotFound

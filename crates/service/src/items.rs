@@ -6,7 +6,6 @@ use futures_util::future::join_all;
 use model::epk::{Epk, EpkRange};
 use model::json;
 use model::partition_key::{Location, PartitionKey};
-use model::position::Lsn;
 use model::session::{RangeToken, SINGLE_REGION_VERSION, SessionToken};
 use partition::{Command, Document, Effect, Operation, Outcome, Patch, Position, Work};
 

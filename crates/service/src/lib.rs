@@ -15,6 +15,7 @@ mod error;
 mod items;
 mod kind;
 mod offer;
+mod partitions;
 mod receipt;
 mod request;
 mod resolve;
@@ -23,12 +24,13 @@ mod response;
 mod service;
 
 pub use authorise::Principal;
-pub use cluster::RangeId;
+pub use cluster::{Halve, RangeId};
 pub use error::{Remedy, ServiceError};
 pub use kind::{Kind, Link};
 pub use model::throughput::Throughput;
 pub use offer::parse_autoscale;
 pub use partition::{EffectKind, EtagMatch, Position, Work};
+pub use partitions::{LayoutChange, PartitionInfo};
 pub use receipt::{Owner, Receipt};
 pub use request::{
     Action, BulkOperation, CatalogueAction, Conditions, ContainerAction, ItemOperation, ItemTarget,

@@ -83,6 +83,9 @@ pub enum Action {
         /// The resource id that the container must have, if the client says so: it
         /// may have been dropped and created anew since the client looked.
         intended_rid: Option<String>,
+        /// Whether the client can follow merges of physical partitions. Only asked
+        /// of those who name them.
+        merge_aware: bool,
         action: ContainerAction,
     },
 }

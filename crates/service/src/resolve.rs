@@ -30,11 +30,14 @@ impl Service {
     ) -> Result<Resolved, ServiceError> {
         Ok(match action {
             Action::Catalogue(action) => Resolved::Catalogue(action),
-            Action::Container { container: link, intended_rid, mut action } => {
+            Action::Container { container: link, intended_rid, merge_aware, mut action } => {
                 let container = self.container(&link)?;
                 receipt.owner = Some(container.names.clone());
                 if intended_rid.is_some_and(|rid| *container.names.rid != rid) {
                     return Err(ServiceError::ContainerRecreated);
+                }
+                if !merge_aware && container.container.map().merged() && knows_ranges(&action) {
+                    return Err(ServiceError::MergeUnaware);
                 }
                 if let Some(target) = target_of(&mut action)
                     && link.to_string() != *container.names.link
@@ -63,13 +66,29 @@ impl Service {
     }
 
     /// The container that a link names.
-    fn container(&self, link: &Link) -> Result<ContainerEntry, ServiceError> {
+    pub(crate) fn container(&self, link: &Link) -> Result<ContainerEntry, ServiceError> {
         let [(Kind::Database, database), (Kind::Container, container)] = link.segments() else {
             return Err(ServiceError::invalid(format!("'{link}' is not the link of a container")));
         };
         let directory = self.directory();
         let found = directory.database(database).and_then(|(_, entry)| entry.container(container));
         found.map(|(_, entry)| entry.clone()).ok_or(ServiceError::OwnerNotFound)
+    }
+}
+
+/// Whether an action makes sense only to somebody who knows the physical partitions.
+fn knows_ranges(action: &ContainerAction) -> bool {
+    match action {
+        ContainerAction::ReadRanges => true,
+        ContainerAction::Bulk { range, .. } => range.is_some(),
+        ContainerAction::ListItems { scope, .. } => scope.range.is_some(),
+        ContainerAction::CreateItem { .. }
+        | ContainerAction::UpsertItem { .. }
+        | ContainerAction::ReadItem { .. }
+        | ContainerAction::ReplaceItem { .. }
+        | ContainerAction::DeleteItem { .. }
+        | ContainerAction::PatchItem { .. }
+        | ContainerAction::Batch { .. } => false,
     }
 }
 

@@ -177,7 +177,7 @@ pub fn execute(
 pub fn request(container: usize, action: ContainerAction) -> Request {
     let (name, _) = CONTAINERS.get(container).expect("writers know the containers");
     let container = Link::parse(&format!("dbs/d/colls/{name}")).expect("a link of a container");
-    let action = Action::Container { container, intended_rid: None, action };
+    let action = Action::Container { container, intended_rid: None, merge_aware: true, action };
     Request { principal: Principal::Account, action }
 }
 

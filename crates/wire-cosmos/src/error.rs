@@ -118,7 +118,7 @@ fn status_of(error: &ServiceError) -> (StatusCode, u32) {
     match error {
         ServiceError::Unauthorised => (StatusCode::UNAUTHORIZED, 0),
         ServiceError::Forbidden => (StatusCode::FORBIDDEN, 0),
-        ServiceError::Invalid { .. } => (StatusCode::BAD_REQUEST, 0),
+        ServiceError::Invalid { .. } | ServiceError::MergeUnaware => (StatusCode::BAD_REQUEST, 0),
         ServiceError::KeyMismatch => (StatusCode::BAD_REQUEST, substatus::KEY_MISMATCH),
         ServiceError::ContainerRecreated => {
             (StatusCode::BAD_REQUEST, substatus::CONTAINER_RECREATED)

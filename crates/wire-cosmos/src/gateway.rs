@@ -170,7 +170,8 @@ impl Call<'_> {
     ) -> Result<Response, Failure> {
         let intended_rid =
             self.headers.text("x-ms-cosmos-intended-collection-rid").map(str::to_owned);
-        self.execute(Action::Container { container, intended_rid, action }).await
+        let merge_aware = self.headers.merge_aware();
+        self.execute(Action::Container { container, intended_rid, merge_aware, action }).await
     }
 
     async fn execute(&self, action: Action) -> Result<Response, Failure> {

@@ -86,6 +86,15 @@ impl<'a> Headers<'a> {
         }
     }
 
+    /// Whether the client says that it can follow merges of partitions.
+    pub(crate) fn merge_aware(self) -> bool {
+        const MERGE: u64 = 1;
+        let capabilities = self.text("x-ms-cosmos-sdk-supportedcapabilities");
+        capabilities
+            .and_then(|bits| bits.trim().parse::<u64>().ok())
+            .is_some_and(|bits| bits & MERGE != 0)
+    }
+
     pub(crate) fn wants_minimal(self) -> bool {
         self.text("prefer").is_some_and(|value| value.eq_ignore_ascii_case("return=minimal"))
     }

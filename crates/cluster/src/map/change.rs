@@ -86,6 +86,7 @@ impl ContainerMap {
         numbers.sort_by_key(|block| block.start);
         let mut map = self.clone();
         map.change += 1;
+        map.merged = true;
         let child = RangeRecord {
             id: map.next_id(),
             range: EpkRange::new(first.range.min.clone(), last.range.max.clone()),

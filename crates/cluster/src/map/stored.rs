@@ -25,6 +25,9 @@ impl ContainerMap {
         object.insert("change", number(self.change));
         object.insert("buckets", buckets);
         object.insert("ranges", ranges);
+        if self.merged {
+            object.insert("merged", true);
+        }
         if !self.moves.is_empty() {
             object.insert("moves", self.moves.iter().map(move_value).collect::<Value>());
         }
@@ -87,6 +90,7 @@ fn parse_map(raw: Raw<'_>) -> Result<ContainerMap, &'static str> {
         next_number: int(raw, "nextNumber")?,
         change: int(raw, "change")?,
         moves: moves.map(parse_move).collect::<Result<_, _>>()?,
+        merged: raw.get("merged").is_some_and(|merged| merged.text() == "true"),
     })
 }
 

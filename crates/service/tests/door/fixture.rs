@@ -112,7 +112,7 @@ impl Fixture {
 
     fn within(&self, container: &str, action: ContainerAction) -> Result<Response, ServiceError> {
         let container = Link::parse(&format!("dbs/d/colls/{container}")).unwrap();
-        self.execute(Action::Container { container, intended_rid: None, action })
+        self.execute(Action::Container { container, intended_rid: None, merge_aware: true, action })
     }
 
     fn execute(&self, action: Action) -> Result<Response, ServiceError> {

@@ -44,7 +44,12 @@ impl World {
         };
         args.reject_next()?;
         let container = self.container.clone();
-        let done = self.execute(Action::Container { container, intended_rid: None, action });
+        let done = self.execute(Action::Container {
+            container,
+            intended_rid: None,
+            merge_aware: true,
+            action,
+        });
         let route = |receipt: &Receipt| {
             let route = if tags.contains("route") { route(receipt) } else { String::new() };
             let cost = tags.contains("cost").then(|| format!("{} RU\n", receipt.charge));
@@ -93,7 +98,7 @@ impl World {
 
     fn in_container(&mut self, action: ContainerAction) -> Result<Response, Box<dyn Error>> {
         let container = self.container.clone();
-        let action = Action::Container { container, intended_rid: None, action };
+        let action = Action::Container { container, intended_rid: None, merge_aware: true, action };
         self.execute(action).map_err(|refused| failure(refused.error))
     }
 

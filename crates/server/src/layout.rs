@@ -1,0 +1,219 @@
+//! Physical partitions over HTTP, for whoever runs the server: `/_orrery/split`,
+//! `/_orrery/merge` and `/_orrery/partitions`.
+
+use bytes::Bytes;
+use http::StatusCode;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use service::{Halve, LayoutChange, Link, PartitionInfo, RangeId, Remedy, Service, ServiceError};
+
+use crate::front::{Answer, Front, json as answer_json, problem};
+
+/// A change that somebody asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Order {
+    Split,
+    Merge,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Split {
+    container: String,
+    range: String,
+    #[serde(default)]
+    halve: What,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Merge {
+    container: String,
+    ranges: Vec<String>,
+}
+
+/// What a split halves.
+#[derive(Clone, Copy, Debug, Default, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum What {
+    /// The hashes, and with them the throughput.
+    #[default]
+    Hashes,
+    /// The bytes that are stored.
+    Bytes,
+}
+
+impl What {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            What::Hashes => "hashes",
+            What::Bytes => "bytes",
+        }
+    }
+}
+
+impl Order {
+    /// The order that is given at a path.
+    pub(crate) fn at(path: &str) -> Option<Order> {
+        match path {
+            "/split" => Some(Order::Split),
+            "/merge" => Some(Order::Merge),
+            _ => None,
+        }
+    }
+
+    /// Does what the body says.
+    pub(crate) async fn carry_out(self, service: &Service, body: &Bytes) -> Answer {
+        let done = match self {
+            Order::Split => split(service, body).await,
+            Order::Merge => merge(service, body).await,
+        };
+        done.map_or_else(|refusal| refusal.answer(), |done| answer_json(StatusCode::OK, &done))
+    }
+}
+
+/// The physical partitions of the container that the query names.
+pub(crate) fn list(front: &Front, query: Option<&str>) -> Answer {
+    let Some(open) = front.open.get() else {
+        return problem(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "ServiceUnavailable",
+            "The server is starting.",
+        );
+    };
+    let container = query.and_then(|query| parameter(query, "container"));
+    let listed = container
+        .ok_or_else(|| {
+            Refusal::malformed("Name a container: ?container=dbs/DATABASE/colls/CONTAINER")
+        })
+        .and_then(|container| {
+            let partitions = open.service.partitions(&link(&container)?)?;
+            let partitions: Vec<Value> = partitions.iter().map(describe).collect();
+            Ok(json!({ "container": container, "partitions": partitions }))
+        });
+    listed.map_or_else(|refusal| refusal.answer(), |body| answer_json(StatusCode::OK, &body))
+}
+
+async fn split(service: &Service, body: &Bytes) -> Result<Value, Refusal> {
+    let wanted: Split = parse(body, r#"{"container":"dbs/D/colls/C","range":"0"}"#)?;
+    let halve = match wanted.halve {
+        What::Hashes => Halve::Hashes,
+        What::Bytes => Halve::Bytes,
+    };
+    let container = link(&wanted.container)?;
+    let change = service.split(&container, range(&wanted.range)?, halve).await?;
+    Ok(report(&wanted.container, &change))
+}
+
+async fn merge(service: &Service, body: &Bytes) -> Result<Value, Refusal> {
+    let wanted: Merge = parse(body, r#"{"container":"dbs/D/colls/C","ranges":["1","2"]}"#)?;
+    let ranges = wanted.ranges.iter().map(|id| range(id)).collect::<Result<Vec<_>, _>>()?;
+    let change = service.merge(&link(&wanted.container)?, &ranges).await?;
+    Ok(report(&wanted.container, &change))
+}
+
+fn parse<'a, T: Deserialize<'a>>(body: &'a [u8], example: &str) -> Result<T, Refusal> {
+    serde_json::from_slice(body)
+        .map_err(|error| Refusal::malformed(format!("{error}. The body looks like {example}")))
+}
+
+fn link(text: &str) -> Result<Link, Refusal> {
+    let malformed =
+        || Refusal::malformed(format!("'{text}' is not like dbs/DATABASE/colls/CONTAINER"));
+    Link::parse(text).ok_or_else(malformed)
+}
+
+fn range(text: &str) -> Result<RangeId, Refusal> {
+    let id = text.parse().map_err(|_| Refusal::malformed(format!("'{text}' is not a range id")))?;
+    Ok(RangeId(id))
+}
+
+fn report(container: &str, change: &LayoutChange) -> Value {
+    json!({
+        "container": container,
+        "old": change.old.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        "new": change.new.iter().map(describe).collect::<Vec<_>>(),
+        "pauseMs": change.pause.as_secs_f64() * 1_000.0,
+    })
+}
+
+fn describe(partition: &PartitionInfo) -> Value {
+    json!({
+        "id": partition.id.to_string(),
+        "minInclusive": partition.range.min.to_string(),
+        "maxExclusive": partition.range.max.to_string(),
+        "parents": partition.parents.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        "lsn": partition.lsn.get(),
+        "items": partition.items,
+        "bytes": partition.bytes,
+    })
+}
+
+/// Why nothing was done.
+#[derive(Debug)]
+enum Refusal {
+    Malformed(String),
+    Service(ServiceError),
+}
+
+impl Refusal {
+    fn malformed(message: impl Into<String>) -> Refusal {
+        Refusal::Malformed(message.into())
+    }
+
+    fn answer(&self) -> Answer {
+        match self {
+            Refusal::Malformed(message) => problem(StatusCode::BAD_REQUEST, "BadRequest", message),
+            Refusal::Service(error) => {
+                let (status, code) = match error.remedy() {
+                    Remedy::Correct => (StatusCode::BAD_REQUEST, "BadRequest"),
+                    Remedy::Reread | Remedy::Refresh => (StatusCode::NOT_FOUND, "NotFound"),
+                    Remedy::Retry => (StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailable"),
+                    Remedy::Operator => (StatusCode::INTERNAL_SERVER_ERROR, "InternalServerError"),
+                };
+                problem(status, code, &error.to_string())
+            }
+        }
+    }
+}
+
+impl From<ServiceError> for Refusal {
+    fn from(error: ServiceError) -> Refusal {
+        Refusal::Service(error)
+    }
+}
+
+/// A parameter of a query, decoded.
+fn parameter(query: &str, name: &str) -> Option<String> {
+    let (_, value) = query
+        .split('&')
+        .filter_map(|pair| pair.split_once('='))
+        .find(|(found, _)| *found == name)?;
+    let mut bytes = Vec::with_capacity(value.len());
+    let mut rest = value.bytes();
+    while let Some(byte) = rest.next() {
+        bytes.push(match byte {
+            b'%' => {
+                let [high, low] = [rest.next()?, rest.next()?].map(|b| char::from(b).to_digit(16));
+                u8::try_from(high? << 4 | low?).ok()?
+            }
+            b'+' => b' ',
+            _ => byte,
+        });
+    }
+    String::from_utf8(bytes).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parameters_are_decoded() {
+        let query = "x=1&container=dbs%2Fmy+d%C3%A4ta/colls/c&y";
+        assert_eq!(parameter(query, "container").as_deref(), Some("dbs/my däta/colls/c"));
+        for broken in ["container=%", "container=%4", "container=%zz", "container=%FF", "", "y"] {
+            assert_eq!(parameter(broken, "container"), None, "{broken}");
+        }
+    }
+}

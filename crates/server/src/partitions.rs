@@ -1,0 +1,161 @@
+//! `orrery partitions`: look at physical partitions and change them, on a server
+//! that runs.
+//!
+//! A client of the server's own paths and nothing else, so that it works from
+//! anywhere and cannot disagree with what the server does.
+
+use std::process::ExitCode;
+
+use anyhow::{Context as _, bail};
+use bytes::Bytes;
+use http::header::{AUTHORIZATION, CONTENT_TYPE, HOST};
+use http::{Method, Request, StatusCode};
+use http_body_util::{BodyExt as _, Full};
+use hyper_util::rt::TokioIo;
+use serde_json::{Value, json};
+use tokio::net::TcpStream;
+use wire_cosmos::EMULATOR_KEY;
+
+use crate::data::say;
+use crate::layout::What;
+use crate::settings::Secret;
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Command {
+    /// Show the physical partitions of a container.
+    List {
+        #[command(flatten)]
+        target: Target,
+    },
+    /// Cut a physical partition in two.
+    Split {
+        #[command(flatten)]
+        target: Target,
+        /// The partition key range to cut, as `list` shows it.
+        range: String,
+        /// What to cut in half.
+        #[arg(long, value_enum, default_value_t = What::Hashes)]
+        halve: What,
+    },
+    /// Join neighbouring physical partitions into one.
+    Merge {
+        #[command(flatten)]
+        target: Target,
+        /// The partition key ranges to join, two or more.
+        #[arg(required = true, num_args = 2..)]
+        ranges: Vec<String>,
+    },
+}
+
+#[derive(Debug, clap::Args)]
+struct Target {
+    /// The container, as dbs/DATABASE/colls/CONTAINER.
+    container: String,
+    /// Address and port of the server; it is spoken to in plain HTTP.
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8081")]
+    server: String,
+    /// Account key [default: ORRERY_KEY, else the emulators' well-known key].
+    #[arg(long, value_name = "KEY", env = "ORRERY_KEY", hide_env_values = true)]
+    key: Option<Secret>,
+    /// Print the server's answer as it is.
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async {
+        let (target, answer) = match &arguments.command {
+            Command::List { target } => {
+                let path = format!("/_orrery/partitions?container={}", encoded(&target.container));
+                (target, target.ask(Method::GET, &path, None).await?)
+            }
+            Command::Split { target, range, halve } => {
+                let halve = halve.name();
+                let body = json!({ "container": target.container, "range": range, "halve": halve });
+                (target, target.ask(Method::POST, "/_orrery/split", Some(body)).await?)
+            }
+            Command::Merge { target, ranges } => {
+                let body = json!({ "container": target.container, "ranges": ranges });
+                (target, target.ask(Method::POST, "/_orrery/merge", Some(body)).await?)
+            }
+        };
+        show(target, &answer);
+        Ok(ExitCode::SUCCESS)
+    })
+}
+
+impl Target {
+    async fn ask(&self, method: Method, path: &str, body: Option<Value>) -> anyhow::Result<Value> {
+        let server = &self.server;
+        let stream = TcpStream::connect(server)
+            .await
+            .with_context(|| format!("no server answers on {server}"))?;
+        let (mut sender, connection) =
+            hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
+        tokio::spawn(connection);
+        let key = self.key.as_ref().map_or(EMULATOR_KEY, Secret::reveal);
+        let body = body.map_or_else(Bytes::new, |body| Bytes::from(body.to_string()));
+        let request = Request::builder()
+            .method(method)
+            .uri(path)
+            .header(HOST, server)
+            .header(AUTHORIZATION, format!("Bearer {key}"))
+            .header(CONTENT_TYPE, "application/json")
+            .body(Full::new(body))?;
+        let answer = sender.send_request(request).await?;
+        let status = answer.status();
+        let bytes = answer.into_body().collect().await?.to_bytes();
+        let body: Value = serde_json::from_slice(&bytes)
+            .with_context(|| format!("what answers on {server} is not Orrery"))?;
+        if status != StatusCode::OK {
+            bail!("{}", body["message"].as_str().unwrap_or("the server refused"));
+        }
+        Ok(body)
+    }
+}
+
+fn show(target: &Target, answer: &Value) {
+    if target.json {
+        return say(&answer.to_string());
+    }
+    if let Some(pause) = answer["pauseMs"].as_f64() {
+        let old = names(&answer["old"]);
+        say(&format!("{old} became the following; writes waited {pause:.1} ms"));
+    }
+    let partitions = [&answer["partitions"], &answer["new"]];
+    for partition in partitions.into_iter().filter_map(Value::as_array).flatten() {
+        let text = |name: &str| partition[name].as_str().unwrap_or_default().to_owned();
+        let parents = match names(&partition["parents"]) {
+            none if none.is_empty() => String::new(),
+            parents => format!("  from {parents}"),
+        };
+        say(&format!(
+            "{:>4}  [{}, {})  {} items, {} bytes{parents}",
+            text("id"),
+            text("minInclusive"),
+            text("maxExclusive"),
+            partition["items"],
+            partition["bytes"],
+        ));
+    }
+}
+
+fn names(ids: &Value) -> String {
+    let ids = ids.as_array().into_iter().flatten().filter_map(Value::as_str);
+    ids.collect::<Vec<_>>().join(", ")
+}
+
+/// A value for the query of a URL.
+fn encoded(text: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/-_.".contains(&byte);
+    let one =
+        |byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") };
+    text.bytes().map(one).collect()
+}

@@ -1,0 +1,104 @@
+//! Physical partitions, as whoever runs the database sees and changes them.
+//!
+//! Users of a container never need this: partitions split by themselves. These
+//! are not requests of a protocol, so they do not take its five steps; whoever
+//! calls them has made sure that the caller may.
+
+use std::time::Duration;
+
+use cluster::{ClusterError, Halve, RangeId, RangeRecord, Transition};
+use model::epk::EpkRange;
+use model::position::Lsn;
+use partition::Head;
+
+use crate::catalogue::ContainerEntry;
+use crate::error::ServiceError;
+use crate::kind::Link;
+use crate::service::Service;
+
+/// One physical partition.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PartitionInfo {
+    pub id: RangeId,
+    pub range: EpkRange,
+    /// The whole ancestry, oldest first.
+    pub parents: Vec<RangeId>,
+    pub lsn: Lsn,
+    pub items: u64,
+    pub bytes: u64,
+}
+
+/// A change of the layout that was made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LayoutChange {
+    pub old: Vec<RangeId>,
+    pub new: Vec<PartitionInfo>,
+    /// How long commands had to wait for it.
+    pub pause: Duration,
+}
+
+impl Service {
+    /// The physical partitions of a container, in the order of the ring.
+    pub fn partitions(&self, container: &Link) -> Result<Vec<PartitionInfo>, ServiceError> {
+        self.layout(&self.container(container)?)
+    }
+
+    /// Cuts a physical partition in two.
+    pub async fn split(
+        &self,
+        container: &Link,
+        range: RangeId,
+        halve: Halve,
+    ) -> Result<LayoutChange, ServiceError> {
+        let entry = self.container(container)?;
+        let split = self.cluster.split(&entry.container, range, halve).await;
+        self.changed(&entry, split)
+    }
+
+    /// Joins neighbouring physical partitions into one.
+    pub async fn merge(
+        &self,
+        container: &Link,
+        ranges: &[RangeId],
+    ) -> Result<LayoutChange, ServiceError> {
+        let entry = self.container(container)?;
+        let merged = self.cluster.merge(&entry.container, ranges).await;
+        self.changed(&entry, merged)
+    }
+
+    fn layout(&self, entry: &ContainerEntry) -> Result<Vec<PartitionInfo>, ServiceError> {
+        let (map, sizes) = self.cluster.sizes(&entry.container)?;
+        let partition = |(record, head): (&RangeRecord, Head)| PartitionInfo {
+            id: record.id,
+            range: record.range.clone(),
+            parents: record.parents.clone(),
+            lsn: Lsn::from_u64(head.lsn).max(record.lsn_floor),
+            items: head.items,
+            bytes: head.bytes,
+        };
+        Ok(map.ranges().iter().zip(sizes).map(partition).collect())
+    }
+
+    fn changed(
+        &self,
+        entry: &ContainerEntry,
+        changed: Result<Transition, ClusterError>,
+    ) -> Result<LayoutChange, ServiceError> {
+        let Transition { from, into, pause } =
+            changed.map_err(|error| self.explained(entry, error))?;
+        let mut new = self.layout(entry)?;
+        new.retain(|partition| into.contains(&partition.id));
+        Ok(LayoutChange { old: from, new, pause })
+    }
+
+    /// A refusal, with what one would look up next where a wrong range was named.
+    fn explained(&self, entry: &ContainerEntry, error: ClusterError) -> ServiceError {
+        if !matches!(error, ClusterError::NoRange(_) | ClusterError::Layout(_)) {
+            return error.into();
+        }
+        let map = entry.container.map();
+        let ids: Vec<String> = map.ranges().iter().map(|record| record.id.to_string()).collect();
+        let link = &entry.names.link;
+        ServiceError::invalid(format!("{error}; the ranges of {link} are {}", ids.join(", ")))
+    }
+}
