@@ -3,7 +3,7 @@
 //!
 //! Nothing a client sends may exhaust the stack. Recursion is counted against
 //! [`NESTING_MAX`]; brackets that merely open an expression, prefix operators
-//! and chains of operators are loops; and the tree itself has a height limit
+//! and chains of operators are loops, and the tree itself has a height limit
 //! (see [`crate::syntax`]).
 
 mod clause;

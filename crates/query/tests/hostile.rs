@@ -36,9 +36,8 @@ fn on_small_stack(work: impl FnOnce() + Send + 'static) {
 /// Does with a text all that can be done with one.
 fn exercise(text: &str) {
     let Ok(query) = Query::parse(text) else { return };
-    // Printing adds brackets, which may be too many of them.
-    let printed = Query::parse(&query.syntax().to_string());
-    assert!(!matches!(printed, Err(QueryError::Invalid(_))), "{printed:?}");
+    let printed = query.syntax().to_string();
+    assert_eq!(Query::parse(&printed).as_ref().map(Query::syntax), Ok(query.syntax()));
     let (none, context) = (Parameters::none(), Arc::default());
     let key = KeyShape { kind: KeyKind::Hash, paths: vec![vec!["a".to_owned()]] };
     let _ = query.plan(&none, &context, &key, &Features::all());
@@ -116,7 +115,8 @@ fn nested(open: &str, levels: usize, inside: &str, close: &str) -> String {
 fn brackets_in_front_need_no_stack() {
     assert_eq!(outcome(&nested("(", 20_000, "1", ")")), "1 rows");
     assert_eq!(outcome(&nested("(", 1_900, "true", " OR false)")), "1 rows");
-    assert_eq!(outcome(&nested("NOT (", 20_000, "true", ")")), "levels of nesting");
+    assert_eq!(outcome(&nested("NOT (", 20_000, "true", ")")), "levels in one expression");
+    assert_eq!(outcome(&nested("NOT (NOT (", 100, "true", "))")), "1 rows");
 }
 
 #[test]
@@ -192,8 +192,7 @@ fn cross_joins_are_stopped() {
     let document = format!("{{\"l\":[{}]}}", list.join(","));
     let text =
         "SELECT VALUE COUNT(1) FROM c JOIN a IN c.l JOIN b IN c.l JOIN d IN c.l JOIN e IN c.l";
-    let error = run(text, &[&document], &Parameters::none()).unwrap_err();
-    assert!(matches!(error, QueryError::Limit { what: "steps of evaluation", .. }), "{error}");
+    assert!(takes_too_long(text, &[&document], &Parameters::none()));
 }
 
 #[test]
@@ -240,8 +239,7 @@ fn patterns_that_go_back_and_forth_are_stopped() {
     let parameters = Parameters::none()
         .with("@text", "a".repeat(1_000_000))
         .with("@pattern", format!("%{}b", "a".repeat(1_000)));
-    let error = run("SELECT VALUE @text LIKE @pattern", &[], &parameters).unwrap_err();
-    assert!(matches!(error, QueryError::Limit { what: "steps of evaluation", .. }), "{error}");
+    assert!(takes_too_long("SELECT VALUE @text LIKE @pattern", &["{}"], &parameters));
 }
 
 /// Whether a run of a million steps is stopped for taking too long.

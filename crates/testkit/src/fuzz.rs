@@ -31,6 +31,7 @@ pub const BODIES: &[(&str, Body)] = &[
     ("resource_id", bodies::resource_id),
     ("session_token", bodies::session_token),
     ("sql_parse", bodies::sql_parse),
+    ("sql_run", bodies::sql_run),
 ];
 
 /// Finds a body by its name.

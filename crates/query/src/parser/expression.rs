@@ -28,6 +28,13 @@ enum Level {
     Operand,
 }
 
+/// What can stand before an operand: a prefix operator, or a bracket that opens.
+#[derive(Clone, Copy, Debug)]
+struct Lead {
+    op: Option<UnaryOp>,
+    span: Span,
+}
+
 /// What can follow an operand.
 #[derive(Clone, Copy, Debug)]
 enum Infix {
@@ -75,36 +82,56 @@ impl Parser<'_> {
 
     fn climb(&mut self, loosest: Level) -> Parse<Expr> {
         self.enter(1)?;
-        let opened = self.open_brackets();
-        let left = self.operand()?;
-        let left = self.close_brackets(opened, left)?;
+        let mut leads = self.leads();
+        let operand = match self.negative(leads.last().copied()) {
+            Some(number) => {
+                leads.pop();
+                number?
+            }
+            None => self.primary()?,
+        };
+        let operand = self.postfixes(operand)?;
+        let left = self.behind(leads, operand)?;
         let expr = self.infixes(left, Level::Operand, loosest)?;
         self.leave(1);
         Ok(expr)
     }
 
-    /// Brackets at the very start close before anything else does, so generated
-    /// filters like `((((a OR b) OR c) OR d)` need no recursion.
-    fn close_brackets(&mut self, mut opened: Vec<Span>, left: Expr) -> Parse<Expr> {
-        let mut left = left;
-        while let Some(start) = opened.pop() {
-            left = self.infixes(left, Level::Operand, Level::Conditional)?;
-            let close = self.expect_symbol(Symbol::CloseParen)?;
-            left = self.postfixes(left.with_span(start.to(close.span)))?;
+    /// Takes what stands before the first operand: brackets that open a plain
+    /// expression, and prefix operators.
+    fn leads(&mut self) -> Vec<Lead> {
+        let mut leads = Vec::new();
+        loop {
+            let opens = self.is_symbol(0, Symbol::OpenParen)
+                && !self.is_keyword(1, Keyword::Select)
+                && !self.is_let(1);
+            let op = prefix(self.peek().kind);
+            if !opens && op.is_none() {
+                return leads;
+            }
+            leads.push(Lead { op, span: self.take().span });
         }
-        Ok(left)
     }
 
-    /// Takes brackets that open a plain expression, innermost last.
-    fn open_brackets(&mut self) -> Vec<Span> {
-        let mut opened = Vec::new();
-        while self.is_symbol(0, Symbol::OpenParen)
-            && !self.is_keyword(1, Keyword::Select)
-            && !self.is_let(1)
-        {
-            opened.push(self.take().span);
+    /// Closes the brackets before an operand and applies the operators there,
+    /// innermost first. What opens first closes last, so generated filters like
+    /// `((((a OR b) OR c) OR d)` need no recursion.
+    fn behind(&mut self, mut leads: Vec<Lead>, operand: Expr) -> Parse<Expr> {
+        let mut left = operand;
+        while let Some(Lead { op, span }) = leads.pop() {
+            left = match op {
+                Some(op) => {
+                    let span = span.to(left.span());
+                    node(ExprKind::Unary(op, Box::new(left)), span)?
+                }
+                None => {
+                    let inside = self.infixes(left, Level::Operand, Level::Conditional)?;
+                    let close = self.expect_symbol(Symbol::CloseParen)?;
+                    self.postfixes(inside.with_span(span.to(close.span)))?
+                }
+            };
         }
-        opened
+        Ok(left)
     }
 
     /// LET is also a name: only a definition behind it makes it the keyword.
@@ -257,28 +284,11 @@ impl Parser<'_> {
         Err(self.unexpected_token(token))
     }
 
-    /// Prefix operators and what they stand before.
-    fn operand(&mut self) -> Parse<Expr> {
-        let mut prefixes = Vec::new();
-        while let Some(op) = prefix(self.peek().kind) {
-            prefixes.push((op, self.take().span));
-        }
-        let operand = match self.negative(prefixes.last().copied()) {
-            Some(number) => {
-                prefixes.pop();
-                number?
-            }
-            None => self.primary()?,
-        };
-        let operand = self.postfixes(operand)?;
-        prefixed(prefixes, operand)
-    }
-
     /// A number right behind its minus is one number, and so is the least integer,
     /// whose digits would be one too many without the sign. With a blank between
     /// them, the minus is an operator.
-    fn negative(&mut self, prefix: Option<(UnaryOp, Span)>) -> Option<Parse<Expr>> {
-        let (UnaryOp::Minus, sign) = prefix? else { return None };
+    fn negative(&mut self, lead: Option<Lead>) -> Option<Parse<Expr>> {
+        let Lead { op: Some(UnaryOp::Minus), span: sign } = lead? else { return None };
         let token = self.peek();
         let adjacent = token.kind == Kind::Number && sign.range().end == token.span.range().start;
         let number = decode_number(adjacent.then(|| self.text_of(token))?)?;
@@ -448,16 +458,6 @@ impl Parser<'_> {
         self.expect_symbol(Symbol::Colon)?;
         Ok((key, self.expression()?))
     }
-}
-
-/// Puts prefix operators before an operand, the last of them first.
-fn prefixed(prefixes: Vec<(UnaryOp, Span)>, operand: Expr) -> Parse<Expr> {
-    let mut operand = operand;
-    for (op, start) in prefixes.into_iter().rev() {
-        let span = start.to(operand.span());
-        operand = node(ExprKind::Unary(op, Box::new(operand)), span)?;
-    }
-    Ok(operand)
 }
 
 fn is_and(kind: &ExprKind) -> bool {

@@ -61,6 +61,9 @@ pub(crate) fn accept_client_grammar(row: &Value) -> Verdict {
         "," if query.to_uppercase().contains("ORDER BY RANK") => {
             Verdict::Excepted("the service ranks by one item")
         }
+        "AND" | "OR" | "and" | "or" if query.to_uppercase().contains("BETWEEN") => {
+            Verdict::Excepted("the service wants brackets around BETWEEN")
+        }
         word if is_reserved(word) => Verdict::Excepted("the service reserves the word"),
         number if number.starts_with('.') || number.ends_with('.') => {
             Verdict::Excepted("the service wants digits on both sides of a point")
