@@ -52,7 +52,7 @@ fn garbage_gets_400_and_the_door() {
 #[test]
 fn garbage_after_a_request_does_not_harm_the_request() {
     let program = Program::in_memory();
-    let request = b"GET /_orrery/health HTTP/1.1\r\nhost: x\r\n\r\n";
+    let request = b"GET /_orrery/health HTTP/1.1\r\nhost: localhost\r\n\r\n";
     let replies = exchange(program.address(), &[&request[..], b"\0\0garbage\r\n\r\n"].concat());
     assert!(replies.starts_with("HTTP/1.1 200 "), "{replies}");
     assert!(replies.contains("HTTP/1.1 400 "), "{replies}");
@@ -61,8 +61,8 @@ fn garbage_after_a_request_does_not_harm_the_request() {
 #[test]
 fn pipelined_requests_are_answered_in_order() {
     let program = Program::in_memory();
-    let one = "GET /_orrery/health HTTP/1.1\r\nhost: x\r\n\r\n";
-    let two = "GET /_orrery/nothing HTTP/1.1\r\nhost: x\r\n\r\n";
+    let one = "GET /_orrery/health HTTP/1.1\r\nhost: localhost\r\n\r\n";
+    let two = "GET /_orrery/nothing HTTP/1.1\r\nhost: localhost\r\n\r\n";
     let replies = exchange(program.address(), format!("{one}{two}").repeat(50).as_bytes());
     let statuses: Vec<&str> = replies.split("HTTP/1.1 ").skip(1).collect();
     assert_eq!(statuses.len(), 100);
@@ -117,7 +117,7 @@ fn what_is_far_too_large_is_refused_before_it_is_sent() {
     for extra in ["", "expect: 100-continue\r\n"] {
         let mut stream = connect(program.address());
         let head = format!(
-            "POST /dbs HTTP/1.1\r\nhost: x\r\ncontent-length: 1000000000000\r\n{extra}{}\r\n",
+            "POST /dbs HTTP/1.1\r\nhost: localhost\r\ncontent-length: 1000000000000\r\n{extra}{}\r\n",
             CREATE_DATABASE.headers(EMULATOR_KEY)
         );
         stream.write_all(head.as_bytes()).unwrap();
@@ -133,7 +133,7 @@ fn chunks_count_as_they_come() {
     let chunked = |chunks: usize| {
         let mut stream = connect(program.address());
         let head = format!(
-            "POST /dbs HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n{}\r\n",
+            "POST /dbs HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n{}\r\n",
             CREATE_DATABASE.headers(EMULATOR_KEY)
         );
         stream.write_all(head.as_bytes()).unwrap();
@@ -156,7 +156,7 @@ fn a_client_that_only_listens_gets_its_answer() {
     let mut stream = connect(program.address());
     let signed = CREATE_DATABASE.headers(EMULATOR_KEY);
     let request = format!(
-        "POST /dbs HTTP/1.1\r\nhost: x\r\ncontent-length: 11\r\n{signed}\r\n{{\"id\":\"db\"}}"
+        "POST /dbs HTTP/1.1\r\nhost: localhost\r\ncontent-length: 11\r\n{signed}\r\n{{\"id\":\"db\"}}"
     );
     stream.write_all(request.as_bytes()).unwrap();
     stream.shutdown(Shutdown::Write).unwrap();
@@ -168,7 +168,7 @@ fn a_client_that_leaves_in_the_middle_changes_nothing() {
     let program = Program::in_memory();
     let signed = CREATE_DATABASE.headers(EMULATOR_KEY);
     let request = format!(
-        "POST /dbs HTTP/1.1\r\nhost: x\r\ncontent-length: 12\r\n{signed}\r\n{{\"id\":\"db\"}}"
+        "POST /dbs HTTP/1.1\r\nhost: localhost\r\ncontent-length: 12\r\n{signed}\r\n{{\"id\":\"db\"}}"
     );
     for len in [1, 20, request.len() - 5, request.len()] {
         exchange(program.address(), &request.as_bytes()[..len]);
@@ -185,12 +185,12 @@ fn slow_clients_are_shown_out_while_others_are_served() {
     let mut slow: Vec<_> = (0..100)
         .map(|_| {
             let mut stream = connect(address);
-            stream.write_all(b"GET / HTTP/1.1\r\nhost: x\r\nx-slow: ").unwrap();
+            stream.write_all(b"GET / HTTP/1.1\r\nhost: localhost\r\nx-slow: ").unwrap();
             stream
         })
         .collect();
     let mut second = connect(address);
-    let health = "GET /_orrery/health HTTP/1.1\r\nhost: x\r\n\r\n";
+    let health = "GET /_orrery/health HTTP/1.1\r\nhost: localhost\r\n\r\n";
     second.write_all(format!("{health}GET / HT").as_bytes()).unwrap();
     assert_eq!(read_reply(&mut second).status, 200);
     let mut half_tls = connect(address);

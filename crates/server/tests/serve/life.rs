@@ -39,7 +39,7 @@ mod signals {
         let mut stream = connect(address);
         let body = r#"{"id":"last"}"#;
         let head = format!(
-            "POST /dbs HTTP/1.1\r\nhost: x\r\ncontent-length: {}\r\n{}\r\n",
+            "POST /dbs HTTP/1.1\r\nhost: localhost\r\ncontent-length: {}\r\n{}\r\n",
             body.len(),
             CREATE_DATABASE.headers(EMULATOR_KEY)
         );
@@ -61,7 +61,9 @@ mod signals {
         let program = Program::in_memory();
         let address = program.address();
         let mut stuck = connect(address);
-        stuck.write_all(b"POST /dbs HTTP/1.1\r\nhost: x\r\ncontent-length: 9\r\n\r\n").unwrap();
+        stuck
+            .write_all(b"POST /dbs HTTP/1.1\r\nhost: localhost\r\ncontent-length: 9\r\n\r\n")
+            .unwrap();
         assert_eq!(get(&mut connect(address), "/_orrery/health").status, 200);
         program.signal(Signal::TERM);
         while TcpStream::connect(address).is_ok() {

@@ -4,6 +4,7 @@ mod admin;
 mod client;
 mod frames;
 mod hostile;
+mod hosts;
 mod http2;
 mod http2_hostile;
 mod idle;

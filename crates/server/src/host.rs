@@ -1,0 +1,139 @@
+//! Which names this server answers to.
+//!
+//! With the well-known key, whoever can send a request is let in, and every web page
+//! that a developer looks at can send one: it lets its own name resolve to 127.0.0.1
+//! (DNS rebinding), and the browser takes our answers for the page's. But the browser
+//! says by which name it called, and the page cannot change that. So only names that
+//! cannot be somebody else's are answered, and those that the settings allow. Any IP
+//! address is fine: nobody can make one resolve to something else.
+
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+use http::Request;
+use http::header::HOST;
+
+use crate::settings::{HostName, Settings};
+
+/// The names that are answered.
+#[derive(Debug)]
+pub(crate) enum Hosts {
+    /// With a key that is not known, a page can do nothing.
+    All,
+    Local {
+        also: Vec<HostName>,
+    },
+}
+
+/// A name that is not answered.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "This server has the emulators' well-known key and is not known as '{0}', so a web page could be asking. \
+     If '{0}' is right, start it with --host-name {0} (or ORRERY_HOST_NAME={0}), or with a key of its own."
+)]
+pub(crate) struct UnknownHost(String);
+
+/// Bytes of a wrong name that are repeated to whoever sent it.
+const SHOWN_BYTES_MAX: usize = 100;
+
+impl Hosts {
+    pub(crate) fn new(settings: &Settings) -> Hosts {
+        let also = &settings.host_names;
+        if !settings.has_well_known_key() || also.iter().any(|name| name.as_str() == HostName::ANY)
+        {
+            return Hosts::All;
+        }
+        Hosts::Local { also: also.clone() }
+    }
+
+    /// Every name in the request must be right. One without a name is not from a browser.
+    pub(crate) fn check<B>(&self, request: &Request<B>) -> Result<(), UnknownHost> {
+        let Hosts::Local { also } = self else { return Ok(()) };
+        if let Some(authority) = request.uri().authority() {
+            check(authority.as_str(), also)?;
+        }
+        for value in request.headers().get_all(HOST) {
+            check(&String::from_utf8_lossy(value.as_bytes()), also)?;
+        }
+        Ok(())
+    }
+}
+
+fn check(authority: &str, also: &[HostName]) -> Result<(), UnknownHost> {
+    let name = host(authority).unwrap_or(authority).to_ascii_lowercase();
+    let name = name.strip_suffix('.').unwrap_or(&name);
+    let is_local = name == "localhost" || name.ends_with(".localhost");
+    if is_local || is_address(name) || also.iter().any(|known| known.as_str() == name) {
+        return Ok(());
+    }
+    let shown = name.chars().filter(|c| !c.is_control()).take(SHOWN_BYTES_MAX).collect();
+    Err(UnknownHost(shown))
+}
+
+/// What stands before the port, if there is one and it is a number.
+fn host(authority: &str) -> Option<&str> {
+    match authority.rsplit_once(':') {
+        Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => Some(host),
+        Some(_) | None => None,
+    }
+}
+
+fn is_address(host: &str) -> bool {
+    let v6 = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
+    v6.is_some_and(|host| host.parse::<Ipv6Addr>().is_ok()) || host.parse::<Ipv4Addr>().is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refusal(authority: &str) -> Option<String> {
+        let also = ["cosmosdb".parse().unwrap()];
+        check(authority, &also).err().map(|error| error.0)
+    }
+
+    #[test]
+    fn local_names_and_addresses_are_answered() {
+        for host in [
+            "localhost",
+            "localhost:8081",
+            "LOCALHOST:1",
+            "localhost.",
+            "db.localhost:8081",
+            "127.0.0.1",
+            "127.9.9.9:8081",
+            "[::1]:8081",
+            "[::1]",
+            "172.17.0.2:8081",
+            "cosmosdb:8081",
+            "CosmosDB",
+        ] {
+            assert_eq!(refusal(host), None, "{host}");
+        }
+    }
+
+    #[test]
+    fn other_names_are_refused() {
+        for host in [
+            "example.org",
+            "example.org:8081",
+            "localhost.example.org",
+            "notlocalhost",
+            "127.0.0.1.example.org",
+            "127.0.0.1:80.example.org",
+            "cosmosdb.example.org",
+            "user@example.org",
+            "localhost@example.org",
+            "localhost:8081@example.org",
+            "2130706433",
+            "0x7f.1",
+            "",
+            " localhost",
+            "localhost, example.org",
+            "[::1].example.org",
+        ] {
+            assert!(refusal(host).is_some(), "{host}");
+        }
+        assert_eq!(refusal("a\u{1b}b").as_deref(), Some("ab"));
+        assert_eq!(refusal(&"x".repeat(10_000)).unwrap().len(), SHOWN_BYTES_MAX);
+    }
+}
