@@ -15,9 +15,10 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 use wire_cosmos::{BODY_BYTES_MAX, Gateway, HttpRequest};
 
-use crate::admin::{self, Admin};
+use crate::admin::{self, Admin, Route};
 use crate::counters::Counters;
 use crate::host::Hosts;
+use crate::layout::Order;
 use crate::listener::Room;
 
 /// A body that is allowed at all gets through any usable line in this time.
@@ -95,22 +96,43 @@ impl Front {
 
     /// Answers one request, whatever it is.
     pub(crate) async fn answer(&self, request: Request<Incoming>, client: &Client) -> Answer {
-        let answer = match self.answer_itself(&request) {
-            Some(answer) => answer,
-            None => self.answer_protocol(request, client).await,
+        let answer = match self.route(&request) {
+            Route::Answered(answer) => answer,
+            Route::Order(order) => self.answer_order(order, request, client).await,
+            Route::Protocol => self.answer_protocol(request, client).await,
         };
         self.counters.answered(answer.status());
         answer
     }
 
-    /// The answer, if no protocol is needed for it.
-    fn answer_itself<B>(&self, request: &Request<B>) -> Option<Answer> {
+    fn route<B>(&self, request: &Request<B>) -> Route {
         match self.hosts.check(request) {
-            Ok(()) => admin::answer(self, request),
+            Ok(()) => admin::route(self, request),
             Err(unknown) => {
                 let status = StatusCode::MISDIRECTED_REQUEST;
-                Some(problem(status, "MisdirectedRequest", &unknown.to_string()))
+                Route::Answered(problem(status, "MisdirectedRequest", &unknown.to_string()))
             }
+        }
+    }
+
+    async fn answer_order(
+        &self,
+        order: Order,
+        request: Request<Incoming>,
+        client: &Client,
+    ) -> Answer {
+        let Some(Open { service, .. }) = self.open.get() else {
+            return unavailable("The server is starting.");
+        };
+        let (head, body) = request.into_parts();
+        let mut shares = Shares::new(client, &self.budget);
+        match body_of(body, &head.headers, &mut shares).await {
+            Ok(Some(body)) => {
+                let service = Arc::clone(service);
+                to_the_end(async move { order.carry_out(&service, &body).await }, shares).await
+            }
+            Ok(None) => problem(StatusCode::PAYLOAD_TOO_LARGE, "TooLarge", "That is too large."),
+            Err(answer) => answer,
         }
     }
 
@@ -120,27 +142,9 @@ impl Front {
         };
         let (mut head, body) = request.into_parts();
         let mut shares = Shares::new(client, &self.budget);
-        let received = receive(body, &head.headers, &mut shares);
-        let body = match timeout(BODY_MAX, received).await {
-            Ok(Received::Whole(body)) => Some(body),
-            Ok(Received::TooLarge) => None,
-            Ok(Received::Broken) => {
-                return problem(
-                    StatusCode::BAD_REQUEST,
-                    "BadRequest",
-                    "The request body is malformed.",
-                );
-            }
-            Err(_) if shares.waiting => {
-                return unavailable("Too many large requests at once.");
-            }
-            Err(_) => {
-                return problem(
-                    StatusCode::REQUEST_TIMEOUT,
-                    "RequestTimeout",
-                    "The request body did not arrive in time.",
-                );
-            }
+        let body = match body_of(body, &head.headers, &mut shares).await {
+            Ok(body) => body,
+            Err(answer) => return answer,
         };
         let drops = head.method == Method::DELETE && !is_item(head.uri.path());
         name_host(&mut head);
@@ -151,7 +155,10 @@ impl Front {
             body,
             scheme: client.scheme,
         };
-        let response = to_the_end(Arc::clone(gateway), request, shares).await;
+        let reads = request.method == Method::GET;
+        let gateway = Arc::clone(gateway);
+        let answering = async move { gateway.answer(request).await };
+        let response = if reads { answering.await } else { to_the_end(answering, shares).await };
         if drops && response.status().is_success() {
             self.dropped.notify_one();
         }
@@ -172,12 +179,12 @@ fn name_host(head: &mut Parts) {
 /// A change is made to the end even if its client leaves: dropped half-way, the
 /// disk and the catalogue in memory would no longer agree. It keeps its shares until
 /// then, so that clients which ask and leave cannot pile up work without limit.
-async fn to_the_end(gateway: Arc<Gateway>, request: HttpRequest, shares: Shares) -> Answer {
-    if request.method == Method::GET {
-        return gateway.answer(request).await;
-    }
+async fn to_the_end(
+    answering: impl Future<Output = Answer> + Send + 'static,
+    shares: Shares,
+) -> Answer {
     let answering = tokio::spawn(async move {
-        let answer = gateway.answer(request).await;
+        let answer = answering.await;
         drop(shares);
         answer
     });
@@ -186,6 +193,28 @@ async fn to_the_end(gateway: Arc<Gateway>, request: HttpRequest, shares: Shares)
         let message = "An internal error occurred.";
         problem(StatusCode::INTERNAL_SERVER_ERROR, "InternalServerError", message)
     })
+}
+
+/// The whole body; none if it is larger than any may be.
+async fn body_of(
+    body: Incoming,
+    headers: &HeaderMap,
+    shares: &mut Shares,
+) -> Result<Option<Bytes>, Answer> {
+    let received = receive(body, headers, shares);
+    match timeout(BODY_MAX, received).await {
+        Ok(Received::Whole(body)) => Ok(Some(body)),
+        Ok(Received::TooLarge) => Ok(None),
+        Ok(Received::Broken) => {
+            let message = "The request body is malformed.";
+            Err(problem(StatusCode::BAD_REQUEST, "BadRequest", message))
+        }
+        Err(_) if shares.waiting => Err(unavailable("Too many large requests at once.")),
+        Err(_) => {
+            let message = "The request body did not arrive in time.";
+            Err(problem(StatusCode::REQUEST_TIMEOUT, "RequestTimeout", message))
+        }
+    }
 }
 
 /// Whether a path names an item: deleting one leaves nothing behind.

@@ -14,8 +14,10 @@ mod counters;
 mod data;
 mod front;
 mod host;
+mod layout;
 mod listener;
 mod log;
+mod partitions;
 mod serve;
 mod settings;
 mod stop;
@@ -49,6 +51,8 @@ enum Command {
     Check(check::Arguments),
     /// Measure durable writes and point reads on this machine.
     Bench(bench::Arguments),
+    /// Look at the physical partitions of a container on a running server, split or merge them.
+    Partitions(partitions::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -62,6 +66,7 @@ fn main() -> ExitCode {
         Command::Cert(arguments) => cert::run(&arguments),
         Command::Check(arguments) => check::run(&arguments),
         Command::Bench(arguments) => bench::run(&arguments),
+        Command::Partitions(arguments) => partitions::run(&arguments),
     };
     match outcome {
         Ok(code) => code,
