@@ -3,14 +3,21 @@
 //! Checking gives a token that the later steps ask for, so that no path through
 //! the code can forget to check.
 
+use std::sync::Arc;
+
 use crate::error::ServiceError;
+use crate::grant::Grant;
+use crate::kind::Kind;
 use crate::request::{Action, CatalogueAction, ContainerAction, Request};
+use crate::service::Service;
 
 /// Who is asking, as the protocol established it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Principal {
     /// Nobody we know.
     Anonymous,
+    /// A holder of a token that a permission gave.
+    Holder(Arc<Grant>),
     /// A holder of a read-only account key.
     Reader,
     /// A holder of an account key.
@@ -23,15 +30,39 @@ pub(crate) struct Authorised {
     pub(crate) action: Action,
 }
 
-pub(crate) fn authorise(request: Request) -> Result<Authorised, ServiceError> {
-    match request.principal {
-        Principal::Anonymous => Err(ServiceError::Unauthorised),
-        Principal::Reader if writes(&request.action) => Err(ServiceError::Forbidden),
-        Principal::Reader | Principal::Account => Ok(Authorised { action: request.action }),
+impl Service {
+    pub(crate) fn authorise(&self, request: Request) -> Result<Authorised, ServiceError> {
+        let Request { principal, action } = request;
+        match principal {
+            Principal::Anonymous => Err(ServiceError::Unauthorised),
+            // Whoever reads a permission gets a token of it, which may open more.
+            Principal::Reader if writes(&action) || shows_permissions(&action) => {
+                Err(ServiceError::Forbidden)
+            }
+            Principal::Holder(grant) if !self.covers(&grant, &action)? => {
+                Err(ServiceError::NotPermitted)
+            }
+            Principal::Holder(_) | Principal::Reader | Principal::Account => {
+                Ok(Authorised { action })
+            }
+        }
     }
 }
 
-fn writes(action: &Action) -> bool {
+fn shows_permissions(action: &Action) -> bool {
+    let Action::Catalogue(action) = action else { return false };
+    match action {
+        CatalogueAction::Read { link, .. }
+        | CatalogueAction::Replace { link, .. }
+        | CatalogueAction::Delete { link, .. } => link.kind() == Some(Kind::Permission),
+        CatalogueAction::Create { kind, .. }
+        | CatalogueAction::Upsert { kind, .. }
+        | CatalogueAction::List { kind, .. }
+        | CatalogueAction::Query { kind, .. } => *kind == Kind::Permission,
+    }
+}
+
+pub(crate) fn writes(action: &Action) -> bool {
     match action {
         Action::Catalogue(action) => match action {
             CatalogueAction::Read { .. }

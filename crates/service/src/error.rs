@@ -19,8 +19,11 @@ pub enum ServiceError {
     #[error("The request carries no valid credentials.")]
     Unauthorised,
     /// The credentials do not allow this.
-    #[error("The credentials of the request allow reading only.")]
+    #[error("The credentials of the request allow reading only, and not of permissions.")]
     Forbidden,
+    /// The permission behind the credentials is about something else.
+    #[error("The permission that the request presents does not cover what it asks for.")]
+    NotPermitted,
     /// The request makes no sense as it is.
     #[error("{message}")]
     Invalid { message: String },
@@ -113,6 +116,7 @@ impl ServiceError {
         match self {
             ServiceError::Unauthorised
             | ServiceError::Forbidden
+            | ServiceError::NotPermitted
             | ServiceError::Invalid { .. }
             | ServiceError::KeyMismatch
             | ServiceError::TooLarge { .. }

@@ -40,7 +40,7 @@ impl Service {
                     return Err(ServiceError::MergeUnaware);
                 }
                 if let Some(target) = target_of(&mut action)
-                    && link.to_string() != *container.names.link
+                    && is_by_rid(&link, &container)
                 {
                     self.resolve_item(&container, target)?;
                 }
@@ -55,14 +55,21 @@ impl Service {
         container: &ContainerEntry,
         target: &mut ItemTarget,
     ) -> Result<(), ServiceError> {
-        let rid = ItemRid::parse(target.id.as_str()).ok();
-        let Some(rid) = rid.filter(|rid| rid.container() == container.rid) else {
-            return Ok(());
-        };
-        let epk = self.locate(container, target.key.as_ref(), None)?.epk;
-        let id = self.cluster.id_of(&container.container, &epk, rid.ordinal())?;
+        let Some(rid) = rid_of(container, target) else { return Ok(()) };
+        let id = self.id_behind(container, target, rid)?;
         target.id = ItemId::parse(&id.ok_or(ServiceError::NotFound)?)?;
         Ok(())
+    }
+
+    /// The id of the item that a target's resource id means.
+    pub(crate) fn id_behind(
+        &self,
+        container: &ContainerEntry,
+        target: &ItemTarget,
+        rid: ItemRid,
+    ) -> Result<Option<String>, ServiceError> {
+        let epk = self.locate(container, target.key.as_ref(), None)?.epk;
+        Ok(self.cluster.id_of(&container.container, &epk, rid.ordinal())?)
     }
 
     /// The container that a link names.
@@ -74,6 +81,16 @@ impl Service {
         let found = directory.database(database).and_then(|(_, entry)| entry.container(container));
         found.map(|(_, entry)| entry.clone()).ok_or(ServiceError::OwnerNotFound)
     }
+}
+
+/// Whether the link of a container is spelled in resource ids.
+pub(crate) fn is_by_rid(link: &Link, container: &ContainerEntry) -> bool {
+    link.to_string() != *container.names.link
+}
+
+/// The resource id that a target may be addressed by.
+pub(crate) fn rid_of(container: &ContainerEntry, target: &ItemTarget) -> Option<ItemRid> {
+    ItemRid::parse(target.id.as_str()).ok().filter(|rid| rid.container() == container.rid)
 }
 
 /// Whether an action makes sense only to somebody who knows the physical partitions.

@@ -15,7 +15,6 @@ use storage::Store;
 
 use crate::account;
 use crate::admit::{self, Admitted};
-use crate::authorise::authorise;
 use crate::catalogue::{
     COUNTERS, ContainerEntry, Counters, Directory, Record, Stored, item_prefix,
 };
@@ -79,7 +78,7 @@ impl Service {
     }
 
     async fn run(&self, request: Request, receipt: &mut Receipt) -> Result<Reply, ServiceError> {
-        let authorised = authorise(request)?;
+        let authorised = self.authorise(request)?;
         let resolved = self.resolve(authorised, receipt)?;
         let admitted = admit::admit(resolved, &self.limits)?;
         self.perform(admitted, receipt).await

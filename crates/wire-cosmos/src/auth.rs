@@ -1,9 +1,11 @@
-//! Master-key authorisation, exactly as the SDKs sign.
+//! Who is asking: master-key authorisation, exactly as the SDKs sign, and resource tokens.
 //!
 //! A client signs verb, resource type, resource link and date with the account
 //! key. The server derives type and link from the path; whatever it derives
 //! differently from the client is refused, so odd spellings of a path open
 //! nothing.
+
+use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -14,13 +16,15 @@ use service::Principal;
 use sha2::Sha256;
 
 use crate::route::Path;
+use crate::token;
 
 /// The key that every Cosmos DB emulator has and every SDK's samples use.
 pub const EMULATOR_KEY: &str =
     "C2y6yDjf5/R+ob0N8A7Cgv30VRDJIWEHLM+4QDU5DE2nQ9nDuVTqobD4b8mGGyPMbIZnqyMsEcaGQy67XIw/Jw==";
 
-/// Longest authorisation header that is looked at. Ours have about a hundred bytes.
-const HEADER_BYTES_MAX: usize = 4 << 10;
+/// Longest authorisation header that is looked at. A signature has a hundred bytes; a
+/// resource token carries a key and an id, which may have three thousand.
+const HEADER_BYTES_MAX: usize = 16 << 10;
 
 /// The keys of the account.
 #[derive(Clone)]
@@ -47,6 +51,11 @@ impl AccountKeys {
         let decode =
             |keys: &[&str]| keys.iter().map(|key| decode_key(key)).collect::<Result<Vec<_>, _>>();
         Ok(AccountKeys { full: decode(full)?, read_only: decode(read_only)? })
+    }
+
+    /// The key that resource tokens are signed with: the first one.
+    pub(crate) fn signing(&self) -> &[u8] {
+        self.full.first().map(Vec::as_slice).unwrap_or_default()
     }
 }
 
@@ -90,6 +99,13 @@ pub(crate) enum Refused {
          is not built as per the protocol. The server used the following payload to sign: '{payload}'"
     )]
     Signature { payload: String },
+    #[error("The resource token was not issued by this account.")]
+    Token,
+    #[error(
+        "The authorization token is not valid at the current time. Please create another token and retry (token \
+         expiry time: {until}, current server time: {server})."
+    )]
+    Expired { until: String, server: String },
 }
 
 /// Finds out who is asking.
@@ -100,7 +116,13 @@ pub(crate) fn authenticate(
     skew_secs_max: u64,
 ) -> Result<Principal, Refused> {
     let header = claim.authorization.filter(|header| !header.is_empty()).ok_or(Refused::Missing)?;
-    let signature = parse_header(header)?;
+    let signature = match parse_header(header)? {
+        Shown::Signature(signature) => signature,
+        Shown::Token(token) => {
+            let keys = keys.full.iter().map(Vec::as_slice);
+            return Ok(Principal::Holder(Arc::new(token::verify(keys, &token, now)?)));
+        }
+    };
     let dates =
         Dates { ms: claim.ms_date.unwrap_or_default(), plain: claim.date.unwrap_or_default() };
     dates.check(now, skew_secs_max)?;
@@ -118,8 +140,16 @@ pub(crate) fn authenticate(
     Err(Refused::Signature { payload })
 }
 
-/// `type=master&ver=1.0&sig=…`, percent-encoded or not.
-fn parse_header(header: &str) -> Result<Vec<u8>, Refused> {
+/// What a client shows to be let in.
+#[derive(Debug)]
+enum Shown {
+    Signature(Vec<u8>),
+    /// The `sig` of a resource token.
+    Token(String),
+}
+
+/// `type=master&ver=1.0&sig=…` or `type=resource&ver=1&sig=…`, percent-encoded or not.
+fn parse_header(header: &str) -> Result<Shown, Refused> {
     if header.len() > HEADER_BYTES_MAX {
         return Err(Refused::Malformed);
     }
@@ -130,13 +160,21 @@ fn parse_header(header: &str) -> Result<Vec<u8>, Refused> {
         _ => Err(Refused::Malformed),
     };
     let scheme = field("type")?;
-    if !scheme.eq_ignore_ascii_case("master") {
-        return Err(Refused::Scheme(scheme.chars().take(20).collect()));
+    let (version, signature) = (field("ver")?, field("sig")?);
+    match (scheme.to_ascii_lowercase().as_str(), version.as_str()) {
+        ("master", "1.0") => {
+            let signature = STANDARD.decode(signature).map_err(|_| Refused::Malformed)?;
+            Ok(Shown::Signature(signature))
+        }
+        ("resource", "1" | "1.0") => Ok(Shown::Token(signature)),
+        ("master" | "resource", _) => Err(Refused::Malformed),
+        _ => Err(Refused::Scheme(scheme.chars().take(20).collect())),
     }
-    if field("ver")? != "1.0" {
-        return Err(Refused::Malformed);
-    }
-    STANDARD.decode(field("sig")?).map_err(|_| Refused::Malformed)
+}
+
+/// A time as HTTP spells it.
+pub(crate) fn rfc1123(time: Timestamp) -> String {
+    httpdate::fmt_http_date(std::time::UNIX_EPOCH + std::time::Duration::from_secs(time.secs()))
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -153,8 +191,7 @@ impl Dates<'_> {
         if secs.abs_diff(now.secs()) <= skew_secs_max {
             return Ok(());
         }
-        let server = std::time::UNIX_EPOCH + std::time::Duration::from_secs(now.secs());
-        Err(Refused::Skewed { token: text.to_owned(), server: httpdate::fmt_http_date(server) })
+        Err(Refused::Skewed { token: text.to_owned(), server: rfc1123(now) })
     }
 }
 

@@ -117,7 +117,7 @@ impl From<Failure> for WireError {
 fn status_of(error: &ServiceError) -> (StatusCode, u32) {
     match error {
         ServiceError::Unauthorised => (StatusCode::UNAUTHORIZED, 0),
-        ServiceError::Forbidden => (StatusCode::FORBIDDEN, 0),
+        ServiceError::Forbidden | ServiceError::NotPermitted => (StatusCode::FORBIDDEN, 0),
         ServiceError::Invalid { .. } | ServiceError::MergeUnaware => (StatusCode::BAD_REQUEST, 0),
         ServiceError::KeyMismatch => (StatusCode::BAD_REQUEST, substatus::KEY_MISMATCH),
         ServiceError::ContainerRecreated => {
@@ -152,8 +152,9 @@ impl From<Refused> for WireError {
             | Refused::Malformed
             | Refused::Scheme(_)
             | Refused::Date
-            | Refused::Signature { .. } => StatusCode::UNAUTHORIZED,
-            Refused::Skewed { .. } => StatusCode::FORBIDDEN,
+            | Refused::Signature { .. }
+            | Refused::Token => StatusCode::UNAUTHORIZED,
+            Refused::Skewed { .. } | Refused::Expired { .. } => StatusCode::FORBIDDEN,
         };
         WireError::new(status, 0, refused.to_string())
     }

@@ -9,7 +9,8 @@ use model::limits::Limits;
 use model::position::Timestamp;
 use runtime::Runtime;
 use service::{
-    Action, CatalogueAction, ContainerAction, Failure, Link, Principal, Request, Response, Service,
+    Action, CatalogueAction, ContainerAction, Failure, Grant, Link, Principal, Request, Response,
+    Service, ServiceError,
 };
 
 use crate::auth::{self, AccountKeys, Claim};
@@ -114,10 +115,15 @@ impl Gateway {
             Route::Ranges { container } => ranges::feed(&call, container).await,
             Route::Conflicts { container } => conflicts::feed(&call, container).await,
             Route::Conflict { container } => conflicts::conflict(&call, container).await,
-            Route::KeyDelete { .. } => Err(WireError::bad_request(
-                "The partition key delete feature is disabled on this server.",
-            )),
-            Route::Later { what } => Err(WireError::later(what)),
+            Route::KeyDelete { .. } => {
+                call.require_key()?;
+                let message = "The partition key delete feature is disabled on this server.";
+                Err(WireError::bad_request(message))
+            }
+            Route::Later { what } => {
+                call.require_key()?;
+                Err(WireError::later(what))
+            }
         }
     }
 
@@ -158,6 +164,27 @@ impl Call<'_> {
         Ok(self.try_container(container, action).await?)
     }
 
+    pub(crate) fn now(&self) -> Timestamp {
+        self.gateway.now()
+    }
+
+    /// What a permission gives to whoever holds a token of it.
+    pub(crate) fn grant(&self, permission: &Value) -> Option<Grant> {
+        self.gateway.service.grant(permission)
+    }
+
+    pub(crate) fn signing_key(&self) -> &[u8] {
+        self.gateway.config.keys.signing()
+    }
+
+    /// For what is refused to everybody: others need not learn even that.
+    fn require_key(&self) -> Result<(), WireError> {
+        match self.principal {
+            Principal::Account | Principal::Reader => Ok(()),
+            Principal::Anonymous | Principal::Holder(_) => Err(ServiceError::NotPermitted.into()),
+        }
+    }
+
     pub(crate) fn limits(&self) -> &Limits {
         self.gateway.service.limits()
     }
@@ -175,7 +202,7 @@ impl Call<'_> {
     }
 
     async fn execute(&self, action: Action) -> Result<Response, Failure> {
-        self.gateway.service.execute(Request { principal: self.principal, action }).await
+        self.gateway.service.execute(Request { principal: self.principal.clone(), action }).await
     }
 
     pub(crate) fn body(&self) -> Result<&Bytes, WireError> {

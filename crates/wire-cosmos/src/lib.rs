@@ -19,6 +19,7 @@ mod ranges;
 mod reply;
 mod resources;
 mod route;
+mod token;
 mod usage;
 
 pub use auth::{AccountKeys, EMULATOR_KEY, InvalidKey};

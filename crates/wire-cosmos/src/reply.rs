@@ -4,13 +4,14 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{CONTENT_TYPE, DATE, ETAG};
+use http::header::{CONTENT_TYPE, ETAG};
 use http::{HeaderName, HeaderValue, Response as HttpResponse, StatusCode};
 use model::etag::Etag;
 use model::json::write_string;
 use model::position::{Lsn, Timestamp};
 use service::{EffectKind, Kind, Receipt};
 
+use crate::auth::rfc1123;
 use crate::error::WireError;
 use crate::headers::{ACTIVITY_ID, CONTINUATION, RANGE_ID};
 
@@ -136,11 +137,7 @@ impl Answer {
         self.set("x-ms-request-duration-ms", &format!("{:.3}", elapsed.as_secs_f64() * 1000.0));
         self.set("x-ms-gatewayversion", "version=2.14.0");
         self.set("x-ms-serviceversion", concat!("version=orrery ", env!("CARGO_PKG_VERSION")));
-        let date = std::time::UNIX_EPOCH + Duration::from_secs(now.secs());
-        let headers = self.response.headers_mut();
-        if let Ok(value) = HeaderValue::from_str(&httpdate::fmt_http_date(date)) {
-            headers.insert(DATE, value);
-        }
+        self.set("date", &rfc1123(now));
         if !self.response.body().is_empty() {
             self.response
                 .headers_mut()

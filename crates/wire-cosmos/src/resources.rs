@@ -8,22 +8,23 @@ use crate::error::WireError;
 use crate::gateway::Call;
 use crate::headers::{CONTINUATION, IS_QUERY, IS_UPSERT};
 use crate::reply::{Answer, envelope, feed_name, status_of};
+use crate::token::Issuer;
 use crate::usage;
 
 /// Requests on all resources of a kind.
 pub(crate) async fn feed(call: &Call<'_>, parent: Link, kind: Kind) -> Result<Answer, WireError> {
+    let issuer = Issuer::of(call, kind)?;
     match *call.method {
         Method::GET => list(call, parent, kind).await,
         Method::POST if is_query(call) => query(call, parent, kind).await,
         Method::POST if call.headers.flag(IS_UPSERT) => {
             let action = CatalogueAction::Upsert { parent, kind, body: call.json()? };
-            Ok(one(call.catalogue(action).await?))
+            Ok(one(call, issuer.as_ref(), call.catalogue(action).await?))
         }
         Method::POST => {
             let (body, throughput) = (call.json()?, call.headers.throughput()?);
-            Ok(one(call
-                .catalogue(CatalogueAction::Create { parent, kind, body, throughput })
-                .await?))
+            let action = CatalogueAction::Create { parent, kind, body, throughput };
+            Ok(one(call, issuer.as_ref(), call.catalogue(action).await?))
         }
         _ => Err(call.not_allowed()),
     }
@@ -32,33 +33,35 @@ pub(crate) async fn feed(call: &Call<'_>, parent: Link, kind: Kind) -> Result<An
 /// Requests on one resource.
 pub(crate) async fn resource(call: &Call<'_>, link: Link) -> Result<Answer, WireError> {
     let conditions = call.headers.conditions()?;
+    let kind = link.kind().ok_or_else(|| call.not_allowed())?;
+    let issuer = Issuer::of(call, kind)?;
     let action = match *call.method {
-        Method::GET if link.kind() == Some(Kind::Container) && usage::is_asked_for(call) => {
+        Method::GET if kind == Kind::Container && usage::is_asked_for(call) => {
             return usage::answer(call, link, conditions).await;
         }
         Method::GET => CatalogueAction::Read { link, conditions },
         Method::PUT => CatalogueAction::Replace { link, body: call.json()?, conditions },
         Method::DELETE => CatalogueAction::Delete { link, conditions },
-        Method::POST if link.kind() == Some(Kind::StoredProcedure) => {
+        Method::POST if kind == Kind::StoredProcedure => {
             return Err(WireError::later("Executing stored procedures"));
         }
         _ => return Err(call.not_allowed()),
     };
-    Ok(one(call.catalogue(action).await?))
+    Ok(one(call, issuer.as_ref(), call.catalogue(action).await?))
 }
 
 async fn list(call: &Call<'_>, parent: Link, kind: Kind) -> Result<Answer, WireError> {
     let after = call.headers.text(CONTINUATION).map(parse_continuation).transpose()?;
     let items_max = call.headers.items_max()?;
     let response = call.catalogue(CatalogueAction::List { parent, kind, after, items_max }).await?;
-    Ok(feed_answer(response, kind))
+    feed_answer(call, kind, response)
 }
 
 async fn query(call: &Call<'_>, parent: Link, kind: Kind) -> Result<Answer, WireError> {
     let (text, parameters) = query_body(call)?;
     let response =
         call.catalogue(CatalogueAction::Query { parent, kind, text, parameters }).await?;
-    Ok(feed_answer(response, kind))
+    feed_answer(call, kind, response)
 }
 
 /// Whether a POST on a feed is a query.
@@ -79,28 +82,33 @@ pub(crate) fn query_body(call: &Call<'_>) -> Result<(String, Value), WireError> 
     Ok((text.to_owned(), parameters.unwrap_or_else(|| Value::Array(Vec::new()))))
 }
 
-fn one(response: Response) -> Answer {
-    match response.reply {
-        Reply::One { kind, etag, body } => Answer::json(status_of(kind), body.unwrap_or_default())
-            .with_etag(etag.as_ref())
-            .with_receipt(&response.receipt),
-        Reply::Feed { .. } | Reply::Batch { .. } | Reply::Bulk { .. } | Reply::Ranges { .. } => {
-            Answer::empty(StatusCode::INTERNAL_SERVER_ERROR)
-        }
-    }
-}
-
-fn feed_answer(response: Response, kind: Kind) -> Answer {
-    let Reply::Feed { owner_rid, bodies, rest } = response.reply else {
+fn one(call: &Call<'_>, issuer: Option<&Issuer>, response: Response) -> Answer {
+    let Reply::One { kind, etag, body } = response.reply else {
         return Answer::empty(StatusCode::INTERNAL_SERVER_ERROR);
     };
+    let body = match issuer {
+        Some(issuer) => body.map(|body| issuer.with_token(call, body)),
+        None => body,
+    };
+    Answer::json(status_of(kind), body.unwrap_or_default())
+        .with_etag(etag.as_ref())
+        .with_receipt(&response.receipt)
+}
+
+fn feed_answer(call: &Call<'_>, kind: Kind, response: Response) -> Result<Answer, WireError> {
+    let Reply::Feed { owner_rid, mut bodies, rest } = response.reply else {
+        return Ok(Answer::empty(StatusCode::INTERNAL_SERVER_ERROR));
+    };
+    if let Some(issuer) = Issuer::of(call, kind)? {
+        bodies = bodies.into_iter().map(|body| issuer.with_token(call, body)).collect();
+    }
     let continuation = match rest {
         Some(Rest::AfterName(name)) => Some(continuation(&name)),
         Some(Rest::AfterItem(_)) | None => None,
     };
     let mut answer = Answer::json(StatusCode::OK, envelope(&owner_rid, feed_name(kind), &bodies));
     answer.set("x-ms-item-count", &bodies.len().to_string());
-    answer.with_receipt(&response.receipt).with_continuation(continuation.as_deref())
+    Ok(answer.with_receipt(&response.receipt).with_continuation(continuation.as_deref()))
 }
 
 /// Names may be anything, headers may not: tokens are hexadecimal.

@@ -83,7 +83,7 @@ impl Service {
     }
 
     /// The resource that a link names.
-    pub(super) fn stored(
+    pub(crate) fn stored(
         &self,
         link: &Link,
         receipt: &mut Receipt,

@@ -159,7 +159,7 @@ impl World {
     }
 
     fn execute(&mut self, action: Action) -> Result<Response, Failure> {
-        let request = Request { principal: self.principal, action };
+        let request = Request { principal: self.principal.clone(), action };
         let response = self.reactor.block_on(self.service().execute(request))?;
         if let Reply::One { etag: Some(etag), .. } = &response.reply {
             self.last_etag = Some(etag.as_str().to_owned());

@@ -6,7 +6,7 @@ use wire_cosmos::{EMULATOR_KEY, HttpRequest};
 
 use crate::world::{READ_KEY, WRONG_KEY, World, claimed, sign};
 
-const ROUTES: [&str; 24] = [
+pub(crate) const ROUTES: [&str; 24] = [
     "/",
     "/dbs",
     "/dbs/d",
@@ -32,7 +32,7 @@ const ROUTES: [&str; 24] = [
     "/offers/AAAB",
     "/nothing/here",
 ];
-const METHODS: [Method; 6] =
+pub(crate) const METHODS: [Method; 6] =
     [Method::GET, Method::POST, Method::PUT, Method::PATCH, Method::DELETE, Method::HEAD];
 
 /// A credential that must not open this method and path.
@@ -98,7 +98,7 @@ fn allowed(world: &World, method: &Method, path: &str, body: &str) -> (StatusCod
 }
 
 /// A database with one of everything.
-fn furnished() -> World {
+pub(crate) fn furnished() -> World {
     let world = World::new();
     let bodies = [
         ("/dbs", r#"{"id":"d"}"#),
@@ -113,7 +113,7 @@ fn furnished() -> World {
     world
 }
 
-fn contents(world: &World) -> Vec<Bytes> {
+pub(crate) fn contents(world: &World) -> Vec<Bytes> {
     let feeds = [
         "/dbs",
         "/dbs/d/colls",

@@ -3,5 +3,6 @@
 
 mod authorisation;
 mod headers;
+mod tokens;
 mod transcripts;
 mod world;

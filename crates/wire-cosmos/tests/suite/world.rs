@@ -12,7 +12,7 @@ use bytes::Bytes;
 use hmac::{Hmac, Mac};
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use model::limits::Limits;
-use runtime::Runtime;
+use runtime::{Runtime, SimulatedClock};
 use service::Service;
 use sha2::Sha256;
 use wire_cosmos::{AccountKeys, EMULATOR_KEY, Gateway, GatewayConfig, HttpRequest};
@@ -25,6 +25,7 @@ pub(crate) const WRONG_KEY: &str = "d3Jvbmcta2V5LXdyb25nLWtleS13cm9uZw==";
 pub(crate) struct World {
     pub(crate) gateway: Gateway,
     pub(crate) runtime: Runtime,
+    pub(crate) clock: Arc<SimulatedClock>,
     pub(crate) tokio: tokio::runtime::Runtime,
     /// Values kept from earlier answers, put in for `{name}`.
     pub(crate) kept: BTreeMap<String, String>,
@@ -32,7 +33,8 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) fn new() -> World {
-        let runtime = Runtime::simulated(1);
+        let clock = Arc::new(SimulatedClock::new());
+        let runtime = Runtime::simulated_at(Arc::clone(&clock), 1);
         let service = Service::open(storage::memory::create(), runtime.clone(), Limits::default());
         let config = GatewayConfig {
             keys: AccountKeys::new(&[EMULATOR_KEY], &[READ_KEY]).unwrap(),
@@ -42,6 +44,7 @@ impl World {
             gateway: Gateway::new(Arc::new(service.unwrap()), runtime.clone(), config),
             tokio: tokio::runtime::Builder::new_current_thread().build().unwrap(),
             runtime,
+            clock,
             kept: BTreeMap::new(),
         }
     }
@@ -72,6 +75,12 @@ impl World {
         let (path, body) = (path.to_owned(), Some(Bytes::copy_from_slice(body.as_bytes())));
         let request = HttpRequest { method, path, headers, body, scheme: "http" };
         self.tokio.block_on(self.gateway.answer(request))
+    }
+
+    /// The signature of somebody who may only read.
+    pub(crate) fn signed_to_read(&self, method: &Method, path: &str) -> String {
+        let (verb, resource, link) = claimed(method, path);
+        sign(READ_KEY, &verb, &resource, &link, &self.date(0))
     }
 
     pub(crate) fn fill(&self, text: &str) -> String {

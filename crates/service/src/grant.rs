@@ -1,0 +1,226 @@
+//! What a permission gives to whoever holds a token of it.
+//!
+//! As in the service, a token stands for itself until it expires: replacing or
+//! deleting the permission does not revoke it. It names its container by resource
+//! id, so that it opens nothing that is later created under the same name.
+
+use bytes::Bytes;
+use model::json::{self, Value};
+use model::partition_key::PartitionKey;
+use model::rid::{ContainerRid, ItemRid};
+
+use crate::authorise::writes;
+use crate::catalogue::ContainerEntry;
+use crate::error::ServiceError;
+use crate::kind::{Kind, Link};
+use crate::receipt::Receipt;
+use crate::request::{Action, CatalogueAction, ContainerAction};
+use crate::resolve::{is_by_rid, rid_of};
+use crate::service::Service;
+
+/// The resource, what may be done to it, and the logical partition it is limited to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Grant {
+    pub container: ContainerRid,
+    pub extent: Extent,
+    pub mode: Mode,
+    pub key: Option<PartitionKey>,
+}
+
+/// How much of the container.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Extent {
+    /// The container, its items and its scripts.
+    Container,
+    /// Items of that id. It is unique within one logical partition only, so a grant
+    /// that also names a key is about one item.
+    Item(String),
+    /// The item of that resource id, as long as requests address it by that.
+    ItemRid(String),
+    /// The script of that resource id.
+    Script(String),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    Read,
+    All,
+}
+
+impl Service {
+    /// What a permission, as clients read it, gives at this moment. `None` when it
+    /// names nothing that can be given, or nothing that exists.
+    pub fn grant(&self, permission: &Value) -> Option<Grant> {
+        let text = |name| permission.get(name).and_then(Value::as_str);
+        let mode = match text("permissionMode")? {
+            mode if mode.eq_ignore_ascii_case("read") => Mode::Read,
+            mode if mode.eq_ignore_ascii_case("all") => Mode::All,
+            _ => return None,
+        };
+        let key = match permission.get("resourcePartitionKey").filter(|key| !key.is_null()) {
+            Some(key) => Some(PartitionKey::parse_header(&key.to_string()).ok()?),
+            None => None,
+        };
+        let resource = text("resource")?.trim_matches('/');
+        let (owner, item) = match resource.split_once("/docs/") {
+            Some((owner, id)) => (owner, Some(id)),
+            None => (resource, None),
+        };
+        let link = Link::parse(owner)?;
+        let entry = self.container_around(&link)?;
+        let extent = match (item, script_of(&link)) {
+            (Some(id), None) if is_by_rid(&link, &entry) && ItemRid::parse(id).is_ok() => {
+                Extent::ItemRid(id.to_owned())
+            }
+            (Some(id), None) => Extent::Item(id.to_owned()),
+            (None, None) => Extent::Container,
+            (None, Some(_)) => Extent::Script(self.script_rid(&link)?),
+            (Some(_), Some(_)) => return None,
+        };
+        Some(Grant { container: entry.rid, extent, mode, key })
+    }
+
+    /// Whether a grant allows an action. What does not exist is not granted.
+    pub(crate) fn covers(&self, grant: &Grant, action: &Action) -> Result<bool, ServiceError> {
+        if grant.mode == Mode::Read && writes(action) {
+            return Ok(false);
+        }
+        match action {
+            Action::Catalogue(action) => Ok(self.covers_resource(grant, action)),
+            Action::Container { container, action, .. } => match self.container_around(container) {
+                Some(entry) if entry.rid == grant.container => {
+                    self.covers_items(grant, &entry, is_by_rid(container, &entry), action)
+                }
+                Some(_) | None => Ok(false),
+            },
+        }
+    }
+
+    fn covers_resource(&self, grant: &Grant, action: &CatalogueAction) -> bool {
+        let (link, inside) = match action {
+            CatalogueAction::Read { link, .. }
+            | CatalogueAction::Replace { link, .. }
+            | CatalogueAction::Delete { link, .. } => (link, false),
+            CatalogueAction::Create { parent, .. }
+            | CatalogueAction::Upsert { parent, .. }
+            | CatalogueAction::List { parent, .. }
+            | CatalogueAction::Query { parent, .. } => (parent, true),
+        };
+        if self.container_around(link).is_none_or(|entry| entry.rid != grant.container) {
+            return false;
+        }
+        // Clients cannot find an item without reading its container first.
+        let is_container = link.kind() == Some(Kind::Container);
+        if is_container && matches!(action, CatalogueAction::Read { .. }) {
+            return true;
+        }
+        match &grant.extent {
+            Extent::Container => grant.key.is_none(),
+            Extent::Item(_) | Extent::ItemRid(_) => false,
+            Extent::Script(rid) => !inside && self.script_rid(link).as_ref() == Some(rid),
+        }
+    }
+
+    fn covers_items(
+        &self,
+        grant: &Grant,
+        entry: &ContainerEntry,
+        by_rid: bool,
+        action: &ContainerAction,
+    ) -> Result<bool, ServiceError> {
+        if matches!(action, ContainerAction::ReadRanges) {
+            return Ok(true);
+        }
+        if !grant.key.as_ref().is_none_or(|key| keys_are(action, key)) {
+            return Ok(false);
+        }
+        match &grant.extent {
+            Extent::Container => Ok(true),
+            Extent::Item(_) | Extent::ItemRid(_) => {
+                self.covers_item(&grant.extent, entry, by_rid, action)
+            }
+            Extent::Script(_) => Ok(false),
+        }
+    }
+
+    /// Whether an action concerns the item of a grant and no other.
+    fn covers_item(
+        &self,
+        extent: &Extent,
+        entry: &ContainerEntry,
+        by_rid: bool,
+        action: &ContainerAction,
+    ) -> Result<bool, ServiceError> {
+        let (target, body) = match action {
+            ContainerAction::ReadItem { target, .. }
+            | ContainerAction::DeleteItem { target, .. }
+            | ContainerAction::PatchItem { target, .. } => (target, None),
+            ContainerAction::ReplaceItem { target, body, .. } => (target, Some(body)),
+            ContainerAction::ReadRanges
+            | ContainerAction::CreateItem { .. }
+            | ContainerAction::UpsertItem { .. }
+            | ContainerAction::Batch { .. }
+            | ContainerAction::Bulk { .. }
+            | ContainerAction::ListItems { .. } => return Ok(false),
+        };
+        let addressed = target.id.as_str();
+        let actual = match rid_of(entry, target).filter(|_| by_rid) {
+            Some(rid) => self.id_behind(entry, target, rid)?,
+            None => Some(addressed.to_owned()),
+        };
+        let granted = match extent {
+            Extent::Item(id) => actual.as_ref() == Some(id),
+            Extent::ItemRid(rid) => by_rid && addressed == rid,
+            Extent::Container | Extent::Script(_) => false,
+        };
+        // A replacement may give its item another id, which is not granted.
+        let stays = |body: &Bytes| actual.as_ref().is_some_and(|id| names(body, id));
+        Ok(granted && body.is_none_or(stays))
+    }
+
+    /// The container that a link names or leads through.
+    fn container_around(&self, link: &Link) -> Option<ContainerEntry> {
+        let [(Kind::Database, database), (Kind::Container, container), ..] = link.segments() else {
+            return None;
+        };
+        let directory = self.directory();
+        let (_, entry) = directory.database(database)?.1.container(container)?;
+        Some(entry.clone())
+    }
+
+    fn script_rid(&self, link: &Link) -> Option<String> {
+        script_of(link)?;
+        let stored = self.stored(link, &mut Receipt::default());
+        stored.ok().map(|stored| stored.record.rid)
+    }
+}
+
+/// The kind of script that a link names, if it names one.
+fn script_of(link: &Link) -> Option<Kind> {
+    link.kind().filter(|kind| kind.parent() == Some(Kind::Container))
+}
+
+/// Whether all that an action touches has that key.
+fn keys_are(action: &ContainerAction, key: &PartitionKey) -> bool {
+    let is = |given: Option<&PartitionKey>| given == Some(key);
+    match action {
+        ContainerAction::ReadRanges => true,
+        ContainerAction::CreateItem { key, .. } | ContainerAction::UpsertItem { key, .. } => {
+            is(key.as_ref())
+        }
+        ContainerAction::ReadItem { target, .. }
+        | ContainerAction::ReplaceItem { target, .. }
+        | ContainerAction::DeleteItem { target, .. }
+        | ContainerAction::PatchItem { target, .. } => is(target.key.as_ref()),
+        ContainerAction::Batch { key, .. } => is(Some(key)),
+        ContainerAction::Bulk { operations, .. } => {
+            operations.iter().all(|bulk| is(Some(&bulk.key)))
+        }
+        ContainerAction::ListItems { scope, .. } => is(scope.key.as_ref()),
+    }
+}
+
+fn names(body: &[u8], id: &str) -> bool {
+    let raw = json::parse_raw(body).ok();
+    raw.and_then(|raw| raw.get("id")?.as_str()).is_some_and(|named| named == id)
+}

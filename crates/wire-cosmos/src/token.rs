@@ -1,0 +1,194 @@
+//! Resource tokens: what clients get with a permission, and show instead of a key.
+//!
+//! A token carries what it grants and until when, signed with a key that is
+//! derived from an account key: nothing is stored, and whoever takes an account
+//! key out of service takes its tokens with it. As in the service, deleting or
+//! replacing the permission does not revoke a token.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use bytes::Bytes;
+use hmac::{Hmac, Mac};
+use model::json::{self, Value};
+use model::partition_key::PartitionKey;
+use model::position::Timestamp;
+use model::rid::ContainerRid;
+use service::{Extent, Grant, Kind, Mode};
+use sha2::Sha256;
+
+use crate::auth::{Refused, rfc1123};
+use crate::error::WireError;
+use crate::gateway::Call;
+
+/// How long a token lives unless its reader asks for less or more.
+const LIFE_SECS_DEFAULT: u64 = 3_600;
+const EXPIRY: &str = "x-ms-documentdb-expiry-seconds";
+
+/// Keys for tokens are derived under this name, so that no signature of a request
+/// can ever be one of a token.
+const DERIVATION: &[u8] = b"orrery resource token 1";
+
+/// What a resource token begins with.
+const PREFIX: &str = "type=resource&ver=1&sig=";
+
+/// Gives tokens to the permissions of an answer.
+#[derive(Debug)]
+pub(crate) struct Issuer {
+    until: Timestamp,
+}
+
+impl Issuer {
+    /// The issuer for answers about resources of a kind; none where they get no
+    /// tokens. Asked before anything is done, as it may refuse the request.
+    pub(crate) fn of(call: &Call<'_>, kind: Kind) -> Result<Option<Issuer>, WireError> {
+        if kind != Kind::Permission {
+            return Ok(None);
+        }
+        let until = call.now().secs() + life_secs(call)?;
+        Ok(Some(Issuer { until: Timestamp::from_millis(until * 1000) }))
+    }
+
+    /// The permission with a token, if it gives anything.
+    pub(crate) fn with_token(&self, call: &Call<'_>, body: Bytes) -> Bytes {
+        let Ok(permission) = json::parse(&body) else { return body };
+        let Some(grant) = call.grant(&permission) else { return body };
+        let Value::Object(mut permission) = permission else { return body };
+        permission.insert("_token", issue(call.signing_key(), &grant, self.until));
+        Value::Object(permission).to_string().into()
+    }
+}
+
+fn life_secs(call: &Call<'_>) -> Result<u64, WireError> {
+    let Some(text) = call.headers.text(EXPIRY) else { return Ok(LIFE_SECS_DEFAULT) };
+    let limits = call.limits();
+    let (min, max) = (limits.resource_token_secs_min, limits.resource_token_secs_max);
+    let secs = text.trim().parse().ok().filter(|secs| (min..=max).contains(secs));
+    secs.ok_or_else(|| {
+        WireError::bad_request(format!(
+            "The value of the header {EXPIRY} must be a number of seconds from {min} to {max}."
+        ))
+    })
+}
+
+fn issue(key: &[u8], grant: &Grant, until: Timestamp) -> String {
+    let payload = encode(grant, until);
+    let signature = signing(key, &payload).finalize().into_bytes();
+    format!("{PREFIX}{};{};", URL_SAFE_NO_PAD.encode(signature), URL_SAFE_NO_PAD.encode(payload))
+}
+
+/// Reads the `sig` of a token that was issued under one of the keys.
+pub(crate) fn verify<'a>(
+    keys: impl Iterator<Item = &'a [u8]>,
+    signature: &str,
+    now: Timestamp,
+) -> Result<Grant, Refused> {
+    let mut parts = signature.split(';').map(|part| URL_SAFE_NO_PAD.decode(part).ok());
+    let mut part = || parts.next().flatten().ok_or(Refused::Malformed);
+    let (signature, payload) = (part()?, part()?);
+    // Compares in constant time.
+    let signed = |key: &[u8]| signing(key, &payload).verify_slice(&signature).is_ok();
+    if !keys.into_iter().any(signed) {
+        return Err(Refused::Token);
+    }
+    let text = String::from_utf8(payload).map_err(|_| Refused::Malformed)?;
+    let (grant, until) = decode(&text).ok_or(Refused::Malformed)?;
+    if now >= until {
+        return Err(Refused::Expired { until: rfc1123(until), server: rfc1123(now) });
+    }
+    Ok(grant)
+}
+
+fn signing(key: &[u8], payload: &[u8]) -> Hmac<Sha256> {
+    let keyed = |key: &[u8]| Hmac::<Sha256>::new_from_slice(key).expect("HMAC takes any key");
+    let derived = keyed(key).chain_update(DERIVATION).finalize().into_bytes();
+    keyed(&derived).chain_update(payload)
+}
+
+/// Line by line: end, mode, container, key, extent. The last may hold line breaks.
+fn encode(grant: &Grant, until: Timestamp) -> Vec<u8> {
+    let mode = match grant.mode {
+        Mode::Read => "read",
+        Mode::All => "all",
+    };
+    let key = grant.key.as_ref().map(ToString::to_string).unwrap_or_default();
+    let extent = match &grant.extent {
+        Extent::Container => "container".to_owned(),
+        Extent::Item(id) => format!("item {id}"),
+        Extent::ItemRid(rid) => format!("rid {rid}"),
+        Extent::Script(rid) => format!("script {rid}"),
+    };
+    format!("{}\n{mode}\n{}\n{key}\n{extent}", until.secs(), grant.container).into_bytes()
+}
+
+fn decode(text: &str) -> Option<(Grant, Timestamp)> {
+    let mut lines = text.splitn(5, '\n');
+    let until = Timestamp::from_millis(lines.next()?.parse::<u64>().ok()?.checked_mul(1000)?);
+    let mode = match lines.next()? {
+        "read" => Mode::Read,
+        "all" => Mode::All,
+        _ => return None,
+    };
+    let container = ContainerRid::parse(lines.next()?).ok()?;
+    let key = match lines.next()? {
+        "" => None,
+        key => Some(PartitionKey::parse_header(key).ok()?),
+    };
+    let extent = match lines.next()?.split_once(' ') {
+        None => Extent::Container,
+        Some(("item", id)) => Extent::Item(id.to_owned()),
+        Some(("rid", rid)) => Extent::ItemRid(rid.to_owned()),
+        Some(("script", rid)) => Extent::Script(rid.to_owned()),
+        Some(_) => return None,
+    };
+    Some((Grant { container, extent, mode, key }, until))
+}
+
+#[cfg(test)]
+mod tests {
+    use model::rid::DatabaseRid;
+
+    use super::*;
+
+    fn grants() -> Vec<Grant> {
+        let container = ContainerRid::new(DatabaseRid::new(1).unwrap(), 2).unwrap();
+        let key = PartitionKey::parse_header(r#"["a\nb",1,null]"#).unwrap();
+        let grant = |extent, mode, key| Grant { container, extent, mode, key };
+        vec![
+            grant(Extent::Container, Mode::Read, None),
+            grant(Extent::Container, Mode::All, Some(key.clone())),
+            grant(Extent::Item("two\nlines and spaces".to_owned()), Mode::All, Some(key)),
+            grant(Extent::ItemRid("AAAA".to_owned()), Mode::Read, None),
+            grant(Extent::Script("BBBB".to_owned()), Mode::All, None),
+        ]
+    }
+
+    #[test]
+    fn tokens_grant_what_was_put_into_them() {
+        let until = Timestamp::from_millis(5_000);
+        for grant in grants() {
+            let token = issue(b"key", &grant, until);
+            let signature = token.strip_prefix(PREFIX).unwrap();
+            let at = |millis| Timestamp::from_millis(millis);
+            let keys = || [b"other".as_slice(), b"key"].into_iter();
+            assert_eq!(verify(keys(), signature, at(4_999)), Ok(grant.clone()));
+            assert!(matches!(verify(keys(), signature, at(5_000)), Err(Refused::Expired { .. })));
+            let wrong = [b"wrong".as_slice()].into_iter();
+            assert_eq!(verify(wrong, signature, at(0)), Err(Refused::Token));
+        }
+    }
+
+    #[test]
+    fn every_changed_character_is_noticed() {
+        let grant = grants().swap_remove(2);
+        let token = issue(b"key", &grant, Timestamp::from_millis(5_000));
+        let signature = token.strip_prefix(PREFIX).unwrap();
+        for at in 0..signature.len() - 1 {
+            let mut bytes = signature.as_bytes().to_vec();
+            bytes[at] = if bytes[at] == b'A' { b'B' } else { b'A' };
+            let changed = String::from_utf8(bytes).unwrap();
+            let verified =
+                verify([b"key".as_slice()].into_iter(), &changed, Timestamp::from_millis(0));
+            assert!(verified.is_err(), "character {at}");
+        }
+    }
+}
