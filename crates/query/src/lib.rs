@@ -41,6 +41,6 @@ pub use query::{
     Bound, Condition, Order, Query, canonical_expression, check_computed_property, evaluate,
     evaluate_in,
 };
-pub use requirement::{Comparison, Filter, Requirement, ValueType};
+pub use requirement::{Comparison, Filter, Requirement};
 pub use run::{Aggregated, Argument, Row, RowSink, Run};
 pub use syntax::EXPRESSION_HEIGHT_MAX;

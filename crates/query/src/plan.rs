@@ -22,6 +22,9 @@ pub use crate::execute::AggregateKind;
 use crate::requirement;
 use crate::syntax::{Child, Collection, Direction, Expr, OrderKeys, Select, Selection};
 
+/// Rows to skip and rows to give, as a rewritten text says it.
+type Page = (u64, u64);
+
 /// The form of plans that clients read.
 const VERSION: u32 = 2;
 
@@ -125,18 +128,25 @@ fn query_info(select: &Select, block: &Block, one_key: bool) -> Result<QueryInfo
     }
     counts(select, block, &mut info);
     let merges = aggregated || select.distinct;
-    if one_key && !merges {
-        // The one partition skips and stops by itself.
-        (info.offset, info.limit) = (None, None);
-    }
+    // Where rows are put together first, no partition can know which to leave out;
+    // otherwise each gives what could be skipped and what is wanted, and one that
+    // is alone skips and stops by itself.
+    let page = match (info.offset, info.limit) {
+        (Some(offset), Some(limit)) if one_key && !merges => {
+            (info.offset, info.limit) = (None, None);
+            Some((u64::from(offset), u64::from(limit)))
+        }
+        (Some(offset), Some(limit)) if !merges => Some((0, u64::from(offset) + u64::from(limit))),
+        _ => None,
+    };
     if !aggregated {
         info.order_by = order_by(select);
     }
-    info.rewritten = rewritten(select, &info, aggregated);
+    info.rewritten = rewritten(select, &info, aggregated, page);
     Ok(info)
 }
 
-fn rewritten(select: &Select, info: &QueryInfo, aggregated: bool) -> String {
+fn rewritten(select: &Select, info: &QueryInfo, aggregated: bool, page: Option<Page>) -> String {
     if !select.group_by.is_empty() {
         return rewrite::grouped(select);
     }
@@ -144,13 +154,13 @@ fn rewritten(select: &Select, info: &QueryInfo, aggregated: bool) -> String {
         return rewrite::aggregated(select);
     }
     if !info.order_by.is_empty() {
-        return rewrite::ordered(select, info);
+        return rewrite::ordered(select, info, page);
     }
-    let counts = info.top.is_some() || info.offset.is_some();
-    if select.distinct && counts {
-        return rewrite::plain(select, info, false);
+    let distinct_counts = select.distinct && (info.top.is_some() || info.offset.is_some());
+    if distinct_counts || info.offset.is_some() {
+        return rewrite::plain(select, page);
     }
-    if info.offset.is_some() { rewrite::plain(select, info, true) } else { String::new() }
+    String::new()
 }
 
 /// Partial results can be added up only where the aggregate stands alone.

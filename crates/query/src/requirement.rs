@@ -10,7 +10,7 @@ mod find;
 
 use std::fmt;
 
-use model::json::Value;
+use model::json::{Kind, Value};
 
 pub(crate) use find::filter_of;
 
@@ -54,7 +54,7 @@ pub enum Requirement {
     /// The value at the path is of one of these types; undefined is none.
     Types {
         path: Path,
-        types: &'static [ValueType],
+        types: &'static [Kind],
     },
     All(Vec<Requirement>),
     Either(Vec<Requirement>),
@@ -70,28 +70,9 @@ pub enum Comparison {
     GreaterEqual,
 }
 
-/// The types of values, as the type checks of the language tell them apart.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ValueType {
-    Null,
-    Bool,
-    Number,
-    String,
-    Array,
-    Object,
-}
-
-impl ValueType {
-    /// What a value that is there at all may be.
-    pub const ANY: &'static [ValueType] = &[
-        ValueType::Null,
-        ValueType::Bool,
-        ValueType::Number,
-        ValueType::String,
-        ValueType::Array,
-        ValueType::Object,
-    ];
-}
+/// What a value that is there at all may be.
+pub(crate) const ANY_KIND: &[Kind] =
+    &[Kind::Null, Kind::Bool, Kind::Number, Kind::String, Kind::Array, Kind::Object];
 
 impl Comparison {
     /// The comparison that holds between values of one type where this does not.

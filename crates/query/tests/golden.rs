@@ -232,7 +232,9 @@ fn words(command: &Command) -> Result<Vec<&str>, Box<dyn Error>> {
 }
 
 fn describe(error: &QueryError, text: &str) -> String {
-    let QueryError::Invalid(errors) = error else { return format!("Error: {error}") };
+    let QueryError::Invalid(errors) = error else {
+        return format!("Error: {}", error.to_string().replace('\r', ""));
+    };
     let lines = errors.iter().map(|error| {
         let place = error.place(text);
         let about = text.get(error.position.clone()).unwrap_or_default();

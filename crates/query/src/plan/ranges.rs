@@ -8,11 +8,11 @@ use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
 use model::epk::{Epk, EpkRange};
-use model::json::Value;
+use model::json::{Kind, Value};
 use model::partition_key::{KeyComponent, KeyKind, PartitionKey, PartitionKeyDefinition};
 
 use crate::bind::Path;
-use crate::requirement::{Comparison, Requirement, ValueType};
+use crate::requirement::{Comparison, Requirement};
 
 /// Boxes that are worth telling apart: one per item of the longest IN list.
 const BOXES_MAX: usize = crate::parser::IN_ITEMS_MAX;
@@ -246,13 +246,13 @@ fn interval(comparison: Comparison, value: &Value) -> Option<Interval> {
 }
 
 /// The values of types that have only so many.
-fn values_of(types: &[ValueType]) -> Option<Vec<Value>> {
+fn values_of(types: &[Kind]) -> Option<Vec<Value>> {
     let mut values = Vec::new();
     for kind in types {
         match kind {
-            ValueType::Null => values.push(Value::Null),
-            ValueType::Bool => values.extend([Value::Bool(false), Value::Bool(true)]),
-            ValueType::Number | ValueType::String | ValueType::Array | ValueType::Object => {
+            Kind::Null => values.push(Value::Null),
+            Kind::Bool => values.extend([Value::Bool(false), Value::Bool(true)]),
+            Kind::Number | Kind::String | Kind::Array | Kind::Object => {
                 return None;
             }
         }

@@ -3,7 +3,7 @@
 //! Clients match on these texts, so they are composed exactly as the service
 //! prints them: one clause per line, every operator in brackets.
 
-use super::{AggregateKind, QueryInfo};
+use super::{AggregateKind, Page, QueryInfo};
 use crate::syntax::{Expr, ExprKind, Item, Select, Selection};
 
 /// Where a client puts the condition that takes an ordered query up again.
@@ -97,9 +97,11 @@ pub(super) fn grouped(select: &Select) -> String {
 }
 
 /// Rows with their sort keys, and a place for the condition to go on from.
-pub(super) fn ordered(select: &Select, info: &QueryInfo) -> String {
+pub(super) fn ordered(select: &Select, info: &QueryInfo, page: Option<Page>) -> String {
     let alias = select.from.as_ref().and_then(|from| from.first.name()).unwrap_or("root");
-    let top = info.top.map_or(String::new(), |top| format!("TOP {top} "));
+    // Equal rows are left out by the client, so a partition may not stop early.
+    let top = info.top.filter(|_| !select.distinct);
+    let top = top.map_or(String::new(), |top| format!("TOP {top} "));
     let items: Vec<String> =
         info.order_by.iter().map(|(expr, _)| format!("{{\"item\": {expr}}}")).collect();
     let (payload, defined) = match &select.selection {
@@ -119,24 +121,18 @@ pub(super) fn ordered(select: &Select, info: &QueryInfo) -> String {
     format!(
         "SELECT {top}{alias}._rid, [{items}] AS orderByItems, {payload} AS payload{from}\n\
          WHERE {filter}{order}{}",
-        page(info)
+        page_text(page)
     )
 }
 
-/// The query itself, without or with another count of rows.
-pub(super) fn plain(select: &Select, info: &QueryInfo, keeps_page: bool) -> String {
+/// The query itself with another count of rows.
+pub(super) fn plain(select: &Select, page: Option<Page>) -> String {
     let kept = Select { top: None, page: None, ..select.clone() };
-    if keeps_page { format!("{kept}{}", page(info)) } else { kept.to_string() }
+    format!("{kept}{}", page_text(page))
 }
 
-/// Each partition gives what could be skipped and what is wanted.
-fn page(info: &QueryInfo) -> String {
-    match (info.offset, info.limit) {
-        (Some(offset), Some(limit)) => {
-            format!("\nOFFSET 0 LIMIT {}", u64::from(offset) + u64::from(limit))
-        }
-        _ => String::new(),
-    }
+fn page_text(page: Option<Page>) -> String {
+    page.map_or(String::new(), |(offset, limit)| format!("\nOFFSET {offset} LIMIT {limit}"))
 }
 
 /// FROM, WHERE and GROUP BY.

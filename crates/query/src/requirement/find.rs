@@ -1,8 +1,8 @@
 //! From bound filters to requirements.
 
-use model::json::{self, Raw, Value};
+use model::json::{self, Kind, Raw, Value};
 
-use super::{Comparison, Filter, Requirement, ValueType};
+use super::{ANY_KIND, Comparison, Filter, Requirement};
 use crate::bind::{Path, PathStep, Program, path_of};
 use crate::bound::{Block, Constant, Expr, In, Like, LikePattern, Origin, Source};
 use crate::eval::Fits;
@@ -105,7 +105,7 @@ fn drop_implied(parts: &mut Vec<Requirement>) {
 impl Requirement {
     /// Whether all it asks is that there is a value.
     fn is_presence(&self) -> bool {
-        matches!(self, Requirement::Types { types, .. } if *types == ValueType::ANY)
+        matches!(self, Requirement::Types { types, .. } if *types == ANY_KIND)
     }
 
     fn path(&self) -> Option<Path> {
@@ -154,7 +154,7 @@ impl Scope<'_> {
         if path.steps().is_empty() {
             return Filter::CERTAIN;
         }
-        Filter::exactly(Requirement::Types { path: path.clone(), types: ValueType::ANY })
+        Filter::exactly(Requirement::Types { path: path.clone(), types: ANY_KIND })
     }
 
     /// What must hold so that the expression is exactly true, or exactly false.
@@ -247,17 +247,17 @@ impl Scope<'_> {
     fn membership(&self, list: &In, wanted: bool) -> Filter {
         let Some(path) = self.path(&list.needle) else { return Filter::ANYTHING };
         let Some(values) = constants(&list.items) else {
-            return Filter::at_least(Requirement::Types { path, types: ValueType::ANY });
+            return Filter::at_least(Requirement::Types { path, types: ANY_KIND });
         };
         if wanted {
             return one_of(path, values);
         }
         if values.len() > NOT_IN_MAX {
-            return Filter::at_least(Requirement::Types { path, types: ValueType::ANY });
+            return Filter::at_least(Requirement::Types { path, types: ANY_KIND });
         }
         let differs = |value| compare(path.clone(), Comparison::NotEqual, value);
         let mut filters =
-            vec![Filter::exactly(Requirement::Types { path: path.clone(), types: ValueType::ANY })];
+            vec![Filter::exactly(Requirement::Types { path: path.clone(), types: ANY_KIND })];
         filters.extend(values.into_iter().map(differs));
         Filter::all(filters)
     }
@@ -283,7 +283,7 @@ impl Scope<'_> {
 
     /// At least, the value is a string.
     fn string(&self, expr: &Expr) -> Filter {
-        let types: &'static [ValueType] = &[ValueType::String];
+        let types: &'static [Kind] = &[Kind::String];
         self.path(expr)
             .map_or(Filter::ANYTHING, |path| Filter::at_least(Requirement::Types { path, types }))
     }
@@ -413,16 +413,16 @@ fn constants(items: &[Expr]) -> Option<Vec<Value>> {
     Some(values)
 }
 
-fn checked_types(function: &str) -> Option<&'static [ValueType]> {
+fn checked_types(function: &str) -> Option<&'static [Kind]> {
     Some(match function {
-        "IS_DEFINED" => ValueType::ANY,
-        "IS_NULL" => &[ValueType::Null],
-        "IS_BOOL" => &[ValueType::Bool],
-        "IS_NUMBER" => &[ValueType::Number],
-        "IS_STRING" => &[ValueType::String],
-        "IS_ARRAY" => &[ValueType::Array],
-        "IS_OBJECT" => &[ValueType::Object],
-        "IS_PRIMITIVE" => &[ValueType::Null, ValueType::Bool, ValueType::Number, ValueType::String],
+        "IS_DEFINED" => ANY_KIND,
+        "IS_NULL" => &[Kind::Null],
+        "IS_BOOL" => &[Kind::Bool],
+        "IS_NUMBER" => &[Kind::Number],
+        "IS_STRING" => &[Kind::String],
+        "IS_ARRAY" => &[Kind::Array],
+        "IS_OBJECT" => &[Kind::Object],
+        "IS_PRIMITIVE" => &[Kind::Null, Kind::Bool, Kind::Number, Kind::String],
         _ => return None,
     })
 }
