@@ -8,8 +8,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 
+use model::charge::Work;
 use model::position::Timestamp;
-use partition::{Command, CommandError, Outcome, Work};
+use partition::{Command, CommandError, Outcome};
 use runtime::{Runtime, TaskHandle};
 use storage::Outcome as Fate;
 use tokio::sync::oneshot;
@@ -162,7 +163,7 @@ fn apply(now: Timestamp, range: RangeId, slot: &Slot, command: &Command, reply: 
     match applied {
         Err(Unserved::Switching) => answer(reply, Err(ClusterError::Switching(range))),
         Err(Unserved::Problem(problem)) => {
-            let (lsn, work) = (slot.durable().lsn(), Work::default());
+            let (lsn, work) = (slot.durable().lsn(), problem.work(Work::RefusedWrite));
             let error = CommandError { at: 0, problem, lsn, work };
             answer(reply, Err(ClusterError::Command { range, error }));
         }

@@ -129,6 +129,14 @@ impl IndexPlan {
         })
     }
 
+    /// The path of a property, however the policy treats it: what the entries of
+    /// its values begin with.
+    #[must_use]
+    pub fn property_path<'a>(&self, names: impl IntoIterator<Item = &'a str>) -> PathHash {
+        let item = PathHash::item(self.seed);
+        names.into_iter().fold(item, |hash, name| hash.property(self.seed, name))
+    }
+
     pub(crate) fn hash(&self, steps: &[PathStep]) -> PathHash {
         let item = PathHash::item(self.seed);
         steps.iter().fold(item, |hash, step| hash.step(self.seed, step))
@@ -140,8 +148,7 @@ impl IndexPlan {
         let next = self.slots.len();
         let slot = *node.slot.get_or_insert(next);
         if slot == next {
-            let item = PathHash::item(self.seed);
-            let hash = names.iter().fold(item, |hash, name| hash.property(self.seed, name));
+            let hash = self.property_path(names.iter().map(String::as_str));
             self.slots.push(Slot { names, hash, undefined: false });
         }
         slot

@@ -32,23 +32,6 @@ impl Charge {
         Charge(units)
     }
 
-    /// The nearest charge to a number of request units.
-    #[must_use]
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "costs are small and not negative, and `as` stops at the ends"
-    )]
-    pub fn new(request_units: f64) -> Charge {
-        Charge((request_units * f64::from(UNITS_PER_REQUEST_UNIT)).round() as u64)
-    }
-
-    /// In request units.
-    #[must_use]
-    pub fn get(self) -> f64 {
-        self.request_units()
-    }
-
     /// In 21sts of a request unit.
     #[must_use]
     pub const fn units(self) -> u64 {

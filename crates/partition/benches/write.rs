@@ -24,7 +24,7 @@ use gate::Gate;
 use model::limits::Limits;
 use model::partition_key::Location;
 use model::position::Timestamp;
-use partition::{Command, Document, Operation, Partition, Reader, Setup, Work};
+use partition::{Command, Document, Operation, Partition, Reader, Setup};
 use runtime::{Clock, Random, RealClock, Runtime, SeededRandom, TaskHandle};
 use storage::local::LocalConfig;
 use storage::{Batch, Counters, Outcome, Store, Stream, memory};
@@ -97,24 +97,19 @@ fn dry_run(setup: &Arc<Setup>, commands: &[Command]) -> Vec<Batch> {
     let gate = Gate::new(memory::create());
     let store: Arc<dyn Store> = Arc::<Gate>::clone(&gate);
     let mut partition = Partition::open(Arc::clone(setup), store).unwrap();
-    let mut work = Work::default();
     let elapsed = timed(|| {
         for command in commands {
-            let outcome = apply(&mut partition, command).result.unwrap();
-            work.keys_written += outcome.work.keys_written;
-            work.bytes_written += outcome.work.bytes_written;
-            work.index_entries_written += outcome.work.index_entries_written;
+            apply(&mut partition, command).result.unwrap();
         }
     });
-    let count = commands.len() as f64;
+    let (count, batches) = (commands.len() as f64, gate.take_seen());
     println!(
-        "a document of {DOCUMENT_BYTES} bytes writes {:.1} keys and {:.0} bytes, {:.1} of the keys in the index",
-        work.keys_written as f64 / count,
-        work.bytes_written as f64 / count,
-        work.index_entries_written as f64 / count
+        "a document of {DOCUMENT_BYTES} bytes writes {:.1} keys and {:.0} bytes",
+        batches.iter().map(Batch::len).sum::<usize>() as f64 / count,
+        batches.iter().map(Batch::bytes).sum::<usize>() as f64 / count
     );
     println!("one thread, memory: {:.0} creates/s", count / elapsed.as_secs_f64());
-    gate.take_seen()
+    batches
 }
 
 fn apply(partition: &mut Partition, command: &Command) -> partition::Application {

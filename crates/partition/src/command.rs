@@ -1,6 +1,7 @@
 //! What a partition can be told to do, and what it answers.
 
 use bytes::Bytes;
+use model::charge::Work;
 use model::etag::Etag;
 use model::name::ItemId;
 use model::partition_key::Location;
@@ -23,6 +24,19 @@ pub enum Operation {
 }
 
 impl Operation {
+    /// What it is charged for when it comes to nothing.
+    #[must_use]
+    pub fn attempt(&self) -> Work {
+        match self {
+            Operation::Read { .. } => Work::Probe,
+            Operation::Create { .. }
+            | Operation::Upsert { .. }
+            | Operation::Replace { .. }
+            | Operation::Delete { .. }
+            | Operation::Patch { .. } => Work::RefusedWrite,
+        }
+    }
+
     /// The id of the item it is about.
     #[must_use]
     pub fn id(&self) -> &ItemId {
@@ -62,7 +76,6 @@ pub struct Outcome {
     /// The partition's position after the command.
     pub lsn: Lsn,
     pub effects: Vec<Effect>,
-    pub work: Work,
 }
 
 /// The result of one operation.
@@ -74,6 +87,8 @@ pub struct Effect {
     pub etag: Option<Etag>,
     /// The item as it is now; none after a delete or when it was not modified.
     pub text: Option<Bytes>,
+    /// What it is charged for.
+    pub work: Work,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,17 +100,6 @@ pub enum EffectKind {
     NotModified,
 }
 
-/// What a command cost, counted while it was done. The charge is computed from this.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Work {
-    pub item_bytes_read: u64,
-    pub item_bytes_written: u64,
-    pub index_entries_written: u64,
-    pub index_entries_deleted: u64,
-    pub keys_written: u64,
-    pub bytes_written: u64,
-}
-
 /// Why a command was not done. Nothing of it has been written.
 #[derive(Debug, thiserror::Error)]
 #[error("operation {at} failed: {problem}")]
@@ -105,7 +109,7 @@ pub struct CommandError {
     pub problem: Problem,
     /// The partition's position that the refusal rests on.
     pub lsn: Lsn,
-    /// What was read to find out.
+    /// What finding out is charged for.
     pub work: Work,
 }
 
@@ -157,6 +161,16 @@ pub enum Remedy {
 }
 
 impl Problem {
+    /// What an operation is charged for that failed like this. Whoever sent a request
+    /// that could not be done pays for the attempt, but not for our troubles.
+    #[must_use]
+    pub fn work(&self, attempt: Work) -> Work {
+        match self.remedy() {
+            Remedy::Correct | Remedy::Reread => attempt,
+            Remedy::Reroute | Remedy::Grant | Remedy::Operator => Work::Nothing,
+        }
+    }
+
     #[must_use]
     pub fn remedy(&self) -> Remedy {
         match self {

@@ -6,9 +6,10 @@
 //! home by itself: a home that does not hold the old version gets the whole of
 //! the new one.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
+use model::charge::Written;
 use model::epk::Epk;
 use model::position::{Lsn, Timestamp};
 
@@ -35,13 +36,6 @@ pub(crate) struct Mark {
     pub(crate) lsn: Lsn,
     pub(crate) now: Timestamp,
     pub(crate) next_number: u64,
-}
-
-/// Index entries that a write changed.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Changed {
-    pub(crate) written: u64,
-    pub(crate) deleted: u64,
 }
 
 impl<'a> Home<'a> {
@@ -73,7 +67,7 @@ impl<'a> Home<'a> {
         id: &str,
         old: Option<&Item>,
         new: &Item,
-    ) -> Result<Changed, Problem> {
+    ) -> Result<Written, Problem> {
         if old.is_none() {
             let name = key::item_name(self.epk, id);
             stage.write(self.keys.ordinal(new.ordinal), Some(name));
@@ -87,7 +81,7 @@ impl<'a> Home<'a> {
         stage: &mut Stage<'_>,
         id: &str,
         old: &Item,
-    ) -> Result<Changed, Problem> {
+    ) -> Result<Written, Problem> {
         stage.write(self.keys.ordinal(old.ordinal), None);
         stage.write(self.keys.item(self.epk, id), None);
         self.write_derived(stage, Some(old), None)
@@ -136,12 +130,15 @@ impl<'a> Home<'a> {
         stage: &mut Stage<'_>,
         old: Option<&Item>,
         new: Option<&Item>,
-    ) -> Result<Changed, Problem> {
-        self.write_unique(stage, old, new);
+    ) -> Result<Written, Problem> {
+        let (removed, added) = (old.map(Item::own_bytes), new.map(Item::own_bytes));
+        let mut written = Written { removed, added, ..Written::default() };
+        self.write_unique(stage, old, new, &mut written);
         self.write_log(stage, old, new);
         self.write_expiry(stage, old, new);
         self.count(stage, old, new)?;
-        self.write_entries(stage, old, new)
+        self.write_entries(stage, old, new, &mut written)?;
+        Ok(written)
     }
 
     /// Index entries that both versions share are left alone.
@@ -150,25 +147,26 @@ impl<'a> Home<'a> {
         stage: &mut Stage<'_>,
         old: Option<&Item>,
         new: Option<&Item>,
-    ) -> Result<Changed, Problem> {
+        written: &mut Written,
+    ) -> Result<(), Problem> {
         let (before, after) = (self.entries(old)?, self.entries(new)?);
-        let mut changed = Changed::default();
-        for entry in before.difference(&after) {
-            changed.deleted += 1;
+        for (entry, is_term) in before.iter().filter(|(entry, _)| !after.contains_key(*entry)) {
+            written.terms_removed += u32::from(*is_term);
             stage.write(entry.clone(), None);
         }
-        for entry in after.difference(&before) {
-            changed.written += 1;
+        for (entry, is_term) in after.iter().filter(|(entry, _)| !before.contains_key(*entry)) {
+            written.terms_added += u32::from(*is_term);
             stage.write(entry.clone(), Some(Bytes::new()));
         }
-        Ok(changed)
+        Ok(())
     }
 
-    fn entries(&self, item: Option<&Item>) -> Result<BTreeSet<Bytes>, RecordError> {
-        let mut keys = BTreeSet::new();
+    /// The keys of an item's index entries, and which of them are terms.
+    fn entries(&self, item: Option<&Item>) -> Result<BTreeMap<Bytes, bool>, RecordError> {
+        let mut keys = BTreeMap::new();
         if let Some(item) = item {
-            self.setup.index_entries(item, |entry| {
-                keys.insert(self.keys.index(entry, item.ordinal));
+            self.setup.index_terms(item, |entry, is_term| {
+                keys.insert(self.keys.index(entry, item.ordinal), is_term);
             })?;
         }
         Ok(keys)
@@ -192,13 +190,21 @@ impl<'a> Home<'a> {
         }
     }
 
-    fn write_unique(&self, stage: &mut Stage<'_>, old: Option<&Item>, new: Option<&Item>) {
+    fn write_unique(
+        &self,
+        stage: &mut Stage<'_>,
+        old: Option<&Item>,
+        new: Option<&Item>,
+        written: &mut Written,
+    ) {
         let (before, after) = (self.unique_keys(old), self.unique_keys(new));
         for key in before.difference(&after) {
+            written.terms_removed += 1;
             stage.write(key.clone(), None);
         }
         let Some(new) = new else { return };
         for key in after.difference(&before) {
+            written.terms_added += 1;
             let owner = Bytes::copy_from_slice(&new.ordinal.as_u64().to_be_bytes());
             stage.write(key.clone(), Some(owner));
         }

@@ -1,6 +1,7 @@
 //! The verbs on items, each a few lines over a transaction.
 
 use bytes::Bytes;
+use model::charge::{Work, Written};
 use model::json::Value;
 
 use crate::command::{Effect, EffectKind, EtagMatch, Operation, Problem};
@@ -27,8 +28,9 @@ pub(crate) fn perform(tx: &mut Transaction<'_>, operation: &Operation) -> Result
         }
         Operation::Delete { id, if_match } => {
             let old = existing(tx, id.as_str(), if_match.as_ref())?;
-            tx.remove(id.as_str(), &old)?;
-            Ok(Effect { kind: EffectKind::Deleted, lsn: tx.lsn, etag: None, text: None })
+            let work = Work::Write(tx.remove(id.as_str(), &old)?);
+            let kind = EffectKind::Deleted;
+            Ok(Effect { kind, lsn: tx.lsn, etag: None, text: None, work })
         }
         Operation::Patch { id, patch: request, if_match } => {
             let old = existing(tx, id.as_str(), if_match.as_ref())?;
@@ -69,12 +71,13 @@ fn upsert(
 pub(crate) fn read(item: &Item, if_none_match: Option<&EtagMatch>) -> Effect {
     let (lsn, etag) = (item.lsn, item.etag());
     let unchanged = if_none_match.is_some_and(|condition| condition.matches(&etag));
-    let (kind, text) = if unchanged {
-        (EffectKind::NotModified, None)
+    let (kind, text, work) = if unchanged {
+        (EffectKind::NotModified, None, Work::Probe)
     } else {
-        (EffectKind::Read, Some(item.text.clone()))
+        let work = Work::Read { bytes: item.own_bytes() };
+        (EffectKind::Read, Some(item.text.clone()), work)
     };
-    Effect { kind, lsn, etag: Some(etag), text }
+    Effect { kind, lsn, etag: Some(etag), text, work }
 }
 
 fn patch(tx: &mut Transaction<'_>, patch: &Patch, old: &Item) -> Result<Effect, Problem> {
@@ -96,7 +99,9 @@ fn patch(tx: &mut Transaction<'_>, patch: &Patch, old: &Item) -> Result<Effect, 
     patch.perform(&mut value)?;
     let document = Document::parse(Bytes::from(value.to_string()), &tx.setup.limits)
         .map_err(patched_problem)?;
-    put(tx, &document, Some(old))
+    let (item, mut written) = tx.put(&document, Some(old))?;
+    written.patched = patch.len();
+    Ok(stored(EffectKind::Replaced, item, written))
 }
 
 /// A patch can make a document that could not have been sent as a whole.
@@ -117,9 +122,14 @@ fn put(
     document: &Document,
     old: Option<&Item>,
 ) -> Result<Effect, Problem> {
-    let item = tx.put(document, old)?;
+    let (item, written) = tx.put(document, old)?;
     let kind = if old.is_some() { EffectKind::Replaced } else { EffectKind::Created };
-    Ok(Effect { kind, lsn: item.lsn, etag: Some(item.etag()), text: Some(item.text) })
+    Ok(stored(kind, item, written))
+}
+
+fn stored(kind: EffectKind, item: Item, written: Written) -> Effect {
+    let (etag, work) = (Some(item.etag()), Work::Write(written));
+    Effect { kind, lsn: item.lsn, etag, text: Some(item.text), work }
 }
 
 fn existing(

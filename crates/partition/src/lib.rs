@@ -33,7 +33,7 @@ mod unique;
 
 pub use check::{Finding, Report, check_bucket};
 pub use command::{
-    Command, CommandError, Effect, EffectKind, EtagMatch, Operation, Outcome, Problem, Remedy, Work,
+    Command, CommandError, Effect, EffectKind, EtagMatch, Operation, Outcome, Problem, Remedy,
 };
 pub use document::{Document, DocumentError};
 pub use key::{BucketNumber, ContainerNumber, bucket_prefix, container_prefix, describe_key};

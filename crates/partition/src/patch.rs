@@ -13,7 +13,8 @@ use pointer::Pointer;
 /// A checked patch: what to do, and what must hold before it is done.
 #[derive(Clone, Debug)]
 pub struct Patch {
-    pub(crate) condition: Option<Condition>,
+    /// Rare, and large beside the rest of a command.
+    pub(crate) condition: Option<Box<Condition>>,
     operations: Vec<Operation>,
 }
 
@@ -67,7 +68,12 @@ impl Patch {
                 parse_operation(operation).map_err(|problem| PatchError::Operation { at, problem })
             })
             .collect::<Result<_, _>>()?;
-        Ok(Patch { condition, operations })
+        Ok(Patch { condition: condition.map(Box::new), operations })
+    }
+
+    /// How many operations it has.
+    pub(crate) fn len(&self) -> u32 {
+        u32::try_from(self.operations.len()).expect("limits are far below")
     }
 
     /// Refuses to touch what identifies an item or belongs to the database.

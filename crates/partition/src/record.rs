@@ -100,6 +100,15 @@ impl Item {
         Raw::trusted(std::str::from_utf8(&self.text).unwrap_or_default())
     }
 
+    /// Bytes of the client's own members: the text without its system properties,
+    /// which stand at its end, `_rid` first.
+    #[must_use]
+    pub fn own_bytes(&self) -> u64 {
+        const MARK: &[u8] = b"\"_rid\":";
+        let own = self.text.windows(MARK.len()).rposition(|part| part == MARK);
+        own.unwrap_or(self.text.len()) as u64
+    }
+
     /// Size of the item as logical partitions count it.
     pub(crate) fn bytes(&self) -> u64 {
         self.text.len() as u64

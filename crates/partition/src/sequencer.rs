@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
+use model::charge::Work;
 use model::epk::Epk;
 use model::position::{Lsn, Timestamp};
 use storage::{Batch, Outcome as Fate, Store, Stream, Ticket};
 
-use crate::command::{Command, CommandError, Effect, Outcome, Problem, Work};
+use crate::command::{Command, CommandError, Effect, Outcome, Problem};
 use crate::home::Home;
 use crate::items;
 use crate::key::BucketNumber;
@@ -136,10 +137,9 @@ impl Partition {
         for (step, operation) in command.operations.iter().enumerate() {
             tx.step = u16::try_from(step).expect("the number of operations was checked");
             let done = items::perform(&mut tx, operation);
-            let work = tx.reading();
             effects.push(done.map_err(|problem| CommandError {
                 at: step,
-                work,
+                work: problem.work(operation.attempt()),
                 ..self.refusal(problem)
             })?);
         }
@@ -151,12 +151,13 @@ impl Partition {
             self.numbers = finished.numbers;
             self.heads.extend(finished.heads);
         }
-        Ok((finished.batch, Outcome { lsn: self.lsn, effects, work: finished.work }))
+        Ok((finished.batch, Outcome { lsn: self.lsn, effects }))
     }
 
     /// A command that is refused as a whole.
     fn refusal(&self, problem: Problem) -> CommandError {
-        CommandError { at: 0, problem, lsn: self.lsn, work: Work::default() }
+        let work = problem.work(Work::RefusedWrite);
+        CommandError { at: 0, problem, lsn: self.lsn, work }
     }
 
     fn transaction<'a>(

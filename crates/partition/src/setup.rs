@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use index::IndexPlan;
+use index::{IndexPlan, PathHash};
 use model::epk::{Epk, EpkRange};
 use model::limits::Limits;
 use model::policy::{ContainerDefinition, expires_at};
@@ -83,10 +83,31 @@ impl Setup {
         item: &Item,
         mut sink: impl FnMut(&[u8]),
     ) -> Result<(), RecordError> {
-        let version = item.policy_version;
-        let plan = self.plans.get(&version).ok_or(RecordError::Policy { version })?;
-        plan.entries(item.json(), &mut sink);
+        self.index_terms(item, |entry, _| sink(entry))
+    }
+
+    /// As `index_entries`, and tells of each entry whether it is a term, for which
+    /// clients pay: one about a value that they chose. `id`, partition key and time
+    /// are in every item, and only the time changes, with the clock.
+    pub(crate) fn index_terms(
+        &self,
+        item: &Item,
+        mut sink: impl FnMut(&[u8], bool),
+    ) -> Result<(), RecordError> {
+        let plan = self.plan(item)?;
+        let named = ["id", "_ts"].map(|name| plan.property_path([name]).to_bytes());
+        let keys = self.definition.partition_key().paths().iter();
+        let keys = keys.map(|path| plan.property_path(path.names().iter().map(String::as_str)));
+        let free: Vec<[u8; 8]> = keys.map(PathHash::to_bytes).chain(named).collect();
+        plan.entries(item.json(), &mut |entry| {
+            sink(entry, !free.iter().any(|path| entry.starts_with(path)));
+        });
         Ok(())
+    }
+
+    fn plan(&self, item: &Item) -> Result<&IndexPlan, RecordError> {
+        let version = item.policy_version;
+        self.plans.get(&version).map(AsRef::as_ref).ok_or(RecordError::Policy { version })
     }
 
     pub(crate) fn is_expired(&self, item: &Item, now: Timestamp) -> bool {

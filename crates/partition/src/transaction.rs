@@ -4,14 +4,15 @@
 //! otherwise it is dropped and nothing happened.
 
 use bytes::Bytes;
+use model::charge::Written;
 use model::epk::Place;
 use model::position::{Lsn, Ordinal, Timestamp};
 use model::rid::ItemRid;
 use storage::Batch;
 
-use crate::command::{Problem, Work};
+use crate::command::Problem;
 use crate::document::Document;
-use crate::home::{Changed, Home, Mark};
+use crate::home::{Home, Mark};
 use crate::key::{self, BucketNumber};
 use crate::numbers::Numbers;
 use crate::record::{Head, Item};
@@ -32,7 +33,6 @@ pub(crate) struct Transaction<'a> {
     pub(crate) now: Timestamp,
     /// Position of the current operation in the command.
     pub(crate) step: u16,
-    work: Work,
 }
 
 /// What a finished transaction leaves behind.
@@ -42,7 +42,6 @@ pub(crate) struct Finished {
     pub(crate) batch: Batch,
     pub(crate) heads: Vec<(BucketNumber, Head)>,
     pub(crate) numbers: Numbers,
-    pub(crate) work: Work,
 }
 
 /// Where and when a transaction takes place.
@@ -62,17 +61,15 @@ pub(crate) struct Scene<'a> {
 impl<'a> Transaction<'a> {
     pub(crate) fn new(scene: Scene<'a>) -> Transaction<'a> {
         let Scene { setup, stage, place, home, second, numbers, lsn, now } = scene;
-        let (step, work) = (0, Work::default());
-        Transaction { setup, stage, place, home, second, numbers, lsn, now, step, work }
+        Transaction { setup, stage, place, home, second, numbers, lsn, now, step: 0 }
     }
 
     /// The live item of that id. One that has expired is removed on the way:
-    /// for every client it is gone already.
+    /// for every client it is gone already, and nobody pays for its removal.
     pub(crate) fn find(&mut self, id: &str) -> Result<Option<Item>, Problem> {
         let Some(item) = self.home.find(&self.stage, id)? else {
             return Ok(None);
         };
-        self.work.item_bytes_read += item.bytes();
         if self.setup.is_expired(&item, self.now) {
             self.remove(id, &item)?;
             return Ok(None);
@@ -80,13 +77,13 @@ impl<'a> Transaction<'a> {
         Ok(Some(item))
     }
 
-    /// What has been read so far. That much is done even if nothing gets written.
-    pub(crate) fn reading(&self) -> Work {
-        Work { item_bytes_read: self.work.item_bytes_read, ..Work::default() }
-    }
-
-    /// Writes a document in place of `old`, or as a new item.
-    pub(crate) fn put(&mut self, document: &Document, old: Option<&Item>) -> Result<Item, Problem> {
+    /// Writes a document in place of `old`, or as a new item. Only what happens in
+    /// the first home is the client's doing.
+    pub(crate) fn put(
+        &mut self,
+        document: &Document,
+        old: Option<&Item>,
+    ) -> Result<(Item, Written), Problem> {
         let ordinal = match old {
             Some(old) => old.ordinal,
             None => self.next_ordinal()?,
@@ -96,14 +93,12 @@ impl<'a> Transaction<'a> {
         while let Some(owner) = self.home.rival(&self.stage, old, &item)? {
             self.evict_expired(&owner)?;
         }
-        let changed = self.home.put(&mut self.stage, id, old, &item)?;
-        self.work.item_bytes_written += item.bytes();
-        self.count(changed);
+        let written = self.home.put(&mut self.stage, id, old, &item)?;
         if let Some(second) = &mut self.second {
             let held = held(second, &self.stage, old)?;
             second.put(&mut self.stage, id, held, &item)?;
         }
-        Ok(item)
+        Ok((item, written))
     }
 
     /// Moves an item to another id; `put` writes it there.
@@ -117,15 +112,14 @@ impl<'a> Transaction<'a> {
         Ok(())
     }
 
-    pub(crate) fn remove(&mut self, id: &str, old: &Item) -> Result<(), Problem> {
-        let changed = self.home.remove(&mut self.stage, id, old)?;
-        self.count(changed);
+    pub(crate) fn remove(&mut self, id: &str, old: &Item) -> Result<Written, Problem> {
+        let written = self.home.remove(&mut self.stage, id, old)?;
         if let Some(second) = &mut self.second
             && second.holds(&self.stage, old)?
         {
             second.remove(&mut self.stage, id, old)?;
         }
-        Ok(())
+        Ok(written)
     }
 
     /// The batch of a command, and the heads after it.
@@ -136,10 +130,7 @@ impl<'a> Transaction<'a> {
             heads.push(self.home.write_head(&mut self.stage, &mark));
             heads.extend(self.second.map(|mut home| home.write_head(&mut self.stage, &mark)));
         }
-        let batch = self.stage.into_batch();
-        self.work.keys_written = batch.len() as u64;
-        self.work.bytes_written = batch.bytes() as u64;
-        Finished { batch, heads, numbers: self.numbers, work: self.work }
+        Finished { batch: self.stage.into_batch(), heads, numbers: self.numbers }
     }
 
     fn compose(&self, document: &Document, ordinal: Ordinal) -> Item {
@@ -176,12 +167,6 @@ impl<'a> Transaction<'a> {
             Some(id) if self.find(&id)?.is_none() => Ok(()),
             Some(_) | None => Err(Problem::UniqueKey),
         }
-    }
-
-    /// Only what happens in the first home is the client's doing.
-    fn count(&mut self, changed: Changed) {
-        self.work.index_entries_written += changed.written;
-        self.work.index_entries_deleted += changed.deleted;
     }
 }
 

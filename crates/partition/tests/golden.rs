@@ -33,6 +33,7 @@ use bytes::Bytes;
 use common::fixture::{self, Backend, Container, EPOCH_MILLIS, Home, json};
 use common::gate::Gate;
 use goldenscript::{Argument, Context};
+use model::charge::{Tariff, Work, Written};
 use model::epk::EpkRange;
 use model::json::{Raw, Value};
 use model::limits::Limits;
@@ -41,7 +42,7 @@ use model::partition_key::{Location, PartitionKey};
 use model::position::{Lsn, Timestamp};
 use partition::{
     Command, Document, Effect, EtagMatch, Operation, Partition, Patch, Problem, Reader, Setup,
-    Work, describe_key,
+    describe_key,
 };
 use storage::{Outcome, Store, View, Write};
 
@@ -213,14 +214,19 @@ impl World {
         assert_eq!(application.ticket.wait(), Outcome::Durable);
         let mut output = String::new();
         match application.result {
-            Err(error) => writeln!(output, "error: {error} → {:?}", error.problem.remedy())?,
+            Err(error) => {
+                writeln!(output, "error: {error} → {:?}", error.problem.remedy())?;
+                if context.tags.contains("work") {
+                    output.push_str(&show_work(&error.work));
+                }
+            }
             Ok(outcome) => {
                 for effect in &outcome.effects {
                     output.push_str(&show_effect(effect, context));
                 }
                 open.texts.extend(outcome.effects.iter().filter_map(|effect| effect.text.clone()));
                 if context.tags.contains("work") {
-                    output.push_str(&show_work(&outcome.work));
+                    output.extend(outcome.effects.iter().map(|effect| show_work(&effect.work)));
                 }
                 let etag = outcome.effects.last().and_then(|effect| effect.etag.clone());
                 let saved = save.zip(etag).map(|(name, etag)| (name, etag.to_string()));
@@ -532,14 +538,19 @@ fn short_etag(etag: &str) -> String {
 }
 
 fn show_work(work: &Work) -> String {
+    let units = Tariff::default().charge(work).units();
+    let shown =
+        if let Work::Write(written) = work { show_written(written) } else { format!("{work:?}") };
+    format!("  {shown} = {units}/21 RU\n")
+}
+
+fn show_written(written: &Written) -> String {
+    let Written { removed, added, terms_removed, terms_added, patched } = written;
+    let bytes = |bytes: &Option<u64>| bytes.map_or("none".to_owned(), |bytes| bytes.to_string());
     format!(
-        "  read {} wrote {} item bytes, index +{} -{}, {} keys of {} bytes\n",
-        work.item_bytes_read,
-        work.item_bytes_written,
-        work.index_entries_written,
-        work.index_entries_deleted,
-        work.keys_written,
-        work.bytes_written
+        "{} → {} bytes, terms +{terms_added} -{terms_removed}, {patched} patched",
+        bytes(removed),
+        bytes(added)
     )
 }
 

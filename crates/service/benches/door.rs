@@ -17,11 +17,10 @@ use bytes::Bytes;
 use futures_util::future::join_all;
 use model::name::ItemId;
 use model::partition_key::PartitionKey;
-use partition::Work;
 use runtime::{Clock, Random, RealClock, Runtime, SeededRandom};
 use service::{Conditions, ContainerAction, ItemTarget, Service};
 use storage::local::{self, LocalConfig};
-use storage::{Batch, Durability, Outcome, Store};
+use storage::{Batch, Counters, Durability, Outcome, Store};
 use testkit::crash;
 
 const IN_FLIGHT: u64 = 64;
@@ -103,11 +102,15 @@ impl Ours {
         Ours { service: crash::open_or_create(folder, LocalConfig::default()).unwrap() }
     }
 
-    fn cost_of_one(&self) -> Work {
+    /// Keys and bytes that creating one document writes.
+    fn cost_of_one(&self) -> Counters {
+        let before = self.service.store().counters();
         let action = ContainerAction::CreateItem { key: None, body: document(0) };
-        let work = crash::execute(&self.service, CONTAINER, action).unwrap().receipt.work;
-        println!("a document of 1 KB: {} keys, {} bytes", work.keys_written, work.bytes_written);
-        work
+        crash::execute(&self.service, CONTAINER, action).unwrap();
+        let after = self.service.store().counters();
+        let (keys, bytes) = (after.keys - before.keys, after.bytes - before.bytes);
+        println!("a document of 1 KB: {keys} keys, {bytes} bytes");
+        Counters { keys, bytes, ..Counters::default() }
     }
 
     fn create_round(&self, first: u64) -> f64 {
@@ -138,12 +141,12 @@ struct Bare {
 }
 
 impl Bare {
-    fn create(folder: &Path, work: Work) -> Bare {
+    fn create(folder: &Path, cost: Counters) -> Bare {
         let store = local::create(folder, LocalConfig::default(), &Runtime::real()).unwrap();
-        let keys_bytes = work.keys_written * Bare::key(0, 0).len() as u64;
-        let value_bytes = work.bytes_written.saturating_sub(keys_bytes);
+        let keys_bytes = cost.keys * Bare::key(0, 0).len() as u64;
+        let value_bytes = cost.bytes.saturating_sub(keys_bytes);
         let value_bytes = usize::try_from(value_bytes).unwrap();
-        let bare = Bare { store, keys: work.keys_written, value_bytes };
+        let bare = Bare { store, keys: cost.keys, value_bytes };
         assert_eq!(bare.store.stream().submit(bare.batch(0)).wait(), Outcome::Durable);
         bare
     }

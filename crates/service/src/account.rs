@@ -1,23 +1,18 @@
-//! What a request cost, from the work that was counted while it was done.
+//! The last step of every request: what it is charged for.
 //!
-//! The rules are the published ones for small items: reading costs 20/21 RU and
-//! 1/21 for each KB, writing 5 RU, 0.2 for each index entry that changes and the
-//! reading of what it replaces. They are deterministic; how well they meet the
-//! service's numbers for large items is the business of throughput control.
+//! Partitions count their work and [`Tariff`] prices it. What is left for here is
+//! the catalogue, whose records no client knows as items. Changing a resource is
+//! charged as writing one small item, whatever its size and however many records
+//! that takes, reading one as reading it, a list as one read of all it gives.
 
 use bytes::Bytes;
-use model::charge::Charge;
-use partition::{EffectKind, Work};
+use model::charge::{Charge, Scanned, Tariff, Work, Written};
+use partition::EffectKind;
 
-use crate::error::ServiceError;
+use crate::error::{Remedy, ServiceError};
 use crate::receipt::Receipt;
+use crate::request::CatalogueAction;
 use crate::response::{Failure, Reply, Response};
-
-const READ_BASE: f64 = 20.0 / 21.0;
-const READ_PER_KB: f64 = 1.0 / 21.0;
-const WRITE_BASE: f64 = 5.0;
-const WRITE_PER_ENTRY: f64 = 0.2;
-const BYTES_PER_KB: f64 = 1024.0;
 
 /// The last step of every request, done or not: its receipt goes with the answer.
 /// Faults of ours are logged here, once.
@@ -36,60 +31,110 @@ pub(crate) fn account(
     }
 }
 
-/// What a request on the catalogue counts as: reading or writing one record. What
-/// else it takes is our affair. One that was refused has looked for something.
-pub(crate) fn catalogue_work(reply: Option<&Reply>) -> Work {
-    let (kind, bytes) = match reply {
-        Some(Reply::One { kind, body, .. }) => (*kind, body.as_ref().map_or(0, Bytes::len)),
-        Some(Reply::Feed { bodies, .. }) => (EffectKind::Read, bodies.iter().map(Bytes::len).sum()),
-        Some(Reply::Batch { .. } | Reply::Bulk { .. } | Reply::Ranges { .. }) | None => {
-            (EffectKind::Read, 0)
-        }
-    };
-    let bytes = bytes as u64;
-    match kind {
-        EffectKind::Read | EffectKind::NotModified => {
-            Work { item_bytes_read: bytes, ..Work::default() }
-        }
-        EffectKind::Created | EffectKind::Replaced | EffectKind::Deleted => {
-            Work { item_bytes_written: bytes, keys_written: 1, ..Work::default() }
-        }
-    }
-}
-
-/// The charge for what one partition has done.
+/// What one operation in one partition costs.
 pub(crate) fn charge(work: &Work) -> Charge {
-    let kilobytes = number(work.item_bytes_read) / BYTES_PER_KB;
-    let read = READ_BASE + READ_PER_KB * kilobytes.max(1.0);
-    if work.keys_written == 0 {
-        return Charge::new(read);
-    }
-    let entries = number(work.index_entries_written + work.index_entries_deleted);
-    let replaced = if work.item_bytes_read > 0 { read } else { 0.0 };
-    Charge::new(WRITE_BASE + WRITE_PER_ENTRY * entries + replaced)
+    Tariff::YEAR_2026.charge(work)
 }
 
-#[expect(clippy::cast_precision_loss, reason = "counts of one request are far below 2^53")]
-fn number(count: u64) -> f64 {
-    count as f64
+/// What a request is charged for that was refused before it came to its partition:
+/// the attempt, as if the partition had refused it, but not our troubles.
+pub(crate) fn refused(error: &ServiceError, attempt: Work) -> Work {
+    match error.remedy() {
+        Remedy::Correct | Remedy::Reread => attempt,
+        Remedy::Refresh | Remedy::Retry | Remedy::Operator => Work::Nothing,
+    }
+}
+
+/// How requests on the catalogue are charged.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum CatalogueTab {
+    Reading,
+    Querying,
+    Changing,
+}
+
+impl CatalogueTab {
+    pub(crate) fn of(action: &CatalogueAction) -> CatalogueTab {
+        use CatalogueAction::{Create, Delete, List, Query, Read, Replace, Upsert};
+        match action {
+            Read { .. } | List { .. } => CatalogueTab::Reading,
+            Query { .. } => CatalogueTab::Querying,
+            Create { .. } | Upsert { .. } | Replace { .. } | Delete { .. } => {
+                CatalogueTab::Changing
+            }
+        }
+    }
+
+    pub(crate) fn work(self, done: &Result<Reply, ServiceError>) -> Work {
+        match done {
+            Err(error) => refused(error, self.attempt()),
+            Ok(Reply::One { kind, body, .. }) => {
+                resource_work(*kind, body.as_ref().map_or(0, Bytes::len))
+            }
+            Ok(Reply::Feed { bodies, .. }) => self.feed_work(bodies),
+            Ok(Reply::Batch { .. } | Reply::Bulk { .. } | Reply::Ranges { .. }) => Work::Probe,
+        }
+    }
+
+    fn attempt(self) -> Work {
+        match self {
+            CatalogueTab::Reading | CatalogueTab::Querying => Work::Probe,
+            CatalogueTab::Changing => Work::RefusedWrite,
+        }
+    }
+
+    fn feed_work(self, bodies: &[Bytes]) -> Work {
+        let bytes = bodies.iter().map(Bytes::len).sum::<usize>() as u64;
+        match self {
+            CatalogueTab::Querying => {
+                Work::Query(Scanned { items: bodies.len() as u64, output_bytes: bytes })
+            }
+            CatalogueTab::Reading | CatalogueTab::Changing => Work::Read { bytes },
+        }
+    }
+}
+
+/// A change counts as one of the smallest item with one term, its name.
+fn resource_work(kind: EffectKind, bytes: usize) -> Work {
+    let (smallest, term) = (Some(0), 1);
+    match kind {
+        EffectKind::NotModified => Work::Probe,
+        EffectKind::Read => Work::Read { bytes: bytes as u64 },
+        EffectKind::Created => {
+            Work::Write(Written { added: smallest, terms_added: term, ..Written::default() })
+        }
+        EffectKind::Replaced => {
+            Work::Write(Written { removed: smallest, added: smallest, ..Written::default() })
+        }
+        EffectKind::Deleted => {
+            Work::Write(Written { removed: smallest, terms_removed: term, ..Written::default() })
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_small_read_costs_one() {
-        let work = Work { item_bytes_read: 1024, ..Work::default() };
-        assert_eq!(charge(&work).units(), 21);
-        assert_eq!(charge(&Work { item_bytes_read: 4 * 1024, ..work }).units(), 24);
+    fn shown(kind: EffectKind) -> String {
+        charge(&resource_work(kind, 400)).to_string()
     }
 
     #[test]
-    fn a_write_costs_by_what_changes() {
-        let create = Work { keys_written: 10, index_entries_written: 10, ..Work::default() };
-        assert_eq!(charge(&create).units(), 7 * 21);
-        let replace = Work { item_bytes_read: 1024, index_entries_deleted: 1, ..create };
-        assert_eq!(charge(&replace).units(), 172);
+    fn changing_a_resource_costs_what_writing_a_small_item_costs() {
+        assert_eq!(shown(EffectKind::Created), "4.9523809523809526");
+        assert_eq!(shown(EffectKind::Deleted), shown(EffectKind::Created));
+        assert_eq!(shown(EffectKind::Replaced), "9.5238095238095237");
+        assert_eq!(shown(EffectKind::Read), "1");
+    }
+
+    #[test]
+    fn our_troubles_are_free() {
+        let cost = |error: &ServiceError| charge(&refused(error, Work::RefusedWrite)).units();
+        assert_eq!(cost(&ServiceError::NotFound), 26);
+        assert_eq!(cost(&ServiceError::KeyMismatch), 26);
+        for error in [ServiceError::Busy, ServiceError::internal("a fault")] {
+            assert_eq!(cost(&error), 0, "{error}");
+        }
     }
 }

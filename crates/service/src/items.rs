@@ -3,12 +3,14 @@
 use bytes::Bytes;
 use cluster::{ClusterError, RangeId};
 use futures_util::future::join_all;
+use model::charge::Work;
 use model::epk::{Epk, EpkRange};
 use model::json;
 use model::partition_key::{Location, PartitionKey};
 use model::session::{RangeToken, SINGLE_REGION_VERSION, SessionToken};
-use partition::{Command, Document, Effect, Operation, Outcome, Patch, Position, Work};
+use partition::{Command, Document, Effect, ItemPage, Operation, Outcome, Patch, Position};
 
+use crate::account;
 use crate::admit::PAGE_ITEMS_MAX;
 use crate::catalogue::ContainerEntry;
 use crate::error::ServiceError;
@@ -34,7 +36,7 @@ impl Service {
         operation: ItemOperation,
         receipt: &mut Receipt,
     ) -> Result<Reply, ServiceError> {
-        let (operation, location) = self.check_operation(entry, key, operation)?;
+        let (operation, location) = self.check_operation(entry, key, operation, receipt)?;
         let effect = self.apply_one(entry, location, operation, receipt).await?;
         receipt.item_lsn = Some(effect.lsn);
         Ok(Reply::One { kind: effect.kind, etag: effect.etag, body: effect.text })
@@ -47,15 +49,18 @@ impl Service {
         conditions: &Conditions,
         receipt: &mut Receipt,
     ) -> Result<Reply, ServiceError> {
-        let location = self.locate(entry, target.key.as_ref(), None)?;
+        let location = self.locate(entry, target.key.as_ref(), None);
+        let location = receipt.paid_if_refused(location, Work::Probe)?;
         let served = self.cluster.read(
             &entry.container,
             (&location.epk, &target.id),
             conditions.if_none_match.as_ref(),
         )?;
         let found = receipt.served(served);
-        let text = found.as_ref().ok().and_then(|effect| effect.text.as_ref());
-        receipt.worked(&read_work(text));
+        receipt.worked(&match &found {
+            Ok(effect) => effect.work,
+            Err(problem) => problem.work(Work::Probe),
+        });
         check_session(entry, conditions.session.as_ref(), receipt)?;
         let effect = found?;
         receipt.item_lsn = Some(effect.lsn);
@@ -73,7 +78,7 @@ impl Service {
         let failed = |at, error| ServiceError::Batch { at, error: Box::new(error) };
         let location = self.locate(entry, Some(key), None)?;
         let checked = operations.into_iter().enumerate().map(|(at, operation)| {
-            let checked = self.check_operation(entry, Some(key), operation);
+            let checked = self.check_operation(entry, Some(key), operation, receipt);
             checked.map(|(operation, _)| operation).map_err(|error| failed(at, error))
         });
         let operations = checked.collect::<Result<Vec<Operation>, ServiceError>>()?;
@@ -121,7 +126,7 @@ impl Service {
         BulkOperation { key, operation }: BulkOperation,
         receipt: &mut Receipt,
     ) -> Result<ItemResult, ServiceError> {
-        let (operation, location) = self.check_operation(entry, Some(&key), operation)?;
+        let (operation, location) = self.check_operation(entry, Some(&key), operation, receipt)?;
         if let Some((range, within)) = range
             && !within.contains(&location.epk)
         {
@@ -148,7 +153,9 @@ impl Service {
             items_max - bodies.len(),
         )? {
             let page = receipt.served(served);
-            receipt.worked(&read_work(page.items.iter().map(|item| &item.text)));
+            for work in page_work(&page) {
+                receipt.worked(&work);
+            }
             check_session(entry, session, receipt)?;
             bodies.extend(page.items.into_iter().map(|item| item.text));
             after = page.rest;
@@ -203,7 +210,9 @@ impl Service {
         match self.cluster.apply(&entry.container, command).await {
             Ok(served) => {
                 let outcome = receipt.served(served);
-                receipt.worked(&outcome.work);
+                for effect in &outcome.effects {
+                    receipt.worked(&effect.work);
+                }
                 Ok(outcome)
             }
             Err(error) => Err(receipt.refused(error)),
@@ -212,6 +221,24 @@ impl Service {
 
     /// Checks bodies and keys, and finds out where the operation belongs.
     fn check_operation(
+        &self,
+        entry: &ContainerEntry,
+        key: Option<&PartitionKey>,
+        operation: ItemOperation,
+        receipt: &mut Receipt,
+    ) -> Result<(Operation, Location), ServiceError> {
+        let attempt = match operation {
+            ItemOperation::Read { .. } => Work::Probe,
+            ItemOperation::Create { .. }
+            | ItemOperation::Upsert { .. }
+            | ItemOperation::Replace { .. }
+            | ItemOperation::Delete { .. }
+            | ItemOperation::Patch { .. } => Work::RefusedWrite,
+        };
+        receipt.paid_if_refused(self.parse_operation(entry, key, operation), attempt)
+    }
+
+    fn parse_operation(
         &self,
         entry: &ContainerEntry,
         key: Option<&PartitionKey>,
@@ -302,11 +329,13 @@ fn named(entry: &ContainerEntry, error: ClusterError) -> ServiceError {
     error
 }
 
-fn read_work<'a>(texts: impl IntoIterator<Item = &'a Bytes>) -> Work {
-    let bytes: usize = texts.into_iter().map(Bytes::len).sum();
-    Work { item_bytes_read: bytes as u64, ..Work::default() }
+/// A page costs as much as reading its items one by one; an empty one is one look.
+fn page_work(page: &ItemPage) -> impl Iterator<Item = Work> {
+    let looked = page.items.is_empty().then_some(Work::Probe);
+    page.items.iter().map(|item| Work::Read { bytes: item.own_bytes() }).chain(looked)
 }
 
 fn result(effect: Effect) -> ItemResult {
-    ItemResult { kind: effect.kind, etag: effect.etag, body: effect.text }
+    let charge = account::charge(&effect.work);
+    ItemResult { kind: effect.kind, etag: effect.etag, body: effect.text, charge }
 }

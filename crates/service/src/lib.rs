@@ -31,7 +31,7 @@ pub use grant::{Extent, Grant, Mode};
 pub use kind::{Kind, Link};
 pub use model::throughput::Throughput;
 pub use offer::parse_autoscale;
-pub use partition::{EffectKind, EtagMatch, Position, Work};
+pub use partition::{EffectKind, EtagMatch, Position};
 pub use partitions::{LayoutChange, PartitionInfo};
 pub use receipt::{Owner, Receipt};
 pub use request::{

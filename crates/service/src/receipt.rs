@@ -7,12 +7,12 @@
 use std::sync::Arc;
 
 use cluster::{ClusterError, RangeId, Served};
-use model::charge::Charge;
+use model::charge::{Charge, Work};
 use model::position::Lsn;
 use model::session::{RangeToken, SessionToken};
-use partition::Work;
 
 use crate::account;
+use crate::error::ServiceError;
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Receipt {
@@ -23,10 +23,8 @@ pub struct Receipt {
     seen: Vec<(RangeId, Lsn)>,
     /// The position of the last write of the one item in question.
     pub item_lsn: Option<Lsn>,
-    /// Everything that was done, in all partitions.
-    pub work: Work,
-    /// What the partitions charge for it, each by itself. Nothing for a request that
-    /// none of them saw.
+    /// What all operations cost together. Nothing for a request that was turned away
+    /// before anything was looked for.
     pub charge: Charge,
 }
 
@@ -59,9 +57,18 @@ impl Receipt {
         self.seen.push((range, before.map_or(lsn, |before| before.max(lsn))));
     }
 
-    /// Takes down what one partition has done, be it only to look for something.
+    /// Takes down what one operation is charged for.
     pub(crate) fn worked(&mut self, work: &Work) {
-        self.add_work(work, account::charge(work));
+        self.charge += account::charge(work);
+    }
+
+    /// Takes down the attempt if a check has failed that partitions leave to us.
+    pub(crate) fn paid_if_refused<T>(
+        &mut self,
+        checked: Result<T, ServiceError>,
+        attempt: Work,
+    ) -> Result<T, ServiceError> {
+        checked.inspect_err(|error| self.worked(&account::refused(error, attempt)))
     }
 
     /// Takes down where an answer came from; what remains is the answer.
@@ -84,17 +91,7 @@ impl Receipt {
         for (range, lsn) in &part.seen {
             self.saw(*range, *lsn);
         }
-        self.add_work(&part.work, part.charge);
-    }
-
-    fn add_work(&mut self, work: &Work, charge: Charge) {
-        self.work.item_bytes_read += work.item_bytes_read;
-        self.work.item_bytes_written += work.item_bytes_written;
-        self.work.index_entries_written += work.index_entries_written;
-        self.work.index_entries_deleted += work.index_entries_deleted;
-        self.work.keys_written += work.keys_written;
-        self.work.bytes_written += work.bytes_written;
-        self.charge += charge;
+        self.charge += part.charge;
     }
 }
 
@@ -119,10 +116,9 @@ mod tests {
         let mut part = Receipt::default();
         whole.add(&part);
         assert_eq!(whole, Receipt::default());
-        part.worked(&Work { keys_written: 2, ..Work::default() });
+        part.worked(&Work::RefusedWrite);
         whole.add(&part);
         whole.add(&part);
-        assert_eq!(whole.work, Work { keys_written: 4, ..Work::default() });
-        assert_eq!(whole.charge.to_string(), "10");
+        assert_eq!(whole.charge.units(), 2 * 26);
     }
 }

@@ -89,6 +89,7 @@ pub struct ItemResult {
     pub kind: EffectKind,
     pub etag: Option<Etag>,
     pub body: Option<Bytes>,
+    pub charge: Charge,
 }
 
 /// One operation of a bulk request, and its share of the charge.

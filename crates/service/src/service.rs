@@ -4,16 +4,17 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use cluster::{Cluster, ClusterReport, ContainerSpec, RangeRecord};
+use model::charge::Work;
 use model::json::Value;
 use model::limits::Limits;
 use model::policy::{ContainerDefinition, IndexingPolicy};
 use model::position::{Lsn, Timestamp};
 use model::rid::{ContainerRid, DatabaseRid};
-use partition::{ContainerNumber, Head, Item, Work};
+use partition::{ContainerNumber, Head, Item};
 use runtime::Runtime;
 use storage::Store;
 
-use crate::account;
+use crate::account::{self, CatalogueTab};
 use crate::admit::{self, Admitted};
 use crate::catalogue::{
     COUNTERS, ContainerEntry, Counters, Directory, Record, Stored, item_prefix,
@@ -107,8 +108,9 @@ impl Service {
     ) -> Result<Reply, ServiceError> {
         match resolved {
             Resolved::Catalogue(action) => {
+                let tab = CatalogueTab::of(&action);
                 let done = self.perform_in_catalogue(action, receipt).await;
-                receipt.worked(&account::catalogue_work(done.as_ref().ok()));
+                receipt.worked(&tab.work(&done));
                 done
             }
             Resolved::Container { container, action } => {
@@ -217,7 +219,7 @@ impl Service {
         entry: &ContainerEntry,
         receipt: &mut Receipt,
     ) -> Result<Reply, ServiceError> {
-        receipt.worked(&Work::default());
+        receipt.worked(&Work::Probe);
         let (map, sizes) = self.cluster.sizes(&entry.container)?;
         let info = |(record, head): (&RangeRecord, Head)| RangeInfo {
             id: record.id,

@@ -61,11 +61,11 @@ async fn atomic(
                 return Ok(Answer::empty(StatusCode::INTERNAL_SERVER_ERROR));
             };
             let lines =
-                results.iter().zip(&minimal).map(|(result, minimal)| done(result, *minimal, None));
+                results.iter().zip(&minimal).map(|(result, minimal)| done(result, *minimal));
             Ok(Answer::json(StatusCode::OK, array(lines)).with_receipt(&response.receipt))
         }
         Err(Failure { error: ServiceError::Batch { at, error }, receipt }) => {
-            let lines = failed(at, *error, minimal.len());
+            let lines = failed(at, *error, receipt.charge, minimal.len());
             Ok(Answer::json(StatusCode::MULTI_STATUS, lines).with_receipt(&receipt))
         }
         Err(failure) => Err(failure.into()),
@@ -93,8 +93,8 @@ async fn bulk(call: &Call<'_>, container: Link, parsed: Vec<Parsed>) -> Result<A
     let lines =
         results.into_iter().zip(minimal).map(
             |(BulkResult { result, charge }, minimal)| match result {
-                Ok(result) => done(&result, minimal, Some(charge)),
-                Err(error) => refused(&error.into(), Some(charge)),
+                Ok(result) => done(&result, minimal),
+                Err(error) => refused(&error.into(), charge),
             },
         );
     let status = if all_done { StatusCode::OK } else { StatusCode::MULTI_STATUS };
@@ -140,10 +140,9 @@ fn array(lines: impl Iterator<Item = String>) -> String {
     format!("[{}]", lines.join(","))
 }
 
-/// The line of an operation that was done. A batch is charged as a whole.
-fn done(result: &ItemResult, minimal: bool, charge: Option<Charge>) -> String {
-    let mut out = format!("{{\"statusCode\":{}", status_of(result.kind).as_u16());
-    push_charge(&mut out, charge);
+fn done(result: &ItemResult, minimal: bool) -> String {
+    let status = status_of(result.kind).as_u16();
+    let mut out = format!("{{\"statusCode\":{status},\"requestCharge\":{}", result.charge);
     if let Some(etag) = &result.etag {
         out.push_str(",\"eTag\":");
         write_string(&mut out, etag.as_str());
@@ -157,16 +156,11 @@ fn done(result: &ItemResult, minimal: bool, charge: Option<Charge>) -> String {
     out
 }
 
-fn push_charge(out: &mut String, charge: Option<Charge>) {
-    if let Some(charge) = charge {
-        out.push_str(&format!(",\"requestCharge\":{charge}"));
-    }
-}
-
-fn refused(error: &WireError, charge: Option<Charge>) -> String {
-    let mut out =
-        format!("{{\"statusCode\":{},\"subStatusCode\":{}", error.status.as_u16(), error.substatus);
-    push_charge(&mut out, charge);
+fn refused(error: &WireError, charge: Charge) -> String {
+    let (status, substatus) = (error.status.as_u16(), error.substatus);
+    let mut out = format!(
+        "{{\"statusCode\":{status},\"subStatusCode\":{substatus},\"requestCharge\":{charge}"
+    );
     if let Some(ms) = error.retry_after_ms {
         out.push_str(&format!(",\"retryAfterMilliseconds\":{ms}"));
     }
@@ -176,11 +170,12 @@ fn refused(error: &WireError, charge: Option<Charge>) -> String {
     out
 }
 
-/// The operation that failed carries its error, all others depended on it.
-fn failed(at: usize, error: ServiceError, count: usize) -> String {
+/// The operation that failed carries its error and the charge, all others depended on it.
+fn failed(at: usize, error: ServiceError, charge: Charge, count: usize) -> String {
     let error = WireError::from(error);
     let dependency =
         WireError::new(StatusCode::FAILED_DEPENDENCY, 0, "Another operation of the batch failed.");
-    let line = |position| if position == at { &error } else { &dependency };
-    array((0..count).map(|position| refused(line(position), None)))
+    array((0..count).map(|position| {
+        if position == at { refused(&error, charge) } else { refused(&dependency, Charge::ZERO) }
+    }))
 }

@@ -12,6 +12,7 @@ use std::task::{Context, Poll, Waker};
 use cluster::{Cluster, ClusterError, RangeId, SystemWrite, Territory};
 use common::{Fixture, create, id, read_op};
 use gate::Gate;
+use model::charge::Work;
 use model::epk::{Epk, EpkRange};
 use model::json::{self, Value};
 use model::rid::ItemRid;
@@ -235,7 +236,7 @@ fn an_answer_waits_for_the_disk_and_readers_see_only_what_is_durable() {
     let refused = block_on(again).unwrap_err();
     let ClusterError::Command { error, .. } = refused else { panic!("{refused}") };
     assert!(matches!(error.problem, Problem::Exists));
-    assert_eq!((error.lsn.get(), error.work.item_bytes_read > 0), (1, true));
+    assert_eq!((error.lsn.get(), error.work), (1, Work::RefusedWrite));
     let read = fixture.cluster.read(&container, (&key, &name), None).unwrap();
     assert_eq!(read.value.unwrap().kind, EffectKind::Read);
 }

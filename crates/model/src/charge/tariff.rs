@@ -107,11 +107,11 @@ impl Tariff {
     fn write(&self, written: &Written) -> u64 {
         let versions = [written.removed, written.added];
         let sizes = versions.into_iter().flatten().map(|bytes| self.write_version(bytes));
-        let terms = written.terms_removed.saturating_add(written.terms_added);
+        let terms = u64::from(written.terms_removed) + u64::from(written.terms_added);
         let on_one_replica = sizes
             .fold(0, u64::saturating_add)
             .saturating_add(terms.saturating_mul(self.term))
-            .saturating_add(written.patched.saturating_mul(self.patched));
+            .saturating_add(u64::from(written.patched).saturating_mul(self.patched));
         on_one_replica.saturating_mul(self.write_replicas)
     }
 
@@ -168,7 +168,7 @@ mod tests {
         TARIFF.charge(&work).units()
     }
 
-    fn created(bytes: u64, terms_added: u64) -> u64 {
+    fn created(bytes: u64, terms_added: u32) -> u64 {
         charged(Work::Write(Written { added: Some(bytes), terms_added, ..Written::default() }))
     }
 
@@ -241,7 +241,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn more_never_costs_less(bytes in 0..4 * KIB * KIB, more in 0..KIB * KIB, terms in 0..1000_u64) {
+        fn more_never_costs_less(bytes in 0..4 * KIB * KIB, more in 0..KIB * KIB, terms in 0..1000_u32) {
             let read = |bytes| charged(Work::Read { bytes });
             prop_assert!(read(bytes) <= read(bytes + more));
             prop_assert!(created(bytes, terms) <= created(bytes + more, terms));
@@ -256,17 +256,17 @@ mod tests {
                 removed: removed.map(u64::from),
                 added: added.map(u64::from),
                 terms_removed: 0,
-                terms_added: u64::from(terms_added),
-                patched: u64::from(patched),
+                terms_added: u32::from(terms_added),
+                patched: u32::from(patched),
             };
             prop_assert_eq!(charged(Work::Write(written)) % 4, 0);
         }
 
         #[test]
-        fn no_count_is_too_large(bytes: u64, terms: u64) {
+        fn no_count_is_too_large(bytes: u64, terms: u32, items: u64) {
             charged(Work::Read { bytes });
             created(bytes, terms);
-            charged(Work::Query(Scanned { items: terms, output_bytes: bytes }));
+            charged(Work::Query(Scanned { items, output_bytes: bytes }));
         }
     }
 }

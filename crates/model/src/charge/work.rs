@@ -36,10 +36,10 @@ pub struct Written {
     pub removed: Option<u64>,
     /// Bytes of the version that was put in, if there is one.
     pub added: Option<u64>,
-    pub terms_removed: u64,
-    pub terms_added: u64,
+    pub terms_removed: u32,
+    pub terms_added: u32,
     /// Operations of a patch.
-    pub patched: u64,
+    pub patched: u32,
 }
 
 /// What a query looked at in one physical partition, and gave.

@@ -9,6 +9,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use goldenscript::{ArgumentConsumer, Command};
 use model::json::{self, Object, Value};
 use model::limits::Limits;
@@ -17,7 +18,7 @@ use model::session::SessionToken;
 use partition::EtagMatch;
 use runtime::{Runtime, SimulatedClock};
 use service::{
-    Action, Conditions, Failure, ItemResult, Link, Principal, Reply, Request, Response, Rest,
+    Action, Conditions, EffectKind, Failure, Link, Principal, Reply, Request, Response, Rest,
     Service, ServiceError,
 };
 use storage::local::{self, LocalConfig};
@@ -221,9 +222,9 @@ fn failure(error: ServiceError) -> Box<dyn Error> {
 }
 
 /// The effect, and the body without what the database added to it.
-fn show_result(result: &ItemResult, system: bool) -> String {
-    let body = result.body.as_deref().map(|body| shown(body, system)).unwrap_or_default();
-    format!("{:?}{}{body}\n", result.kind, if body.is_empty() { "" } else { " " })
+fn show_result(kind: EffectKind, body: Option<&Bytes>, system: bool) -> String {
+    let body = body.map(|body| shown(body, system)).unwrap_or_default();
+    format!("{kind:?}{}{body}\n", if body.is_empty() { "" } else { " " })
 }
 
 fn shown(body: &[u8], system: bool) -> String {

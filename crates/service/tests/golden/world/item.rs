@@ -10,8 +10,8 @@ use goldenscript::{ArgumentConsumer, Command};
 use model::name::ItemId;
 use model::partition_key::PartitionKey;
 use service::{
-    Action, BulkOperation, ContainerAction, Failure, ItemOperation, ItemResult, ItemTarget,
-    Receipt, Reply, Response, Rest, Scope,
+    Action, BulkOperation, ContainerAction, Failure, ItemOperation, ItemTarget, Receipt, Reply,
+    Response, Rest, Scope,
 };
 
 use super::{Answer, World, failure, key, next_body, show_result, shown};
@@ -163,13 +163,13 @@ fn body(text: &str) -> Bytes {
 
 fn show(reply: Reply, system: bool) -> Answer {
     Ok(match reply {
-        Reply::One { kind, etag, body } => show_result(&ItemResult { kind, etag, body }, system),
+        Reply::One { kind, body, .. } => show_result(kind, body.as_ref(), system),
         Reply::Batch { results } => {
-            results.iter().map(|result| show_result(result, system)).collect()
+            results.iter().map(|done| show_result(done.kind, done.body.as_ref(), system)).collect()
         }
         Reply::Bulk { results } => {
             let each = results.into_iter().map(|bulk| match bulk.result {
-                Ok(result) => show_result(&result, system),
+                Ok(done) => show_result(done.kind, done.body.as_ref(), system),
                 Err(error) => format!("{}\n", failure(error)),
             });
             each.collect()

@@ -1,0 +1,188 @@
+//! A service in memory, of which only the charges are asked.
+
+use std::cell::Cell;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use model::charge::Charge;
+use model::json;
+use model::limits::Limits;
+use model::name::ItemId;
+use model::partition_key::PartitionKey;
+use runtime::{Runtime, SimulatedClock};
+use service::{
+    Action, BulkOperation, BulkResult, CatalogueAction, Conditions, ContainerAction, EtagMatch,
+    Failure, ItemOperation, ItemTarget, Kind, Link, Principal, Reply, Request, Response, Scope,
+    Service,
+};
+use storage::memory;
+use testkit::wait::block_on;
+
+const CONTAINER: &str = "dbs/d/colls/c";
+
+/// One container with the key `/pk`. All items have the key `key`.
+pub(crate) struct Lab {
+    service: Service,
+    clock: Arc<SimulatedClock>,
+    pause_ms: Cell<u64>,
+}
+
+impl Lab {
+    /// With the default indexing policy.
+    pub(crate) fn new(seed: u64) -> Lab {
+        Lab::with_definition(seed, "/pk", "")
+    }
+
+    /// With more members in the container's definition.
+    pub(crate) fn with_definition(seed: u64, key: &str, members: &str) -> Lab {
+        let clock = Arc::new(SimulatedClock::new());
+        let runtime = Runtime::simulated_at(Arc::<SimulatedClock>::clone(&clock), seed);
+        let service = Service::open(memory::create(), runtime, Limits::default()).unwrap();
+        let lab = Lab { service, clock, pause_ms: Cell::new(0) };
+        lab.create_resource("", Kind::Database, r#"{"id":"d"}"#);
+        let key = format!(r#"{{"paths":["{key}"],"version":2}}"#);
+        let container = format!(r#"{{"id":"c","partitionKey":{key}{members}}}"#);
+        lab.create_resource("dbs/d", Kind::Container, &container);
+        lab
+    }
+
+    /// Lets the clock go on before each request.
+    pub(crate) fn sleep_between_requests(&self, millis: u64) {
+        self.pause_ms.set(millis);
+    }
+
+    pub(crate) fn create(&self, body: &str) -> Charge {
+        charge(self.execute(create(body)))
+    }
+
+    pub(crate) fn create_all(&self, bodies: Vec<String>) -> Vec<Charge> {
+        self.execute_all(bodies.iter().map(|body| create(body)).collect())
+    }
+
+    pub(crate) fn upsert(&self, body: &str) -> Charge {
+        let (body, conditions) = (body.to_owned().into(), Conditions::default());
+        charge(self.execute(ContainerAction::UpsertItem { key: None, body, conditions }))
+    }
+
+    pub(crate) fn read(&self, id: &str) -> Charge {
+        charge(self.execute(read(id, Conditions::default())))
+    }
+
+    pub(crate) fn read_all(&self, ids: Vec<String>) -> Vec<Charge> {
+        self.execute_all(ids.iter().map(|id| read(id, Conditions::default())).collect())
+    }
+
+    pub(crate) fn read_unless(&self, id: &str, etag: &str) -> Charge {
+        let if_none_match = Some(EtagMatch(etag.to_owned()));
+        charge(self.execute(read(id, Conditions { if_none_match, ..Conditions::default() })))
+    }
+
+    pub(crate) fn replace(&self, id: &str, body: &str) -> Charge {
+        self.replace_with(id, body, Conditions::default())
+    }
+
+    pub(crate) fn replace_if_match(&self, id: &str, body: &str, etag: &str) -> Charge {
+        let if_match = Some(EtagMatch(etag.to_owned()));
+        self.replace_with(id, body, Conditions { if_match, ..Conditions::default() })
+    }
+
+    fn replace_with(&self, id: &str, body: &str, conditions: Conditions) -> Charge {
+        let (target, body) = (target(id), body.to_owned().into());
+        charge(self.execute(ContainerAction::ReplaceItem { target, body, conditions }))
+    }
+
+    pub(crate) fn patch(&self, id: &str, body: &str) -> Charge {
+        let (body, conditions) = (body.to_owned().into(), Conditions::default());
+        let target = target(id);
+        charge(self.execute(ContainerAction::PatchItem { target, body, conditions }))
+    }
+
+    pub(crate) fn delete(&self, id: &str) -> Charge {
+        let (target, conditions) = (target(id), Conditions::default());
+        charge(self.execute(ContainerAction::DeleteItem { target, conditions }))
+    }
+
+    pub(crate) fn list(&self) -> Charge {
+        let (scope, session, after) = (Scope::default(), None, None);
+        let list = ContainerAction::ListItems { scope, session, after, items_max: 100 };
+        charge(self.execute(list))
+    }
+
+    /// The charge of a batch of creates, and of each of them.
+    pub(crate) fn batch(&self, bodies: &[&str]) -> (Charge, Vec<Charge>) {
+        let create = |body: &&str| ItemOperation::Create { body: (*body).to_owned().into() };
+        let operations = bodies.iter().map(create).collect();
+        let response = self.execute(ContainerAction::Batch { key: key(), operations }).unwrap();
+        let Reply::Batch { results } = response.reply else { panic!("a batch was asked for") };
+        (response.receipt.charge, results.iter().map(|result| result.charge).collect())
+    }
+
+    /// The same, each for itself.
+    pub(crate) fn bulk(&self, bodies: &[&str]) -> (Charge, Vec<Charge>) {
+        let create = |body: &&str| BulkOperation {
+            key: key(),
+            operation: ItemOperation::Create { body: (*body).to_owned().into() },
+        };
+        let operations = bodies.iter().map(create).collect();
+        let response = self.execute(ContainerAction::Bulk { range: None, operations }).unwrap();
+        let Reply::Bulk { results } = response.reply else { panic!("bulk was asked for") };
+        let each = |BulkResult { charge, .. }: &BulkResult| *charge;
+        (response.receipt.charge, results.iter().map(each).collect())
+    }
+
+    fn execute_all(&self, actions: Vec<ContainerAction>) -> Vec<Charge> {
+        let requests = actions.into_iter().map(|action| self.service.execute(request(action)));
+        block_on(join_all(requests)).into_iter().map(charge).collect()
+    }
+
+    fn execute(&self, action: ContainerAction) -> Result<Response, Failure> {
+        self.clock.advance(Duration::from_millis(self.pause_ms.get()));
+        block_on(self.service.execute(request(action)))
+    }
+
+    fn create_resource(&self, parent: &str, kind: Kind, body: &str) {
+        let (parent, body) = (Link::parse(parent).unwrap(), json::parse(body.as_bytes()).unwrap());
+        let action = CatalogueAction::Create { parent, kind, body, throughput: None };
+        let request = Request { principal: Principal::Account, action: Action::Catalogue(action) };
+        block_on(self.service.execute(request)).unwrap();
+    }
+}
+
+/// An item of id, key and one string that is so many bytes long as it is sent.
+pub(crate) fn item(bytes: usize) -> String {
+    item_with("", bytes)
+}
+
+/// The same with more members before the string, each with a comma behind it.
+pub(crate) fn item_with(members: &str, bytes: usize) -> String {
+    let empty = format!(r#"{{"id":"item","pk":"key",{members}"text":""}}"#);
+    let text = "t".repeat(bytes.checked_sub(empty.len()).expect("the item is larger than that"));
+    empty.replace(r#""text":"""#, &format!(r#""text":"{text}""#))
+}
+
+fn charge(done: Result<Response, Failure>) -> Charge {
+    done.map_or_else(|failure| failure.receipt.charge, |response| response.receipt.charge)
+}
+
+fn create(body: &str) -> ContainerAction {
+    ContainerAction::CreateItem { key: None, body: body.to_owned().into() }
+}
+
+fn read(id: &str, conditions: Conditions) -> ContainerAction {
+    ContainerAction::ReadItem { target: target(id), conditions }
+}
+
+fn target(id: &str) -> ItemTarget {
+    ItemTarget { key: Some(key()), id: ItemId::parse(id).unwrap() }
+}
+
+fn key() -> PartitionKey {
+    PartitionKey::new(["key"])
+}
+
+fn request(action: ContainerAction) -> Request {
+    let container = Link::parse(CONTAINER).unwrap();
+    let action = Action::Container { container, intended_rid: None, merge_aware: true, action };
+    Request { principal: Principal::Account, action }
+}
