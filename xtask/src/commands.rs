@@ -6,6 +6,7 @@ pub mod compatibility;
 pub mod conformance;
 pub mod fuzz;
 pub mod golden;
+pub mod ru;
 pub mod soak;
 pub mod suite;
 pub mod test;

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use xtask::commands::{
-    bench, check, compatibility, conformance, fuzz, golden, soak, suite, test, tidy,
+    bench, check, compatibility, conformance, fuzz, golden, ru, soak, suite, test, tidy,
 };
 use xtask::conformance::Sdk;
 use xtask::repo;
@@ -50,6 +50,8 @@ enum Habit {
     Soak(soak::Options),
     /// Runs a vendor's own tests of an SDK against a fresh server
     Suite(suite::Options),
+    /// Shows the charges of requests beside the published ones
+    Ru,
     /// Runs the benchmarks, each of which answers a question
     Bench {
         /// The benchmark to run; all of them when left out
@@ -71,6 +73,7 @@ fn main() -> ExitCode {
         Habit::Fuzz(options) => fuzz::run(&root, &options),
         Habit::Soak(options) => soak::run(&root, &options),
         Habit::Suite(options) => suite::run(&root, &options),
+        Habit::Ru => ru::run(&root),
         Habit::Bench { name } => bench::run(&root, name.as_deref()),
     };
     match outcome {
