@@ -17,6 +17,7 @@ use model::partition_key::{KeyKind, KeyPath, PartitionKeyDefinition};
 
 use crate::bind::Program;
 use crate::bound::Block;
+use crate::context::Context;
 use crate::error::{QueryError, Refusal};
 pub use crate::execute::AggregateKind;
 use crate::requirement;
@@ -112,7 +113,16 @@ pub(crate) fn key_ranges(program: &Program, shape: &KeyShape) -> KeyRanges {
         return KeyRanges::Nothing;
     }
     let filter = requirement::filter_of(program);
-    ranges::ranges(&filter.requirement, shape.kind, &shape.paths)
+    let found = ranges::ranges(&filter.requirement, shape.kind, &shape.paths);
+    let misled = matches!(found, KeyRanges::Some(_)) && is_hidden(shape, &program.context);
+    if misled { KeyRanges::Everything } else { found }
+}
+
+/// Whether a computed property has the name of a property that leads to the key:
+/// what a filter says about it says nothing about the key.
+fn is_hidden(shape: &KeyShape, context: &Context) -> bool {
+    let first: Vec<&String> = shape.paths.iter().filter_map(|path| path.first()).collect();
+    context.computed.iter().any(|property| first.contains(&&property.name))
 }
 
 fn query_info(select: &Select, block: &Block, one_key: bool) -> Result<QueryInfo, QueryError> {

@@ -270,18 +270,18 @@ fn regular_expressions_take_no_time_without_end() {
 
 #[test]
 fn looking_into_large_documents_is_paid_for() {
-    let document = format!("{{\"x\":\"{}\",\"a\":1}}", "x".repeat(2_000_000));
-    let text = format!("SELECT VALUE [c.a{}] FROM c", ",c.a".repeat(100_000));
+    let document = format!("{{\"x\":\"{}\",\"a\":1}}", "x".repeat(500_000));
+    let text = format!("SELECT VALUE [c.a{}] FROM c", ",c.a".repeat(10_000));
     assert!(takes_too_long(&text, &[&document], &Parameters::none()));
 }
 
 #[test]
 fn long_arguments_are_not_held_against_each_other() {
-    let long = "x".repeat(2_000_000);
+    let long = "x".repeat(200_000);
     let terms = Parameters::none().with("@text", long.as_str());
-    let text = format!("SELECT VALUE CONTAINS_ANY_CS(@text{})", ",'y'".repeat(50_000));
+    let text = format!("SELECT VALUE CONTAINS_ANY_CS(@text{})", ",'y'".repeat(5_000));
     assert!(takes_too_long(&text, &["{}"], &terms));
-    let both = terms.with("@set", format!("{}x", "y".repeat(2_000_000)));
+    let both = terms.with("@set", format!("{}x", "y".repeat(200_000)));
     assert_eq!(run("SELECT VALUE TRIM(@text, @set)", &[], &both).unwrap(), [Value::from("")]);
     let members: Vec<String> = (0..20_000).map(|n| format!("\"m{n}\":1")).collect();
     let object = json::parse(format!("{{{}}}", members.join(",")).as_bytes()).unwrap();

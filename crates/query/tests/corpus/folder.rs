@@ -1,6 +1,9 @@
 //! Reading a folder of corpora: JSON lines, and data sets beside them.
 
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 use model::json::{self, Value};
 
@@ -8,11 +11,13 @@ use model::json::{self, Value};
 #[derive(Debug)]
 pub(crate) struct Folder {
     path: PathBuf,
+    /// Data sets that were read before: many rows ask for the same one.
+    read: RefCell<BTreeMap<String, Rc<Vec<Value>>>>,
 }
 
 impl Folder {
     pub(crate) fn new(path: &Path) -> Folder {
-        Folder { path: path.to_owned() }
+        Folder { path: path.to_owned(), read: RefCell::default() }
     }
 
     /// The names of the corpora in it, sorted.
@@ -39,11 +44,17 @@ impl Folder {
     }
 
     /// The documents of a data set: a list, or a list under `data`.
-    pub(crate) fn documents(&self, name: &str) -> Result<Vec<Value>, String> {
+    pub(crate) fn documents(&self, name: &str) -> Result<Rc<Vec<Value>>, String> {
+        if let Some(documents) = self.read.borrow().get(name) {
+            return Ok(Rc::clone(documents));
+        }
         let text = self.text(name)?;
         let value = json::parse(text.as_bytes()).map_err(|error| format!("{name}: {error}"))?;
         let list = value.as_array().or_else(|| value.get("data")?.as_array());
-        list.map(<[Value]>::to_vec).ok_or_else(|| format!("{name}: no list of documents"))
+        let list = list.ok_or_else(|| format!("{name}: no list of documents"))?;
+        let documents = Rc::new(list.to_vec());
+        self.read.borrow_mut().insert(name.to_owned(), Rc::clone(&documents));
+        Ok(documents)
     }
 
     fn text(&self, name: &str) -> Result<String, String> {

@@ -1,5 +1,7 @@
 //! Queries over documents and what they give.
 
+use std::rc::Rc;
+
 use model::json::{self, Raw, Value};
 use query::{Parameters, Query, QueryError};
 
@@ -175,7 +177,7 @@ pub(crate) fn fixture(row: &Value, folder: &Folder) -> Verdict {
     }
     let documents = match text(row, "container") {
         _ if !accepts => return Verdict::Right,
-        "" => Ok(Vec::new()),
+        "" => Ok(Rc::default()),
         name => folder.documents(&format!("vscode_containers/{name}.seed.json")),
     };
     let limit = |name: &str| text(row, name).parse::<usize>().ok();
