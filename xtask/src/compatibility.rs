@@ -131,7 +131,7 @@ mod tests {
         let page = render(&seen);
         assert!(page.contains("| Rust | sdk 1.0 | http | 5 | 1 | 1 |"), "{page}");
         assert!(page.contains("- read: 404"), "{page}");
-        assert!(page.contains("- Rust: it is told"), "{page}");
+        assert!(page.contains("- Rust: no certificate"), "{page}");
         assert!(!page.contains("Microsoft"), "{page}");
     }
 

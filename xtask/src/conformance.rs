@@ -68,7 +68,7 @@ impl Sdk {
             Sdk::Java => {
                 Some("gateway mode; plain http is allowed by a system property of the SDK")
             }
-            Sdk::Rust => Some("it is told to check no certificate"),
+            Sdk::Rust => Some("no certificate is checked"),
         }
     }
 

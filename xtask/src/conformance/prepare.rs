@@ -20,6 +20,9 @@ const COPY_DEPENDENCIES: &str =
 /// The Java SDK speaks TLS alone unless it is told otherwise.
 const PLAIN_HTTP: &str = "-DCOSMOS.HTTP_CONNECTION_WITHOUT_TLS_ALLOWED=true";
 
+/// A program of seconds does not earn back what the second compiler costs: half of all.
+const QUICK_START: &str = "-XX:TieredStopAtLevel=1";
+
 /// How to run what is written with an SDK.
 #[derive(Clone, Debug)]
 pub struct Program {
@@ -177,7 +180,7 @@ fn prepare_java(source: &Path, folder: &Path) -> Result<Program> {
         quiet(javac.arg("-d").arg(&classes).arg(&main))
     })?;
     Ok(Program {
-        conformance: words!["java", PLAIN_HTTP, "-cp", class_path, "Conformance"],
+        conformance: words!["java", QUICK_START, PLAIN_HTTP, "-cp", class_path, "Conformance"],
         example: words!["java", "-cp", library_path],
         example_folder: folder.join("example"),
         package: java_package(&manifest)?,
