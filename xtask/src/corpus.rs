@@ -21,7 +21,7 @@ pub(crate) struct Options {
 pub(crate) fn run(root: &Path, options: &Options) -> Result<()> {
     let folder = std::path::absolute(&options.folder).context("the folder has no path")?;
     let folder = folder.to_string_lossy();
-    let mut args = vec!["run", "--quiet", "--release", "-p", "query", "--example", "corpus", "--"];
+    let mut args = vec!["run", "--quiet", "-p", "query", "--example", "corpus", "--"];
     args.push(&folder);
     if options.wrong {
         args.push("--wrong");

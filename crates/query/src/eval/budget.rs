@@ -7,7 +7,7 @@ use crate::error::QueryError;
 
 /// Steps that one run may take unless it is told otherwise: more than a page
 /// needs, and about a second of work. Evaluating one node of an expression is a
-/// step, and so is looking at [`BYTES_PER_STEP`] bytes.
+/// step, and so is looking through 16 bytes.
 pub const STEPS_MAX: usize = 20_000_000;
 
 /// Bytes that are looked through in the time of one step.
