@@ -33,8 +33,8 @@ use crate::wait::block_on;
 
 pub use ledger::{Ledger, Line};
 pub use process::{Ending, Run};
-pub use verify::{Verdict, verify};
-pub use workload::{HOT_ID, HOT_KEY, Writer, hot_increment, item_body};
+pub use verify::{Found, Verdict, add_item, judge, verify};
+pub use workload::{HOT_ID, HOT_KEY, HOT_PATCH, Writer, hot_increment, item_body, patch_body};
 
 /// Containers that are written to: one physical partition, and five.
 pub const CONTAINERS: [(&str, u32); 2] = [("one", 400), ("five", 30_000)];
@@ -56,6 +56,11 @@ pub enum Attempt {
         version: u64,
     },
     Upsert {
+        place: Place,
+        id: String,
+        version: u64,
+    },
+    Replace {
         place: Place,
         id: String,
         version: u64,
@@ -100,6 +105,7 @@ impl Attempt {
         Some(match verb {
             "create" => Attempt::Create { place, id: what, version },
             "upsert" => Attempt::Upsert { place, id: what, version },
+            "replace" => Attempt::Replace { place, id: what, version },
             "patch" => Attempt::Patch { place, id: what, version },
             "delete" => Attempt::Delete { place, id: what },
             "batch" => Attempt::Batch { place, size: what.parse().ok()?, version },
@@ -113,6 +119,7 @@ impl fmt::Display for Attempt {
         let (verb, place, what, version): (_, _, &dyn fmt::Display, _) = match self {
             Attempt::Create { place, id, version } => ("create", place, id, Some(version)),
             Attempt::Upsert { place, id, version } => ("upsert", place, id, Some(version)),
+            Attempt::Replace { place, id, version } => ("replace", place, id, Some(version)),
             Attempt::Patch { place, id, version } => ("patch", place, id, Some(version)),
             Attempt::Delete { place, id } => ("delete", place, id, None),
             Attempt::Batch { place, size, version } => ("batch", place, size, Some(version)),
@@ -190,6 +197,7 @@ mod tests {
         let place = Place { container: 1, key: "w3-1".to_owned() };
         for attempt in [
             Attempt::Create { place: place.clone(), id: "n7".to_owned(), version: 7 },
+            Attempt::Replace { place: place.clone(), id: "s1".to_owned(), version: 8 },
             Attempt::Patch { place: place.clone(), id: "s1".to_owned(), version: 1 << 50 },
             Attempt::Delete { place: place.clone(), id: "s1".to_owned() },
             Attempt::Batch { place, size: 5, version: 9 },

@@ -1,6 +1,6 @@
 //! A small HTTP client that can also misbehave.
 
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::time::Duration;
 
@@ -56,12 +56,23 @@ pub(crate) fn send(
     headers: &str,
     body: &str,
 ) -> Reply {
+    try_send(stream, method, path, headers, body).expect("the server answers in time")
+}
+
+/// Like [`send`], for servers that may die meanwhile.
+pub(crate) fn try_send(
+    stream: &mut impl Stream,
+    method: &str,
+    path: &str,
+    headers: &str,
+    body: &str,
+) -> io::Result<Reply> {
     let len = body.len();
     let request = format!(
         "{method} {path} HTTP/1.1\r\nhost: localhost\r\ncontent-length: {len}\r\n{headers}\r\n{body}"
     );
-    stream.write_all(request.as_bytes()).expect("the server reads");
-    read_reply(stream)
+    stream.write_all(request.as_bytes())?;
+    try_read_reply(stream)
 }
 
 /// Like [`send`], signed with a key for a resource.
@@ -124,11 +135,14 @@ pub(crate) fn read_database(stream: &mut impl Stream, id: &str) -> Reply {
 
 /// Reads one answer, and not a byte more.
 pub(crate) fn read_reply(stream: &mut impl Stream) -> Reply {
+    try_read_reply(stream).expect("the server answers in time")
+}
+
+fn try_read_reply(stream: &mut impl Stream) -> io::Result<Reply> {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
         let mut byte = [0];
-        let read = stream.read(&mut byte).expect("the server answers in time");
-        assert_eq!(read, 1, "the server closed after {:?}", String::from_utf8_lossy(&head));
+        stream.read_exact(&mut byte)?;
         head.extend(byte);
     }
     let head = String::from_utf8(head).expect("heads are text");
@@ -136,9 +150,9 @@ pub(crate) fn read_reply(stream: &mut impl Stream) -> Reply {
     let mut reply = Reply { status, head, body: String::new() };
     let len: usize = reply.header("content-length").map_or(0, |len| len.parse().expect("a number"));
     let mut body = vec![0; len];
-    stream.read_exact(&mut body).expect("the server sends as much as it says");
+    stream.read_exact(&mut body)?;
     reply.body = String::from_utf8(body).expect("bodies are text");
-    reply
+    Ok(reply)
 }
 
 /// Reads until the server closes. A reset counts as closing.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use super::{Attempt, CONTAINERS, Place};
+use super::{Attempt, CONTAINERS, HOT_ID, HOT_KEY, Place};
 
 /// One line of a writing process.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -90,6 +90,17 @@ impl Ledger {
         }
     }
 
+    /// Every item that anybody tried to write, whether or not it is there.
+    pub fn items(&self) -> impl Iterator<Item = (Place, String)> {
+        let members = self
+            .families
+            .keys()
+            .flat_map(|(place, size)| Attempt::family(*size).map(move |id| (place.clone(), id)));
+        let hot = (0..CONTAINERS.len())
+            .map(|container| (Place { container, key: HOT_KEY.to_owned() }, HOT_ID.to_owned()));
+        self.items.keys().cloned().chain(members).chain(hot)
+    }
+
     fn happened(&mut self, attempt: Attempt) {
         if let Attempt::Increment { container } = attempt {
             self.increments[container].0 += 1;
@@ -106,6 +117,7 @@ impl Ledger {
         match attempt {
             Attempt::Create { place, id, version }
             | Attempt::Upsert { place, id, version }
+            | Attempt::Replace { place, id, version }
             | Attempt::Patch { place, id, version } => {
                 (self.items.entry((place, id)).or_insert_with(absent), Some(version))
             }

@@ -37,26 +37,33 @@ impl Verdict {
     }
 }
 
-type Found = BTreeMap<(Place, String), u64>;
+/// The items that are there, with their versions.
+pub type Found = BTreeMap<(Place, String), u64>;
 
-/// Reads everything and compares. What was open before is settled afterwards:
-/// the ledger then holds what was found.
+/// Reads everything and compares.
 pub fn verify(service: &Service, ledger: &mut Ledger) -> Result<Verdict> {
     let mut verdict = Verdict::default();
     let mut found = Found::new();
     for container in 0..CONTAINERS.len() {
         read_all(service, container, &mut found, &mut verdict)?;
     }
-    verdict.items = found.len() as u64;
     verify_point_reads(service, &found, &mut verdict)?;
+    judge(found, ledger, &mut verdict);
+    Ok(verdict)
+}
+
+/// Compares what was found with what must be there. What was open before is settled
+/// afterwards: the ledger then holds what was found.
+pub fn judge(mut found: Found, ledger: &mut Ledger, verdict: &mut Verdict) {
+    verdict.items = found.len() as u64;
     for (container, counts) in ledger.increments.iter_mut().enumerate() {
         let place = Place { container, key: HOT_KEY.to_owned() };
         let value = found.remove(&(place, HOT_ID.to_owned()));
-        verify_increments(value, counts, &mut verdict);
+        verify_increments(value, counts, verdict);
     }
     for ((place, id), possible) in &mut ledger.items {
         let version = found.remove(&(place.clone(), id.clone()));
-        settle(&format!("{place:?} {id}"), version, possible, &mut verdict);
+        settle(&format!("{place:?} {id}"), version, possible, verdict);
     }
     for ((place, size), possible) in &mut ledger.families {
         let remove = |id| found.remove(&(place.clone(), id));
@@ -64,13 +71,12 @@ pub fn verify(service: &Service, ledger: &mut Ledger) -> Result<Verdict> {
         let name = format!("{place:?} family {size}");
         match versions.as_slice() {
             [first, rest @ ..] if rest.iter().all(|version| version == first) => {
-                settle(&name, *first, possible, &mut verdict);
+                settle(&name, *first, possible, verdict);
             }
             _ => verdict.torn.push(format!("{name} has {versions:?}")),
         }
     }
     verdict.strange.extend(found.keys().map(|item| format!("{item:?} was never written")));
-    Ok(verdict)
 }
 
 fn settle(name: &str, version: Option<u64>, possible: &mut Possible, verdict: &mut Verdict) {
@@ -107,17 +113,28 @@ fn read_all(
             bail!("a list gives a feed");
         };
         for body in &bodies {
-            let (key, id, version) = parse_item(body, verdict)?;
-            let item = (Place { container, key }, id);
-            if found.insert(item.clone(), version).is_some() {
-                verdict.strange.push(format!("{item:?} came twice"));
-            }
+            add_item(container, body, found, verdict)?;
         }
         match rest {
             Some(Rest::AfterItem(position)) => after = Some(position),
             Some(Rest::AfterName(_)) | None => return Ok(()),
         }
     }
+}
+
+/// Adds an item of a container as it is stored.
+pub fn add_item(
+    container: usize,
+    body: &[u8],
+    found: &mut Found,
+    verdict: &mut Verdict,
+) -> Result<()> {
+    let (key, id, version) = parse_item(body, verdict)?;
+    let item = (Place { container, key }, id);
+    if found.insert(item.clone(), version).is_some() {
+        verdict.strange.push(format!("{item:?} came twice"));
+    }
+    Ok(())
 }
 
 fn parse_item(body: &[u8], verdict: &mut Verdict) -> Result<(String, String, u64)> {

@@ -48,12 +48,13 @@ impl Writer {
         let version = self.next_version;
         self.next_version += 1;
         let id = format!("slot-{}", self.below(SLOTS));
-        match self.below(10) {
+        match self.below(11) {
             0 | 1 => Attempt::Create { place, id: format!("new-{version}"), version },
             2..=4 => Attempt::Upsert { place, id, version },
             5 => Attempt::Patch { place, id, version },
-            6 => Attempt::Delete { place, id },
-            7 | 8 => {
+            6 => Attempt::Replace { place, id, version },
+            7 => Attempt::Delete { place, id },
+            8 | 9 => {
                 let size = usize::try_from(2 + self.below(4)).unwrap_or(2);
                 Attempt::Batch { place, size, version }
             }
@@ -88,9 +89,14 @@ impl Attempt {
                 let body = item_body(&place.key, id, *version).into();
                 (place.container, ContainerAction::UpsertItem { key: None, body, conditions })
             }
+            Attempt::Replace { place, id, version } => {
+                let target = target(&place.key, id)?;
+                let body = item_body(&place.key, id, *version).into();
+                (place.container, ContainerAction::ReplaceItem { target, body, conditions })
+            }
             Attempt::Patch { place, id, version } => {
                 let target = target(&place.key, id)?;
-                let body = patch_body(*version);
+                let body = patch_body(*version).into();
                 (place.container, ContainerAction::PatchItem { target, body, conditions })
             }
             Attempt::Delete { place, id } => {
@@ -111,12 +117,14 @@ impl Attempt {
     }
 }
 
+/// What adds one to the hot item.
+pub const HOT_PATCH: &str = r#"{"operations":[{"op":"incr","path":"/version","value":1}]}"#;
+
 /// Adds one to the hot item.
 #[must_use]
 pub fn hot_increment() -> ContainerAction {
-    let body = r#"{"operations":[{"op":"incr","path":"/version","value":1}]}"#;
     let target = target(HOT_KEY, HOT_ID).expect("a short id");
-    let (body, conditions) = (Bytes::from_static(body.as_bytes()), Conditions::default());
+    let (body, conditions) = (Bytes::from_static(HOT_PATCH.as_bytes()), Conditions::default());
     ContainerAction::PatchItem { target, body, conditions }
 }
 
@@ -136,13 +144,15 @@ pub fn item_body(key: &str, id: &str, version: u64) -> String {
     format!(r#"{{"id":"{id}","pk":"{key}","version":{version},"padding":"{padding}"}}"#)
 }
 
-fn patch_body(version: u64) -> Bytes {
+/// What gives an item another version.
+#[must_use]
+pub fn patch_body(version: u64) -> String {
     let padding = padding(version);
     let set =
         |path: &str, value: &str| format!(r#"{{"op":"set","path":"{path}","value":{value}}}"#);
     let version = set("/version", &version.to_string());
     let padding = set("/padding", &format!("\"{padding}\""));
-    Bytes::from(format!(r#"{{"operations":[{version},{padding}]}}"#))
+    format!(r#"{{"operations":[{version},{padding}]}}"#)
 }
 
 /// The padding of a version: its digits, repeated to a length of their own.
