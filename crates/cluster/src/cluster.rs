@@ -60,6 +60,7 @@ impl Cluster {
         let system = Container::new(
             Arc::clone(&store),
             Arc::clone(&system_limits),
+            Arc::clone(&runtime.clock),
             system::spec(),
             system::map(),
         );
@@ -261,8 +262,13 @@ impl Cluster {
 
     fn serve(&self, spec: ContainerSpec, map: ContainerMap) -> Arc<Container> {
         let number = spec.number;
-        let container =
-            Arc::new(Container::new(Arc::clone(&self.store), Arc::clone(&self.limits), spec, map));
+        let container = Arc::new(Container::new(
+            Arc::clone(&self.store),
+            Arc::clone(&self.limits),
+            Arc::clone(&self.runtime.clock),
+            spec,
+            map,
+        ));
         let mut containers = self.containers.write().unwrap_or_else(PoisonError::into_inner);
         containers.insert(number, Arc::clone(&container));
         container

@@ -9,10 +9,14 @@ use model::limits::Limits;
 use model::policy::{ContainerDefinition, IndexingPolicy};
 use model::rid::ContainerRid;
 use partition::{ContainerNumber, Setup};
+use runtime::Clock;
 use storage::Store;
 use tokio::sync::Semaphore;
 
+use crate::budget::Caller;
+use crate::cluster::ATTEMPTS_MAX;
 use crate::error::ClusterError;
+use crate::governor::{Governor, Pass};
 use crate::map::{ContainerMap, RangeId, RangeRecord};
 use crate::slot::Slot;
 
@@ -34,6 +38,7 @@ pub struct ContainerSpec {
 pub struct Container {
     store: Arc<dyn Store>,
     limits: Arc<Limits>,
+    governor: Governor,
     state: RwLock<State>,
     /// Room for commands that wait for the end of a switch.
     waiting: Semaphore,
@@ -58,6 +63,7 @@ impl Container {
     pub(crate) fn new(
         store: Arc<dyn Store>,
         limits: Arc<Limits>,
+        clock: Arc<dyn Clock>,
         spec: ContainerSpec,
         map: ContainerMap,
     ) -> Container {
@@ -66,9 +72,11 @@ impl Container {
             .map(|(id, setup)| (id, Arc::new(Slot::new(setup, Arc::clone(&store)))))
             .collect();
         let state = State { spec: Arc::new(spec), map: Arc::new(map), slots, dropped: false };
+        let governor = Governor::new(clock, Arc::clone(&limits));
         Container {
             store,
             limits,
+            governor,
             state: RwLock::new(state),
             waiting: Semaphore::new(WAITING_MAX),
             transitions: tokio::sync::Mutex::default(),
@@ -78,6 +86,12 @@ impl Container {
     #[must_use]
     pub fn spec(&self) -> Arc<ContainerSpec> {
         Arc::clone(&self.read().spec)
+    }
+
+    /// Who lets requests into its partitions.
+    #[must_use]
+    pub fn governor(&self) -> &Governor {
+        &self.governor
     }
 
     #[must_use]
@@ -150,6 +164,27 @@ impl Container {
             if let Some(ticket) = slot.retire() {
                 // Whatever became of it, nothing comes after it.
                 let _ = ticket.await;
+            }
+        }
+    }
+
+    /// Lets a request into the partition that owns a position, or says when to come
+    /// back.
+    pub fn admit(&self, epk: &Epk, caller: Caller) -> Result<Pass, ClusterError> {
+        let mut attempts = ATTEMPTS_MAX;
+        loop {
+            let map = self.map();
+            let number = self.number().0;
+            let record = map.range_of(epk).ok_or(ClusterError::NoContainer(number))?;
+            let range = record.id;
+            // None if others have taken its place since.
+            if let Some(gauge) = self.governor.gauge(&map, range) {
+                let refused = |refusal| ClusterError::Throttled { range, refusal };
+                return gauge.admit(caller).map_err(refused);
+            }
+            attempts -= 1;
+            if attempts == 0 {
+                return Err(ClusterError::Busy);
             }
         }
     }

@@ -4,6 +4,7 @@ use model::partition_key::PartitionKey;
 use partition::{CommandError, DocumentError, Problem};
 use storage::StorageError;
 
+use crate::budget::Refusal;
 use crate::map::{LayoutError, MapError, RangeId};
 
 /// Exhaustive on purpose: whoever translates it must look at every new reason.
@@ -22,6 +23,9 @@ pub enum ClusterError {
     /// Too much is waiting already. Nothing was written; try again later.
     #[error("too many requests are waiting for this partition")]
     Busy,
+    /// The throughput of the physical partition is used up for the moment.
+    #[error("the throughput of range {range} is used up")]
+    Throttled { range: RangeId, refusal: Refusal },
     /// The write may or may not have happened. Read before trying again.
     #[error("the outcome of the write is not known")]
     Unknown,

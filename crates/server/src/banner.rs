@@ -68,11 +68,13 @@ pub(crate) fn words(settings: &Settings, addresses: &[SocketAddr]) -> String {
   Certificate  {certificate}
                or GET http://{authority}/_explorer/emulator.pem; clients of https:// have to trust it
   Enforced     signatures, sizes, partition keys, unique keys, preconditions
-  Not yet      throughput (no 429), queries on items, stored procedures and triggers
+  Throughput   {throughput}
+  Not yet      queries on items, stored procedures and triggers
 
 Stop with Ctrl-C.",
         version = env!("CARGO_PKG_VERSION"),
         listening = listening(settings, addresses),
+        throughput = settings.rules.words(),
     )
 }
 

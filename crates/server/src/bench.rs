@@ -100,7 +100,7 @@ async fn prepare(service: &Service) -> anyhow::Result<Link> {
     let database = Link::parse("dbs/bench").context("a valid link")?;
     let create = |parent: Link, kind, body, throughput| async move {
         let action = Action::Catalogue(CatalogueAction::Create { parent, kind, body, throughput });
-        service.execute(Request { principal: Principal::Account, action }).await
+        service.execute(Request::new(Principal::Account, action)).await
     };
     let named = |id: &str| Object::from_iter([("id", id)]);
     create(Link::default(), Kind::Database, named("bench").into(), None).await?;
@@ -185,7 +185,7 @@ impl Bench {
                 merge_aware: true,
                 action,
             };
-            self.service.execute(Request { principal: Principal::Account, action }).await?;
+            self.service.execute(Request::new(Principal::Account, action)).await?;
             self.done.fetch_add(1, Ordering::Relaxed);
             latencies.push(self.clock.monotonic() - start);
         }

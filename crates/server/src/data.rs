@@ -16,12 +16,13 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, bail, ensure};
 use clap::ValueEnum;
-use model::limits::Limits;
 use runtime::Runtime;
 use serde::Deserialize;
 use service::Service;
 use storage::local::{self, LocalConfig};
 use storage::{Durability, Store};
+
+use crate::rules::Rules;
 
 /// Where data is kept unless told otherwise.
 pub(crate) const DEFAULT_FOLDER: &str = "orrery-data";
@@ -96,14 +97,19 @@ impl Home {
     }
 
     /// Opens the database, making one when there is none.
-    pub(crate) fn open(&self, config: LocalConfig, runtime: &Runtime) -> anyhow::Result<Service> {
+    pub(crate) fn open(
+        &self,
+        config: LocalConfig,
+        runtime: &Runtime,
+        rules: Rules,
+    ) -> anyhow::Result<Service> {
         let folder = self.root.join(STORE);
         let store = if folder.exists() && !self.root.join(CREATING).exists() {
             local::open(&folder, config, runtime)?
         } else {
             self.create(&folder, config, runtime)?
         };
-        open_store(store, runtime)
+        open_store(store, runtime, rules)
     }
 
     fn create(
@@ -130,14 +136,14 @@ pub(crate) fn tls_folder(root: &Path) -> PathBuf {
 }
 
 /// A database that is gone when the process ends.
-pub(crate) fn open_in_memory(runtime: &Runtime) -> anyhow::Result<Service> {
-    open_store(storage::memory::create(), runtime)
+pub(crate) fn open_in_memory(runtime: &Runtime, rules: Rules) -> anyhow::Result<Service> {
+    open_store(storage::memory::create(), runtime, rules)
 }
 
 /// Opens the database in a data folder that must exist.
 pub(crate) fn open(root: &Path, config: LocalConfig) -> anyhow::Result<Service> {
     let runtime = Runtime::real();
-    open_store(local::open(&root.join(STORE), config, &runtime)?, &runtime)
+    open_store(local::open(&root.join(STORE), config, &runtime)?, &runtime, Rules::default())
 }
 
 /// Makes a new, empty database in a folder.
@@ -148,11 +154,12 @@ pub(crate) fn create(root: &Path, config: LocalConfig) -> anyhow::Result<Service
         "{} holds a database already: choose a new folder",
         root.display()
     );
-    home.open(config, &Runtime::real())
+    home.open(config, &Runtime::real(), Rules::default())
 }
 
-fn open_store(store: Arc<dyn Store>, runtime: &Runtime) -> anyhow::Result<Service> {
-    Service::open(store, runtime.clone(), Limits::default()).context("the catalogue cannot be read")
+fn open_store(store: Arc<dyn Store>, runtime: &Runtime, rules: Rules) -> anyhow::Result<Service> {
+    Service::open_with(store, runtime.clone(), rules.limits, rules.throughput)
+        .context("the catalogue cannot be read")
 }
 
 fn is_empty(folder: &Path) -> anyhow::Result<bool> {

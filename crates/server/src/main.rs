@@ -18,6 +18,8 @@ mod layout;
 mod listener;
 mod log;
 mod partitions;
+mod rules;
+mod scaler;
 mod serve;
 mod settings;
 mod stop;

@@ -20,7 +20,7 @@ use crate::front::{Front, Open};
 use crate::host::Hosts;
 use crate::listener::{Listener, Room};
 use crate::settings::{Layer, Place, Settings};
-use crate::{banner, log, stop, sweeper};
+use crate::{banner, log, scaler, stop, sweeper};
 
 /// How far the clock of a signed request may be off, as in the service.
 const SKEW_SECS_MAX: u64 = 15 * 60;
@@ -73,13 +73,14 @@ async fn serve(settings: Settings, outside: Runtime) -> anyhow::Result<()> {
     let gateway = Arc::new(Gateway::new(Arc::clone(&service), outside, config));
     let opened = front.open.set(Open { service: Arc::clone(&service), gateway });
     opened.expect("the data is opened once");
-    let sweeping = tokio::spawn(sweeper::run(Arc::clone(&front), stop));
+    let sweeping = tokio::spawn(sweeper::run(Arc::clone(&front), stop.clone()));
+    let scaling = tokio::spawn(scaler::run(Arc::clone(&front), stop));
     announce(&settings, &addresses);
 
     signals.stop_asked().await;
     stopper.raise();
     tokio::select! {
-        ended = async { tokio::try_join!(listening, sweeping) } => { ended?; }
+        ended = async { tokio::try_join!(listening, sweeping, scaling) } => { ended?; }
         () = signals.stop_asked() => tracing::warn!("stopping at once, as asked twice"),
     }
     tokio::task::spawn_blocking(move || service.store().close())
@@ -95,11 +96,11 @@ async fn open(
     outside: &Runtime,
 ) -> anyhow::Result<Arc<Service>> {
     let durability = settings.durability.to_storage();
-    let outside = outside.clone();
+    let (outside, rules) = (outside.clone(), settings.rules.clone());
     let config = LocalConfig { durability, ..LocalConfig::default() };
     let opening = tokio::task::spawn_blocking(move || match home {
-        None => data::open_in_memory(&outside),
-        Some(home) => home.open(config, &outside),
+        None => data::open_in_memory(&outside, rules),
+        Some(home) => home.open(config, &outside, rules),
     });
     Ok(Arc::new(opening.await??))
 }

@@ -13,12 +13,15 @@ use std::str::FromStr;
 use anyhow::{Context as _, bail, ensure};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use model::limits::Profile;
 use runtime::Random;
 use serde::Deserialize;
+use service::Throttle;
 use tracing::level_filters::LevelFilter;
 use wire_cosmos::{AccountKeys, EMULATOR_KEY};
 
 use crate::data::{DEFAULT_FOLDER, DurabilitySetting};
+use crate::rules::{Named, RuleSettings, Rules};
 
 /// Where every Cosmos DB emulator listens, so that samples work unchanged.
 const DEFAULT_PORT: u16 = 8081;
@@ -70,6 +73,34 @@ pub(crate) struct Layer {
     #[arg(long, value_enum)]
     pub(crate) durability: Option<DurabilitySetting>,
 
+    /// The year whose rules hold: 2016, 2018 or 2026 [default: 2026].
+    ///
+    /// Until 2019 containers were fixed or unlimited (2016: single-partition or partitioned), with other minima and
+    /// maxima, and a partition held 10 GB.
+    #[arg(long, value_name = "YEAR")]
+    pub(crate) profile: Option<Named<Profile>>,
+
+    /// A limit to change, such as physical_partition_bytes_max=64MiB; may be given often. A wrong name lists them all.
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub(crate) limits: Vec<String>,
+
+    /// Make a scale model: storage limits are so many times smaller and throughput refills so many times slower, while
+    /// all that clients say and see stays as it is [default: 1].
+    #[arg(long, value_name = "FACTOR")]
+    pub(crate) scale: Option<u32>,
+
+    /// Whose throughput is enforced: explicit (what was asked for), always or never [default: explicit].
+    #[arg(long, value_name = "WHOSE")]
+    pub(crate) throttle: Option<Named<Throttle>>,
+
+    /// Let small partitions save unused throughput for bursts.
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    pub(crate) burst: Option<bool>,
+
+    /// Be a serverless account: no provisioned throughput, 5,000 RU/s for each physical partition.
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    pub(crate) serverless: Option<bool>,
+
     /// Log to stderr: off, error, warn, info, debug or trace [default: warn].
     #[arg(long, value_name = "LEVEL")]
     pub(crate) log: Option<LogLevel>,
@@ -99,6 +130,7 @@ pub(crate) struct Settings {
     pub(crate) key: Secret,
     pub(crate) read_only_key: Option<Secret>,
     pub(crate) durability: DurabilitySetting,
+    pub(crate) rules: Rules,
     pub(crate) log: LogLevel,
     pub(crate) workers: usize,
     pub(crate) json: bool,
@@ -129,6 +161,14 @@ impl Settings {
             None if listen.address().ip().is_loopback() => Secret(EMULATOR_KEY.to_owned()),
             None => bail!(key_needed(listen.address(), random)),
         };
+        let rules = Rules::decide(RuleSettings {
+            profile: layer.profile,
+            limits: layer.limits,
+            scale: layer.scale,
+            throttle: layer.throttle,
+            burst: layer.burst,
+            serverless: layer.serverless,
+        })?;
         let settings = Settings {
             listen,
             host_names: layer.host_name.unwrap_or_default(),
@@ -136,6 +176,7 @@ impl Settings {
             key,
             read_only_key: layer.read_only_key,
             durability: layer.durability.unwrap_or_default(),
+            rules,
             log: layer.log.unwrap_or_default(),
             workers: usize::from(layer.workers.unwrap_or(DEFAULT_WORKERS).max(1)),
             json: layer.json.unwrap_or_default(),
@@ -207,6 +248,12 @@ impl Layer {
             key: variable(read, "ORRERY_KEY")?,
             read_only_key: variable(read, "ORRERY_READ_ONLY_KEY")?,
             durability: variable(read, "ORRERY_DURABILITY")?,
+            profile: variable(read, "ORRERY_PROFILE")?,
+            limits: variable(read, "ORRERY_LIMITS")?.into_iter().collect(),
+            scale: variable(read, "ORRERY_SCALE")?,
+            throttle: variable(read, "ORRERY_THROTTLE")?,
+            burst: variable(read, "ORRERY_BURST")?,
+            serverless: variable(read, "ORRERY_SERVERLESS")?,
             log: variable(read, "ORRERY_LOG")?,
             workers: variable(read, "ORRERY_WORKERS")?,
             json: variable(read, "ORRERY_JSON")?,
@@ -223,6 +270,13 @@ impl Layer {
             key: self.key.or(other.key),
             read_only_key: self.read_only_key.or(other.read_only_key),
             durability: self.durability.or(other.durability),
+            profile: self.profile.or(other.profile),
+            // They add up; the later one wins.
+            limits: [other.limits, self.limits].concat(),
+            scale: self.scale.or(other.scale),
+            throttle: self.throttle.or(other.throttle),
+            burst: self.burst.or(other.burst),
+            serverless: self.serverless.or(other.serverless),
             log: self.log.or(other.log),
             workers: self.workers.or(other.workers),
             json: self.json.or(other.json),
@@ -437,6 +491,12 @@ mod tests {
             key = "k"
             read-only-key = "r"
             durability = "os"
+            profile = "2018"
+            limits = ["throughput_min=200,throughput_step=50"]
+            scale = 7
+            throttle = "never"
+            burst = true
+            serverless = true
             log = "trace"
             workers = 3
             json = true
@@ -451,6 +511,11 @@ mod tests {
                 "ORRERY_KEY" => "k",
                 "ORRERY_READ_ONLY_KEY" => "r",
                 "ORRERY_DURABILITY" => "os",
+                "ORRERY_PROFILE" => "2018",
+                "ORRERY_LIMITS" => "throughput_min=200,throughput_step=50",
+                "ORRERY_SCALE" => "7",
+                "ORRERY_THROTTLE" => "never",
+                "ORRERY_BURST" | "ORRERY_SERVERLESS" => "true",
                 "ORRERY_LOG" => "trace",
                 "ORRERY_WORKERS" => "3",
                 "ORRERY_JSON" => "true",

@@ -55,20 +55,22 @@ pub(crate) enum CatalogueTab {
 
 impl CatalogueTab {
     pub(crate) fn of(action: &CatalogueAction) -> CatalogueTab {
-        use CatalogueAction::{Create, Delete, List, Query, Read, Replace, Upsert};
+        use CatalogueAction::{Create, Delete, List, MigrateOffer, Query, Read, Replace, Upsert};
         match action {
             Read { .. } | List { .. } => CatalogueTab::Reading,
             Query { .. } => CatalogueTab::Querying,
-            Create { .. } | Upsert { .. } | Replace { .. } | Delete { .. } => {
-                CatalogueTab::Changing
-            }
+            Create { .. }
+            | Upsert { .. }
+            | Replace { .. }
+            | MigrateOffer { .. }
+            | Delete { .. } => CatalogueTab::Changing,
         }
     }
 
     pub(crate) fn work(self, done: &Result<Reply, ServiceError>) -> Work {
         match done {
             Err(error) => refused(error, self.attempt()),
-            Ok(Reply::One { kind, body, .. }) => {
+            Ok(Reply::One { kind, body, .. } | Reply::Offer { kind, body, .. }) => {
                 resource_work(*kind, body.as_ref().map_or(0, Bytes::len))
             }
             Ok(Reply::Feed { bodies, .. }) => self.feed_work(bodies),

@@ -32,7 +32,7 @@ pub(crate) struct Authorised {
 
 impl Service {
     pub(crate) fn authorise(&self, request: Request) -> Result<Authorised, ServiceError> {
-        let Request { principal, action } = request;
+        let Request { principal, action, .. } = request;
         match principal {
             Principal::Anonymous => Err(ServiceError::Unauthorised),
             // Whoever reads a permission gets a token of it, which may open more.
@@ -54,6 +54,7 @@ fn shows_permissions(action: &Action) -> bool {
     match action {
         CatalogueAction::Read { link, .. }
         | CatalogueAction::Replace { link, .. }
+        | CatalogueAction::MigrateOffer { link, .. }
         | CatalogueAction::Delete { link, .. } => link.kind() == Some(Kind::Permission),
         CatalogueAction::Create { kind, .. }
         | CatalogueAction::Upsert { kind, .. }
@@ -71,6 +72,7 @@ pub(crate) fn writes(action: &Action) -> bool {
             CatalogueAction::Create { .. }
             | CatalogueAction::Upsert { .. }
             | CatalogueAction::Replace { .. }
+            | CatalogueAction::MigrateOffer { .. }
             | CatalogueAction::Delete { .. } => true,
         },
         Action::Container { action, .. } => match action {

@@ -3,7 +3,7 @@
 //! Texts are those that the service's clients know. Status codes are the
 //! business of each protocol.
 
-use cluster::ClusterError;
+use cluster::{ClusterError, Refusal};
 use model::json::JsonError;
 use model::limits::{ITEM_ID_BYTES_MAX, NAME_CHARS_MAX};
 use model::name::NameError;
@@ -74,6 +74,15 @@ pub enum ServiceError {
     /// A quota of the account or container is used up.
     #[error("{message}")]
     Quota { message: String },
+    /// The throughput is used up for the moment. Nothing was done; try again then.
+    #[error(
+        "Request rate is large. More Request Units may be needed, so no changes were made. Please retry this request \
+         later. Learn more: http://aka.ms/cosmosdb-error-429"
+    )]
+    Throttled { refusal: Refusal },
+    /// An earlier change of the throughput is still being carried out. Try again later.
+    #[error("Another scaling operation is in progress for this resource. Please retry later.")]
+    Scaling,
     /// Another operation of the same batch failed; this one was not done.
     #[error("operation {at} of the batch failed")]
     Batch {
@@ -130,7 +139,10 @@ impl ServiceError {
             ServiceError::RangeGone { .. }
             | ServiceError::RangeSwitching { .. }
             | ServiceError::ContainerRecreated => Remedy::Refresh,
-            ServiceError::SessionNotAvailable | ServiceError::Busy => Remedy::Retry,
+            ServiceError::SessionNotAvailable
+            | ServiceError::Busy
+            | ServiceError::Throttled { .. }
+            | ServiceError::Scaling => Remedy::Retry,
             ServiceError::Batch { error, .. } => error.remedy(),
             ServiceError::Internal { .. } => Remedy::Operator,
         }
@@ -153,6 +165,7 @@ impl From<ClusterError> for ServiceError {
             ClusterError::Command { error, .. } => error.problem.into(),
             ClusterError::Read(problem) => problem.into(),
             ClusterError::Busy | ClusterError::Stopping => ServiceError::Busy,
+            ClusterError::Throttled { refusal, .. } => ServiceError::Throttled { refusal },
             ClusterError::Unknown => ServiceError::Unknown,
             ClusterError::NoContainer(_) => ServiceError::OwnerNotFound,
             ClusterError::NoRange(range) => {

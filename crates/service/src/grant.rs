@@ -100,6 +100,7 @@ impl Service {
         let (link, inside) = match action {
             CatalogueAction::Read { link, .. }
             | CatalogueAction::Replace { link, .. }
+            | CatalogueAction::MigrateOffer { link, .. }
             | CatalogueAction::Delete { link, .. } => (link, false),
             CatalogueAction::Create { parent, .. }
             | CatalogueAction::Upsert { parent, .. }

@@ -18,6 +18,7 @@ use crate::receipt::Receipt;
 use crate::request::{BulkOperation, Conditions, ItemOperation, ItemTarget, Scope};
 use crate::response::{BulkResult, ItemResult, Reply, Rest};
 use crate::service::Service;
+use crate::visit::Visit;
 
 /// Which items a client wants to see next.
 pub(crate) struct ItemList<'a> {
@@ -51,6 +52,7 @@ impl Service {
     ) -> Result<Reply, ServiceError> {
         let location = self.locate(entry, target.key.as_ref(), None);
         let location = receipt.paid_if_refused(location, Work::Probe)?;
+        let visit = Visit::begin(entry, &location.epk, receipt)?;
         let served = self.cluster.read(
             &entry.container,
             (&location.epk, &target.id),
@@ -61,6 +63,7 @@ impl Service {
             Ok(effect) => effect.work,
             Err(problem) => problem.work(Work::Probe),
         });
+        visit.end(Some(&location.epk), receipt);
         check_session(entry, conditions.session.as_ref(), receipt)?;
         let effect = found?;
         receipt.item_lsn = Some(effect.lsn);
@@ -106,8 +109,9 @@ impl Service {
             Some(range) => Some((range, self.range_of(entry, range)?)),
             None => None,
         };
+        let payer = receipt.payer;
         let each = operations.into_iter().map(|operation| async {
-            let mut part = Receipt::default();
+            let mut part = Receipt::of(payer);
             let result = self.bulk_operation(entry, within.as_ref(), operation, &mut part).await;
             (BulkResult { result, charge: part.charge }, part)
         });
@@ -146,16 +150,21 @@ impl Service {
         let items_max = items_max.clamp(1, PAGE_ITEMS_MAX);
         let within = self.scope_range(entry, scope)?;
         let mut bodies = Vec::new();
-        while let Some(served) = self.cluster.list(
-            &entry.container,
-            &within,
-            after.as_ref(),
-            items_max - bodies.len(),
-        )? {
+        loop {
+            let start = after.as_ref().map_or(&within.min, |position| &position.epk);
+            let visit = match Visit::begin(entry, start, receipt) {
+                // What was read so far is a page as well.
+                Err(ClusterError::Throttled { .. }) if !bodies.is_empty() => break,
+                visit => visit?,
+            };
+            let room = items_max - bodies.len();
+            let next = self.cluster.list(&entry.container, &within, after.as_ref(), room)?;
+            let Some(served) = next else { break };
             let page = receipt.served(served);
             for work in page_work(&page) {
                 receipt.worked(&work);
             }
+            visit.end(None, receipt);
             check_session(entry, session, receipt)?;
             bodies.extend(page.items.into_iter().map(|item| item.text));
             after = page.rest;
@@ -207,7 +216,9 @@ impl Service {
         command: Command,
         receipt: &mut Receipt,
     ) -> Result<Outcome, ClusterError> {
-        match self.cluster.apply(&entry.container, command).await {
+        let epk = command.location.epk.clone();
+        let visit = Visit::begin(entry, &epk, receipt)?;
+        let done = match self.cluster.apply(&entry.container, command).await {
             Ok(served) => {
                 let outcome = receipt.served(served);
                 for effect in &outcome.effects {
@@ -216,7 +227,9 @@ impl Service {
                 Ok(outcome)
             }
             Err(error) => Err(receipt.refused(error)),
-        }
+        };
+        visit.end(Some(&epk), receipt);
+        done
     }
 
     /// Checks bodies and keys, and finds out where the operation belongs.

@@ -17,22 +17,25 @@ mod items;
 mod kind;
 mod offer;
 mod partitions;
+mod provision;
 mod receipt;
 mod request;
 mod resolve;
 mod resources;
 mod response;
 mod service;
+mod visit;
 
 pub use authorise::Principal;
-pub use cluster::{Halve, RangeId};
+pub use cluster::{Caller, Halve, Priority, RangeId, Reason, Refusal};
 pub use error::{Remedy, ServiceError};
 pub use grant::{Extent, Grant, Mode};
 pub use kind::{Kind, Link};
 pub use model::throughput::Throughput;
-pub use offer::parse_autoscale;
+pub use offer::{Migration, OfferStatus, parse_autoscale};
 pub use partition::{EffectKind, EtagMatch, Position};
 pub use partitions::{LayoutChange, PartitionInfo};
+pub use provision::{Throttle, ThrottleError, ThroughputRules};
 pub use receipt::{Owner, Receipt};
 pub use request::{
     Action, BulkOperation, CatalogueAction, Conditions, ContainerAction, ItemOperation, ItemTarget,

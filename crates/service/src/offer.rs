@@ -1,9 +1,102 @@
-//! Offers: how throughput is spelled. What may be asked for says `model::throughput`.
+//! Offers: how throughput is spelled, and what is kept about it.
+//!
+//! What may be asked for says `model::throughput`; the stored form is specified in
+//! `docs/formats/catalogue.md`.
 
+use cluster::ThroughputBucket;
 use model::json::{Object, Value};
+use model::limits::Growth;
 use model::throughput::Throughput;
 
+use crate::catalogue::Record;
 use crate::error::ServiceError;
+
+/// The throughput of a container or database, as it is kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Offer {
+    pub(crate) throughput: Throughput,
+    /// The highest that was ever asked for.
+    pub(crate) highest: u32,
+    pub(crate) growth: Growth,
+    /// Whether a client named it; nobody is held to a default.
+    pub(crate) asked: bool,
+    /// Whether splits have to come first before all of it can be used.
+    pub(crate) pending: bool,
+    pub(crate) buckets: Vec<ThroughputBucket>,
+    /// When the buckets were last changed.
+    pub(crate) buckets_at_secs: u64,
+}
+
+/// What clients are told about an offer besides its text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OfferStatus {
+    /// The smallest throughput that it can be changed to.
+    pub minimum: u32,
+    /// Whether a change of it is still being carried out.
+    pub pending: bool,
+}
+
+/// The other kind of throughput that an offer is to have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Migration {
+    ToAutoscale,
+    ToManual,
+}
+
+impl Offer {
+    pub(crate) fn new(throughput: Throughput, growth: Growth, asked: bool) -> Offer {
+        Offer {
+            throughput,
+            highest: throughput.rate(),
+            growth,
+            asked,
+            pending: false,
+            buckets: Vec::new(),
+            buckets_at_secs: 0,
+        }
+    }
+
+    pub(crate) fn read(record: &Record) -> Result<Offer, ServiceError> {
+        let content = record.definition.get("content").unwrap_or(&Value::Null);
+        let history = content.get("offerMinimumThroughputParameters");
+        let highest = whole(history.and_then(|told| told.get("maxThroughputEverProvisioned")));
+        let private = &record.private;
+        let is = |name: &str| private.get(name).and_then(Value::as_bool).unwrap_or(false);
+        let buckets = private.get("buckets").and_then(Value::as_array);
+        let buckets: Option<Vec<_>> = buckets
+            .map(|list| list.iter().map(parse_bucket).collect())
+            .unwrap_or_else(|| Some(Vec::new()));
+        let damaged = || ServiceError::internal(format!("offer {} is malformed", record.rid));
+        Ok(Offer {
+            throughput: parse_content(content)?,
+            highest: highest.unwrap_or(0),
+            growth: if is("fixed") { Growth::Fixed } else { Growth::Unlimited },
+            asked: is("asked"),
+            pending: is("pending"),
+            buckets: buckets.ok_or_else(damaged)?,
+            buckets_at_secs: whole(private.get("bucketsAt")).map_or(0, u64::from),
+        })
+    }
+
+    pub(crate) fn write(&self, record: &mut Record) {
+        record.definition.insert("content", content(self.throughput, self.highest));
+        let private = &mut record.private;
+        private.insert("fixed", self.growth == Growth::Fixed);
+        private.insert("asked", self.asked);
+        private.insert("pending", self.pending);
+        if !self.buckets.is_empty() || self.buckets_at_secs > 0 {
+            private.insert("buckets", self.buckets.iter().map(bucket_value).collect::<Value>());
+            private.insert("bucketsAt", i64::try_from(self.buckets_at_secs).unwrap_or(i64::MAX));
+        }
+    }
+
+    /// The rate it has from now on.
+    pub(crate) fn change(&mut self, throughput: Throughput) {
+        self.throughput = throughput;
+        self.highest = self.highest.max(throughput.rate());
+        self.asked = true;
+    }
+}
 
 /// Reads autoscale settings, which requests and offers spell the same.
 #[must_use]
@@ -14,7 +107,7 @@ pub fn parse_autoscale(settings: &Value) -> Option<Throughput> {
     whole(settings.get("maxThroughput")).map(|max| Throughput::Autoscale { max, increment_percent })
 }
 
-/// Reads the `content` of an offer that a client replaces.
+/// Reads the `content` of an offer.
 pub(crate) fn parse_content(content: &Value) -> Result<Throughput, ServiceError> {
     let autoscale = content.get("offerAutopilotSettings").filter(|settings| !settings.is_null());
     let parsed = match autoscale {
@@ -26,8 +119,7 @@ pub(crate) fn parse_content(content: &Value) -> Result<Throughput, ServiceError>
     })
 }
 
-/// The `content` of an offer; `highest` is the highest ever asked for.
-pub(crate) fn content(throughput: Throughput, highest: u32) -> Object {
+fn content(throughput: Throughput, highest: u32) -> Object {
     let mut content = Object::new();
     content.insert("offerThroughput", throughput.rate());
     content.insert("offerIsRUPerMinuteThroughputEnabled", false);
@@ -43,6 +135,17 @@ pub(crate) fn content(throughput: Throughput, highest: u32) -> Object {
     let history = Object::from_iter([("maxThroughputEverProvisioned", highest)]);
     content.insert("offerMinimumThroughputParameters", history);
     content
+}
+
+fn bucket_value(bucket: &ThroughputBucket) -> Value {
+    Object::from_iter([("id", bucket.id), ("maxThroughputPercentage", bucket.percent_max)]).into()
+}
+
+/// Spelled as the service's own management interface spells it.
+pub(crate) fn parse_bucket(value: &Value) -> Option<ThroughputBucket> {
+    let id = whole(value.get("id"))?;
+    let percent_max = whole(value.get("maxThroughputPercentage"))?;
+    Some(ThroughputBucket { id, percent_max })
 }
 
 /// A whole number that fits.

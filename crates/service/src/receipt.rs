@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use cluster::{ClusterError, RangeId, Served};
+use cluster::{Caller, ClusterError, RangeId, Served};
 use model::charge::{Charge, Work};
 use model::position::Lsn;
 use model::session::{RangeToken, SessionToken};
@@ -16,6 +16,8 @@ use crate::error::ServiceError;
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Receipt {
+    /// Who pays: some are refused before others.
+    pub(crate) payer: Caller,
     /// What the resource in question belongs to, once that was found.
     pub owner: Option<Owner>,
     /// The physical partitions that took part, each with the position that the
@@ -37,6 +39,11 @@ pub struct Owner {
 }
 
 impl Receipt {
+    /// The receipt of a request, or of a part of one, before anything was done.
+    pub(crate) fn of(payer: Caller) -> Receipt {
+        Receipt { payer, ..Receipt::default() }
+    }
+
     /// The physical partition that gave the answer, and its position.
     #[must_use]
     pub fn served_by(&self) -> Option<(RangeId, Lsn)> {

@@ -1,7 +1,7 @@
 //! What can be asked for, in no protocol's words.
 
 use bytes::Bytes;
-use cluster::RangeId;
+use cluster::{Caller, RangeId};
 use model::epk::EpkRange;
 use model::json::Value;
 use model::name::ItemId;
@@ -12,12 +12,23 @@ use partition::{EtagMatch, Position};
 
 use crate::authorise::Principal;
 use crate::kind::{Kind, Link};
+use crate::offer::Migration;
 
 /// One request: who asks for what.
 #[derive(Clone, Debug)]
 pub struct Request {
     pub principal: Principal,
     pub action: Action,
+    /// Who is charged, when throughput does not suffice for all.
+    pub caller: Caller,
+}
+
+impl Request {
+    /// A request of the usual priority.
+    #[must_use]
+    pub fn new(principal: Principal, action: Action) -> Request {
+        Request { principal, action, caller: Caller::default() }
+    }
 }
 
 /// The preconditions and promises that go with a request on one resource.
@@ -116,6 +127,12 @@ pub enum CatalogueAction {
     },
     Delete {
         link: Link,
+        conditions: Conditions,
+    },
+    /// Changes the kind of throughput that an offer is for.
+    MigrateOffer {
+        link: Link,
+        migration: Migration,
         conditions: Conditions,
     },
     /// Lists what `parent` contains of one kind, from behind `after`.

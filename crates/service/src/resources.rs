@@ -6,8 +6,11 @@ mod offers;
 mod resolve;
 mod sweep;
 
+use bytes::Bytes;
 use cluster::{ClusterError, SystemWrite};
+use model::etag::Etag;
 use model::json::{Object, Raw, Value};
+use model::limits::Growth;
 use model::rid::{ContainerRid, DatabaseRid, UserRid};
 use model::throughput::Throughput;
 use partition::{EffectKind, EtagMatch};
@@ -17,6 +20,7 @@ use crate::admit::PAGE_ITEMS_MAX;
 use crate::catalogue::{Counters, Record, Stored, item_id, item_prefix};
 use crate::error::ServiceError;
 use crate::kind::{Kind, Link};
+use crate::offer::Offer;
 use crate::receipt::Receipt;
 use crate::request::Conditions;
 use crate::response::{Reply, Rest};
@@ -90,7 +94,8 @@ impl Service {
         if unchanged {
             return Ok(Reply::One { kind: EffectKind::NotModified, etag, body: None });
         }
-        Ok(Reply::One { kind: EffectKind::Read, etag, body: Some(stored.render()) })
+        let (kind, body) = (EffectKind::Read, Some(stored.render()));
+        self.told(&stored.record, kind, etag, body)
     }
 
     pub(crate) async fn replace(
@@ -224,13 +229,20 @@ impl Service {
             private: Object::new(),
         };
         let mut writes = Vec::new();
-        if let Some(throughput) = throughput {
-            writes.push(self.new_offer(counters, &mut record, throughput)?);
+        let offer = match throughput {
+            Some(asked) => {
+                let own = offers::check_new(self, asked, false)?;
+                Some(Offer::new(own, Growth::Unlimited, true))
+            }
+            None => None,
+        };
+        if let Some(offer) = &offer {
+            writes.push(self.new_offer(counters, &mut record, offer)?);
         }
         writes.push(SystemWrite::Create { id: record.item_id(), body: record.body() });
         writes.push(counters.write());
         self.cluster.write_system(writes).await.map_err(taken)?;
-        self.directory_mut().insert_database(name.as_str(), rid);
+        self.directory_mut().insert_database(name.as_str(), rid, self.pool(offer.as_ref()));
         Ok(record)
     }
 
@@ -330,7 +342,22 @@ impl Service {
     fn reply(&self, record: &Record, kind: EffectKind) -> Result<Reply, ServiceError> {
         let item = self.cluster.read_system(&record.item_id())?.ok_or(ServiceError::NotFound)?;
         let stored = Stored::read(record.kind, &record.parent_rid, &item)?;
-        Ok(Reply::One { kind, etag: Some(stored.etag.clone()), body: Some(stored.render()) })
+        self.told(record, kind, Some(stored.etag.clone()), Some(stored.render()))
+    }
+
+    /// A resource as it is told. Of offers more is told than their text.
+    fn told(
+        &self,
+        record: &Record,
+        kind: EffectKind,
+        etag: Option<Etag>,
+        body: Option<Bytes>,
+    ) -> Result<Reply, ServiceError> {
+        if record.kind == Kind::Offer {
+            let status = self.offer_status(record)?;
+            return Ok(Reply::Offer { kind, etag, body, status });
+        }
+        Ok(Reply::One { kind, etag, body })
     }
 }
 

@@ -10,6 +10,7 @@ use model::rid::ContainerRid;
 use partition::{EffectKind, Position};
 
 use crate::error::ServiceError;
+use crate::offer::OfferStatus;
 use crate::receipt::Receipt;
 
 /// The answer to a request that was done.
@@ -57,6 +58,8 @@ pub struct RangeInfo {
 pub enum Reply {
     /// One resource or item, or the news that it is gone or unchanged.
     One { kind: EffectKind, etag: Option<Etag>, body: Option<Bytes> },
+    /// An offer, and what is told about it besides its text.
+    Offer { kind: EffectKind, etag: Option<Etag>, body: Option<Bytes>, status: OfferStatus },
     /// Some of many, and where to go on. Each body is JSON text.
     Feed { owner_rid: String, bodies: Vec<Bytes>, rest: Option<Rest> },
     /// The operations of a batch that was done.

@@ -22,6 +22,7 @@ use crate::catalogue::{
 use crate::error::ServiceError;
 use crate::items::ItemList;
 use crate::kind::Kind;
+use crate::provision::ThroughputRules;
 use crate::receipt::Receipt;
 use crate::request::{
     CatalogueAction, Conditions, ContainerAction, ItemOperation, ItemTarget, Request,
@@ -38,17 +39,31 @@ pub struct Service {
     pub(crate) cluster: Cluster,
     pub(crate) runtime: Runtime,
     pub(crate) limits: Arc<Limits>,
+    pub(crate) rules: ThroughputRules,
+    /// An offer waits for splits.
+    pub(crate) scaling: tokio::sync::Notify,
     directory: RwLock<Directory>,
     /// Changes of the catalogue happen one at a time.
     pub(crate) changes: tokio::sync::Mutex<Counters>,
 }
 
 impl Service {
-    /// Reads the catalogue of a store and serves what it describes.
+    /// Reads the catalogue of a store and serves what it describes, without limiting
+    /// anyone's throughput, as tools and most tests want it.
     pub fn open(
         store: Arc<dyn Store>,
         runtime: Runtime,
         limits: Limits,
+    ) -> Result<Service, ServiceError> {
+        Service::open_with(store, runtime, limits, ThroughputRules::UNLIMITED)
+    }
+
+    /// Reads the catalogue of a store and serves what it describes.
+    pub fn open_with(
+        store: Arc<dyn Store>,
+        runtime: Runtime,
+        limits: Limits,
+        rules: ThroughputRules,
     ) -> Result<Service, ServiceError> {
         let limits = Arc::new(limits);
         let cluster = Cluster::open(store, runtime.clone(), Arc::clone(&limits))?;
@@ -60,6 +75,8 @@ impl Service {
             cluster,
             runtime,
             limits,
+            rules,
+            scaling: tokio::sync::Notify::new(),
             directory: RwLock::default(),
             changes: tokio::sync::Mutex::new(counters),
         };
@@ -73,7 +90,7 @@ impl Service {
     /// change of the catalogue that is dropped half-way may be on the disk without
     /// being known in memory until a restart.
     pub async fn execute(&self, request: Request) -> Result<Response, Failure> {
-        let mut receipt = Receipt::default();
+        let mut receipt = Receipt::of(request.caller);
         let done = self.run(request, &mut receipt).await;
         account::account(done, receipt)
     }
@@ -124,7 +141,7 @@ impl Service {
         action: CatalogueAction,
         receipt: &mut Receipt,
     ) -> Result<Reply, ServiceError> {
-        use CatalogueAction::{Create, Delete, List, Query, Read, Replace, Upsert};
+        use CatalogueAction::{Create, Delete, List, MigrateOffer, Query, Read, Replace, Upsert};
         match action {
             Create { parent, kind, body, throughput } => {
                 self.create(&parent, kind, &body, throughput, receipt).await
@@ -133,6 +150,9 @@ impl Service {
             Read { link, conditions } => self.read(&link, &conditions, receipt),
             Replace { link, body, conditions } => {
                 self.replace(&link, &body, &conditions, receipt).await
+            }
+            MigrateOffer { link, migration, conditions } => {
+                self.migrate_offer(&link, migration, &conditions, receipt).await
             }
             Delete { link, conditions } => self.delete(&link, &conditions, receipt).await,
             List { parent, kind, after, items_max } => {
@@ -245,11 +265,16 @@ impl Service {
         })?;
         for database in databases {
             let rid = DatabaseRid::parse(&database.rid).map_err(ServiceError::internal)?;
-            self.directory_mut().insert_database(database.name(), rid);
+            let pool = self.pool(self.offer_of(&database)?.as_ref());
+            self.directory_mut().insert_database(database.name(), rid, pool.clone());
             self.each_record(Kind::Container, &database.rid, |stored| {
                 let spec = container_spec(&stored.record)?;
                 let (rid, container) = (spec.rid, self.cluster.attach(spec)?);
-                self.directory_mut().insert_container(stored.record.name(), rid, container);
+                let offer = self.offer_of(&stored.record)?;
+                container.governor().provide(self.plan(offer.as_ref(), pool.as_ref()));
+                let shares = offer.is_none() && pool.is_some();
+                let name = stored.record.name();
+                self.directory_mut().insert_container(name, rid, container, shares);
                 Ok(())
             })?;
         }

@@ -166,7 +166,7 @@ fn create(
     let body = json::parse(body.as_bytes())?;
     let action = CatalogueAction::Create { parent, kind, body, throughput };
     let action = Action::Catalogue(action);
-    block_on(service.execute(Request { principal: Principal::Account, action }))?;
+    block_on(service.execute(Request::new(Principal::Account, action)))?;
     Ok(())
 }
 
@@ -185,7 +185,7 @@ pub fn request(container: usize, action: ContainerAction) -> Request {
     let (name, _) = CONTAINERS.get(container).expect("writers know the containers");
     let container = Link::parse(&format!("dbs/d/colls/{name}")).expect("a link of a container");
     let action = Action::Container { container, intended_rid: None, merge_aware: true, action };
-    Request { principal: Principal::Account, action }
+    Request::new(Principal::Account, action)
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use http::StatusCode;
 use model::json::{Object, Value};
 use model::partition_key::KeyError;
-use service::{Failure, Receipt, ServiceError};
+use service::{Failure, Reason, Receipt, ServiceError};
 
 use crate::auth::Refused;
 use crate::binary_json::BinaryJsonError;
@@ -19,6 +19,8 @@ mod substatus {
     pub(super) const RANGE_SWITCHING: u32 = 1007;
     pub(super) const CONTAINER_RECREATED: u32 = 1024;
     pub(super) const OVERLOADED: u32 = 3092;
+    pub(super) const THROTTLED: u32 = 3200;
+    pub(super) const BUCKET_THROTTLED: u32 = 3212;
 }
 
 /// An answer that says no.
@@ -90,6 +92,7 @@ pub(crate) fn code(status: StatusCode) -> &'static str {
         410 => "Gone",
         412 => "PreconditionFailed",
         413 => "RequestEntityTooLarge",
+        423 => "Locked",
         424 => "FailedDependency",
         429 => "TooManyRequests",
         449 => "RetryWith",
@@ -103,7 +106,7 @@ impl From<ServiceError> for WireError {
         // A batch fails with the error of the operation that made it fail.
         let cause = if let ServiceError::Batch { error, .. } = &error { error } else { &error };
         let (status, substatus) = status_of(cause);
-        let retry_after_ms = matches!(cause, ServiceError::Busy).then_some(BUSY_RETRY_MS);
+        let retry_after_ms = retry_after_ms(cause);
         WireError { retry_after_ms, ..WireError::new(status, substatus, cause.to_string()) }
     }
 }
@@ -112,6 +115,16 @@ impl From<Failure> for WireError {
     fn from(Failure { error, receipt }: Failure) -> WireError {
         WireError { receipt: Some(receipt), ..WireError::from(error) }
     }
+}
+
+/// How long a client should wait, where waiting helps.
+fn retry_after_ms(error: &ServiceError) -> Option<u64> {
+    if let ServiceError::Throttled { refusal } = error {
+        // Rounded up: who comes back a moment too early is refused again.
+        let wait = refusal.retry_after.as_micros().div_ceil(1_000);
+        return Some(u64::try_from(wait).unwrap_or(u64::MAX));
+    }
+    matches!(error, ServiceError::Busy).then_some(BUSY_RETRY_MS)
 }
 
 fn status_of(error: &ServiceError) -> (StatusCode, u32) {
@@ -134,6 +147,14 @@ fn status_of(error: &ServiceError) -> (StatusCode, u32) {
         ServiceError::RangeGone { .. } => (StatusCode::GONE, substatus::RANGE_GONE),
         ServiceError::RangeSwitching { .. } => (StatusCode::GONE, substatus::RANGE_SWITCHING),
         ServiceError::Quota { .. } => (StatusCode::FORBIDDEN, substatus::QUOTA),
+        ServiceError::Throttled { refusal } => {
+            let substatus = match refusal.reason {
+                Reason::Rate => substatus::THROTTLED,
+                Reason::Bucket => substatus::BUCKET_THROTTLED,
+            };
+            (StatusCode::TOO_MANY_REQUESTS, substatus)
+        }
+        ServiceError::Scaling => (StatusCode::LOCKED, 0),
         ServiceError::Busy => (StatusCode::TOO_MANY_REQUESTS, substatus::OVERLOADED),
         // The client cannot tell whether it happened, and its retry rules for
         // this status are made for exactly that.

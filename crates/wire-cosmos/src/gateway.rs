@@ -9,8 +9,8 @@ use model::limits::Limits;
 use model::position::Timestamp;
 use runtime::Runtime;
 use service::{
-    Action, CatalogueAction, ContainerAction, Failure, Grant, Link, Principal, Request, Response,
-    Service, ServiceError,
+    Action, Caller, CatalogueAction, ContainerAction, Failure, Grant, Link, Principal, Request,
+    Response, Service, ServiceError,
 };
 
 use crate::auth::{self, AccountKeys, Claim};
@@ -61,6 +61,7 @@ pub struct Gateway {
 pub(crate) struct Call<'a> {
     pub(crate) gateway: &'a Gateway,
     pub(crate) principal: Principal,
+    pub(crate) caller: Caller,
     pub(crate) method: &'a Method,
     pub(crate) headers: Headers<'a>,
     pub(crate) body: Option<&'a Bytes>,
@@ -101,6 +102,7 @@ impl Gateway {
         let call = Call {
             gateway: self,
             principal,
+            caller: headers.caller(self.service.limits())?,
             method: &request.method,
             headers,
             body: request.body.as_ref(),
@@ -202,7 +204,9 @@ impl Call<'_> {
     }
 
     async fn execute(&self, action: Action) -> Result<Response, Failure> {
-        self.gateway.service.execute(Request { principal: self.principal.clone(), action }).await
+        let principal = self.principal.clone();
+        let request = Request { caller: self.caller, ..Request::new(principal, action) };
+        self.gateway.service.execute(request).await
     }
 
     pub(crate) fn body(&self) -> Result<&Bytes, WireError> {

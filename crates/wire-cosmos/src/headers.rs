@@ -1,9 +1,10 @@
 //! The request headers that change behaviour, read once and checked.
 
 use http::HeaderMap;
+use model::limits::Limits;
 use model::partition_key::PartitionKey;
 use model::session::SessionToken;
-use service::{Conditions, EtagMatch, Throughput, parse_autoscale};
+use service::{Caller, Conditions, EtagMatch, Priority, Throughput, parse_autoscale};
 
 use crate::error::WireError;
 
@@ -16,7 +17,10 @@ pub(crate) const IS_QUERY: &str = "x-ms-documentdb-isquery";
 pub(crate) const IS_QUERY_PLAN: &str = "x-ms-cosmos-is-query-plan-request";
 pub(crate) const IS_UPSERT: &str = "x-ms-documentdb-is-upsert";
 pub(crate) const PARTITION_KEY: &str = "x-ms-documentdb-partitionkey";
+const PRIORITY: &str = "x-ms-cosmos-priority-level";
 pub(crate) const RANGE_ID: &str = "x-ms-documentdb-partitionkeyrangeid";
+
+const THROUGHPUT_BUCKET: &str = "x-ms-cosmos-throughput-bucket";
 
 /// Page size where the client leaves it to the server.
 const PAGE_ITEMS_DEFAULT: usize = 100;
@@ -93,6 +97,25 @@ impl<'a> Headers<'a> {
         capabilities
             .and_then(|bits| bits.trim().parse::<u64>().ok())
             .is_some_and(|bits| bits & MERGE != 0)
+    }
+
+    /// Who asks, where there is not enough throughput for all.
+    pub(crate) fn caller(self, limits: &Limits) -> Result<Caller, WireError> {
+        let priority = match self.text(PRIORITY).map(str::trim) {
+            None | Some("") => Priority::default(),
+            Some(text) if text.eq_ignore_ascii_case("high") => Priority::High,
+            Some(text) if text.eq_ignore_ascii_case("low") => Priority::Low,
+            Some(_) => return Err(self.invalid(PRIORITY)),
+        };
+        let known = |id: &u32| (1..=limits.throughput_buckets_max).contains(id);
+        let bucket = match self.text(THROUGHPUT_BUCKET).map(str::trim) {
+            None | Some("") => None,
+            Some(text) => {
+                let id = text.parse().ok().filter(known);
+                Some(id.ok_or_else(|| self.invalid(THROUGHPUT_BUCKET))?)
+            }
+        };
+        Ok(Caller { priority, bucket })
     }
 
     pub(crate) fn wants_minimal(self) -> bool {

@@ -2,7 +2,7 @@
 
 use http::{Method, StatusCode};
 use model::json::Value;
-use service::{CatalogueAction, Kind, Link, Reply, Response, Rest};
+use service::{CatalogueAction, Kind, Link, Migration, Reply, Response, Rest};
 
 use crate::error::WireError;
 use crate::gateway::Call;
@@ -40,7 +40,10 @@ pub(crate) async fn resource(call: &Call<'_>, link: Link) -> Result<Answer, Wire
             return usage::answer(call, link, conditions).await;
         }
         Method::GET => CatalogueAction::Read { link, conditions },
-        Method::PUT => CatalogueAction::Replace { link, body: call.json()?, conditions },
+        Method::PUT => match migration(call, &link)? {
+            Some(migration) => CatalogueAction::MigrateOffer { link, migration, conditions },
+            None => CatalogueAction::Replace { link, body: call.json()?, conditions },
+        },
         Method::DELETE => CatalogueAction::Delete { link, conditions },
         Method::POST if kind == Kind::StoredProcedure => {
             return Err(WireError::later("Executing stored procedures"));
@@ -82,17 +85,44 @@ pub(crate) fn query_body(call: &Call<'_>) -> Result<(String, Value), WireError> 
     Ok((text.to_owned(), parameters.unwrap_or_else(|| Value::Array(Vec::new()))))
 }
 
+/// The change to the other kind of throughput that a client asks for. Its body, if
+/// there is one, does not matter.
+fn migration(call: &Call<'_>, link: &Link) -> Result<Option<Migration>, WireError> {
+    if link.kind() != Some(Kind::Offer) {
+        return Ok(None);
+    }
+    let to_autoscale = call.headers.flag("x-ms-cosmos-migrate-offer-to-autopilot");
+    let to_manual = call.headers.flag("x-ms-cosmos-migrate-offer-to-manual-throughput");
+    match (to_autoscale, to_manual) {
+        (false, false) => Ok(None),
+        (true, false) => Ok(Some(Migration::ToAutoscale)),
+        (false, true) => Ok(Some(Migration::ToManual)),
+        (true, true) => Err(WireError::bad_request(
+            "An offer cannot be migrated to both autoscale and manual throughput.",
+        )),
+    }
+}
+
 fn one(call: &Call<'_>, issuer: Option<&Issuer>, response: Response) -> Answer {
-    let Reply::One { kind, etag, body } = response.reply else {
-        return Answer::empty(StatusCode::INTERNAL_SERVER_ERROR);
+    let (kind, etag, body, offer) = match response.reply {
+        Reply::One { kind, etag, body } => (kind, etag, body, None),
+        Reply::Offer { kind, etag, body, status } => (kind, etag, body, Some(status)),
+        Reply::Feed { .. } | Reply::Batch { .. } | Reply::Bulk { .. } | Reply::Ranges { .. } => {
+            return Answer::empty(StatusCode::INTERNAL_SERVER_ERROR);
+        }
     };
     let body = match issuer {
         Some(issuer) => body.map(|body| issuer.with_token(call, body)),
         None => body,
     };
-    Answer::json(status_of(kind), body.unwrap_or_default())
+    let mut answer = Answer::json(status_of(kind), body.unwrap_or_default())
         .with_etag(etag.as_ref())
-        .with_receipt(&response.receipt)
+        .with_receipt(&response.receipt);
+    if let Some(offer) = offer {
+        answer.set("x-ms-cosmos-min-throughput", &offer.minimum.to_string());
+        answer.set("x-ms-offer-replace-pending", &offer.pending.to_string());
+    }
+    answer
 }
 
 fn feed_answer(call: &Call<'_>, kind: Kind, response: Response) -> Result<Answer, WireError> {

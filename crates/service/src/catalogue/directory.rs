@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use cluster::Container;
+use cluster::{Container, Pool};
 use model::rid::{ContainerRid, DatabaseRid};
 
 use crate::receipt::Owner;
@@ -20,6 +20,8 @@ pub(crate) struct Directory {
 #[derive(Debug)]
 pub(crate) struct DatabaseEntry {
     pub(crate) rid: DatabaseRid,
+    /// Throughput that its containers share, unless they have their own.
+    pub(crate) pool: Option<Arc<Pool>>,
     pub(crate) containers: BTreeMap<String, ContainerEntry>,
 }
 
@@ -29,11 +31,19 @@ pub(crate) struct ContainerEntry {
     /// Its names, as the owner of what it contains.
     pub(crate) names: Owner,
     pub(crate) container: Arc<Container>,
+    /// Whether it uses its database's throughput.
+    pub(crate) shares_throughput: bool,
 }
 
 impl Directory {
-    pub(crate) fn insert_database(&mut self, name: &str, rid: DatabaseRid) {
-        self.databases.insert(name.to_owned(), DatabaseEntry { rid, containers: BTreeMap::new() });
+    pub(crate) fn insert_database(
+        &mut self,
+        name: &str,
+        rid: DatabaseRid,
+        pool: Option<Arc<Pool>>,
+    ) {
+        let entry = DatabaseEntry { rid, pool, containers: BTreeMap::new() };
+        self.databases.insert(name.to_owned(), entry);
     }
 
     pub(crate) fn remove_database(&mut self, name: &str) {
@@ -45,12 +55,14 @@ impl Directory {
         name: &str,
         rid: ContainerRid,
         container: Arc<Container>,
+        shares_throughput: bool,
     ) {
         let owner = self.databases.iter_mut().find(|(_, entry)| entry.rid == rid.database());
         if let Some((database, entry)) = owner {
             let link = format!("dbs/{database}/colls/{name}").into();
             let names = Owner { rid: rid.to_string().into(), link };
-            entry.containers.insert(name.to_owned(), ContainerEntry { rid, names, container });
+            let new = ContainerEntry { rid, names, container, shares_throughput };
+            entry.containers.insert(name.to_owned(), new);
         }
     }
 
@@ -68,6 +80,18 @@ impl Directory {
             self.databases.iter().find(|(_, entry)| entry.rid == rid)
         });
         found.map(|(name, entry)| (name.as_str(), entry))
+    }
+
+    /// The database with that resource id.
+    pub(crate) fn database_of_rid(&self, rid: &str) -> Option<&DatabaseEntry> {
+        self.databases.values().find(|entry| entry.rid.to_string() == rid)
+    }
+
+    /// The container with that resource id.
+    pub(crate) fn container_of_rid(&self, rid: &str) -> Option<&ContainerEntry> {
+        let rid = ContainerRid::parse(rid).ok()?;
+        let mut containers = self.databases.values().flat_map(|entry| entry.containers.values());
+        containers.find(|entry| entry.rid == rid)
     }
 
     /// Databases and containers together.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use cluster::{ContainerSpec, SystemWrite};
 use model::json::{Object, Value};
-use model::limits::Provisioned;
+use model::limits::{Growth, Provisioned};
 use model::policy::{ContainerDefinition, IndexingPolicy};
 use model::rid::{ContainerRid, DatabaseRid};
 use model::throughput::Throughput;
@@ -17,6 +17,7 @@ use super::{definition, offers, sweep, taken};
 use crate::catalogue::{Counters, Record};
 use crate::error::ServiceError;
 use crate::kind::Kind;
+use crate::offer::Offer;
 use crate::service::{Service, container_spec};
 
 impl Service {
@@ -40,21 +41,22 @@ impl Service {
         };
         let mut record = new_record(parent, &spec);
         let mut writes = Vec::new();
-        let shared = if throughput.is_none() { self.shared_throughput(parent)? } else { None };
-        let provisioned = match shared {
-            Some(rate) => Provisioned::Shared(rate),
-            None => {
-                let own = throughput.unwrap_or_else(|| Throughput::default_of(&self.limits));
-                writes.push(self.new_offer(counters, &mut record, own)?);
-                own.provisioned()
-            }
+        let (provisioned, offer) = self.provision_new(parent, &spec, throughput)?;
+        if let Some(offer) = &offer {
+            writes.push(self.new_offer(counters, &mut record, offer)?);
+        }
+        let ranges = match self.growth_of_new(&spec, provisioned) {
+            Growth::Fixed => 1,
+            Growth::Unlimited => self.limits.ranges_at_creation(provisioned),
         };
-        let ranges = self.ranges_of_new(&spec, provisioned);
         writes.push(SystemWrite::Create { id: record.item_id(), body: record.body() });
         writes.push(counters.write());
         let rid = spec.rid;
         let container = self.cluster.create_container(spec, ranges, writes).await.map_err(taken)?;
-        self.directory_mut().insert_container(name.as_str(), rid, container);
+        let pool = self.directory().database_of_rid(parent.rid()).and_then(|it| it.pool.clone());
+        container.governor().provide(self.plan(offer.as_ref(), pool.as_ref()));
+        let shares = offer.is_none() && pool.is_some();
+        self.directory_mut().insert_container(name.as_str(), rid, container, shares);
         Ok(record)
     }
 
@@ -97,11 +99,47 @@ impl Service {
         Ok(())
     }
 
-    /// One for each share of the throughput; without a key there is nothing to divide.
-    fn ranges_of_new(&self, spec: &ContainerSpec, provisioned: Provisioned) -> u32 {
-        let keyless = spec.definition.partition_key().paths().is_empty();
-        if keyless { 1 } else { self.limits.ranges_at_creation(provisioned) }
+    /// What a new container has: throughput of its own, unless it shares its
+    /// database's or the account pays by use.
+    fn provision_new(
+        &self,
+        parent: &Parent,
+        spec: &ContainerSpec,
+        asked: Option<Throughput>,
+    ) -> Result<(Provisioned, Option<Offer>), ServiceError> {
+        let keyless = is_keyless(spec);
+        let own = match asked {
+            Some(asked) => offers::check_new(self, asked, keyless)?,
+            None if self.rules.serverless => return Ok((Provisioned::Serverless, None)),
+            None => match self.offer_of_database(parent)? {
+                Some(shared) => return Ok((Provisioned::Shared(shared.throughput.rate()), None)),
+                None => Throughput::default_of(&self.limits),
+            },
+        };
+        let provisioned = own.provisioned();
+        let growth = self.growth_of_new(spec, provisioned);
+        Ok((provisioned, Some(Offer::new(own, growth, asked.is_some()))))
     }
+
+    fn growth_of_new(&self, spec: &ContainerSpec, provisioned: Provisioned) -> Growth {
+        self.limits.growth_at_creation(is_keyless(spec), provisioned)
+    }
+
+    fn offer_of_database(&self, parent: &Parent) -> Result<Option<Offer>, ServiceError> {
+        let mut offer = None;
+        self.each_record(Kind::Database, "", |stored| {
+            if stored.record.rid == parent.rid() {
+                offer = self.offer_of(&stored.record)?;
+            }
+            Ok(())
+        })?;
+        Ok(offer)
+    }
+}
+
+/// All of it lies in one logical partition: there is nothing to divide.
+fn is_keyless(spec: &ContainerSpec) -> bool {
+    spec.definition.partition_key().paths().is_empty()
 }
 
 /// Adds the writes that take a container out of the catalogue.

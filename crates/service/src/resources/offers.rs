@@ -1,16 +1,48 @@
 //! Offers: made with a database or container, changed by themselves, gone with it.
+//!
+//! A change that the physical partitions carry as they are takes effect at once.
+//! Any other is stored as pending and carried out by [`Service::scale`], which
+//! splits as far as needed; it goes on after a restart.
 
-use cluster::SystemWrite;
+use std::sync::Arc;
+
+use cluster::{Container, SystemWrite};
 use model::json::{Object, Value};
 use model::throughput::Throughput;
 use partition::EtagMatch;
 
-use super::resolve::Parent;
 use crate::catalogue::{Counters, Record, Stored, item_id};
 use crate::error::ServiceError;
-use crate::kind::Kind;
-use crate::offer;
+use crate::kind::{Kind, Link};
+use crate::offer::{self, Migration, Offer, OfferStatus};
+use crate::provision::can_grow;
+use crate::receipt::Receipt;
+use crate::request::Conditions;
+use crate::response::Reply;
 use crate::service::Service;
+
+/// What an offer is for, as it is now.
+enum Owner {
+    Container(Arc<Container>),
+    /// A database with the containers that share its throughput.
+    Database {
+        rid: String,
+        sharing: Vec<Arc<Container>>,
+    },
+}
+
+impl Owner {
+    fn containers(&self) -> &[Arc<Container>] {
+        match self {
+            Owner::Container(container) => std::slice::from_ref(container),
+            Owner::Database { sharing, .. } => sharing,
+        }
+    }
+
+    fn is_database(&self) -> bool {
+        matches!(self, Owner::Database { .. })
+    }
+}
 
 impl Service {
     /// The write that makes an offer for `owner`, which learns its resource id.
@@ -18,24 +50,22 @@ impl Service {
         &self,
         counters: &mut Counters,
         owner: &mut Record,
-        throughput: Throughput,
+        offer: &Offer,
     ) -> Result<SystemWrite, ServiceError> {
-        let keyless = is_keyless(owner);
-        let throughput = throughput.check_new(&self.limits, keyless)?;
         let rid = counters.offer()?.to_string();
         let mut definition = Object::new();
         definition.insert("resource", owner.self_link.as_str());
         definition.insert("offerType", "Invalid");
         definition.insert("offerResourceId", owner.rid.as_str());
         definition.insert("offerVersion", "V2");
-        definition.insert("content", offer::content(throughput, throughput.rate()));
+        definition.insert("content", Value::Null);
         definition.insert("id", rid.as_str());
         owner.private.insert("offer", rid.as_str());
         let self_link = format!("offers/{rid}/");
-        let private = Object::from_iter([("keyless", keyless)]);
-        let (kind, parent_rid) = (Kind::Offer, String::new());
-        let offer = Record { kind, parent_rid, rid, self_link, definition, private };
-        Ok(SystemWrite::Create { id: offer.item_id(), body: offer.body() })
+        let (kind, parent_rid, private) = (Kind::Offer, String::new(), Object::new());
+        let mut record = Record { kind, parent_rid, rid, self_link, definition, private };
+        offer.write(&mut record);
+        Ok(SystemWrite::Create { id: record.item_id(), body: record.body() })
     }
 
     pub(super) async fn replace_offer(
@@ -54,33 +84,174 @@ impl Service {
         let content = body
             .get("content")
             .ok_or_else(|| ServiceError::invalid("The offer has no content."))?;
-        let keyless = old.private.get("keyless").and_then(Value::as_bool).unwrap_or(false);
-        let throughput = offer::parse_content(content)?.check_new(&self.limits, keyless)?;
-        let highest = highest_ever(&old).max(throughput.rate());
-        let mut record = old;
-        record.definition.insert("content", offer::content(throughput, highest));
+        let wanted = offer::parse_content(content)?;
+        self.change_offer(old, if_match, |_, _| wanted).await
+    }
+
+    /// Changes an offer to the other kind of throughput. What that begins with
+    /// follows from what there was; the client has no say in it.
+    pub(crate) async fn migrate_offer(
+        &self,
+        link: &Link,
+        migration: Migration,
+        conditions: &Conditions,
+        receipt: &mut Receipt,
+    ) -> Result<Reply, ServiceError> {
+        let _one_at_a_time = self.changes.lock().await;
+        let old = self.stored(link, receipt)?.record;
+        if old.kind != Kind::Offer {
+            return Err(ServiceError::invalid("Only offers can be migrated."));
+        }
+        let wanted = |offer: &Offer, footprint: &_| match (migration, offer.throughput) {
+            (Migration::ToAutoscale, Throughput::Manual(_)) => {
+                offer.throughput.migrated_to_autoscale(&self.limits, footprint)
+            }
+            (Migration::ToManual, Throughput::Autoscale { .. }) => {
+                offer.throughput.migrated_to_manual()
+            }
+            (Migration::ToAutoscale, Throughput::Autoscale { .. })
+            | (Migration::ToManual, Throughput::Manual(_)) => offer.throughput,
+        };
+        let record = self.change_offer(old, conditions.if_match.clone(), wanted).await?;
+        self.reply(&record, partition::EffectKind::Replaced)
+    }
+
+    async fn change_offer(
+        &self,
+        mut record: Record,
+        if_match: Option<EtagMatch>,
+        wanted: impl FnOnce(&Offer, &model::throughput::Footprint) -> Throughput,
+    ) -> Result<Record, ServiceError> {
+        let mut offer = Offer::read(&record)?;
+        if offer.pending {
+            return Err(ServiceError::Scaling);
+        }
+        let owner = self.owner(&record)?;
+        let footprint = self.footprint(&offer, owner.containers(), owner.is_database())?;
+        let wanted = wanted(&offer, &footprint).check(&self.limits, &footprint)?;
+        offer.change(wanted);
+        offer.pending = !self.is_carried(&offer, owner.containers());
+        offer.write(&mut record);
         let write = SystemWrite::Replace { id: record.item_id(), body: record.body(), if_match };
         self.cluster.write_system(vec![write]).await?;
+        self.put_in_force(&owner, &offer);
+        if offer.pending {
+            self.scaling.notify_one();
+        }
         Ok(record)
     }
 
-    /// The throughput that a database has to share among its containers, if any.
-    pub(super) fn shared_throughput(&self, parent: &Parent) -> Result<Option<u32>, ServiceError> {
-        let mut offer = None;
-        self.each_record(Kind::Database, "", |stored| {
-            if stored.record.rid == parent.rid() {
-                offer =
-                    stored.record.private.get("offer").and_then(Value::as_str).map(str::to_owned);
+    /// What clients are told about an offer besides its text.
+    pub(super) fn offer_status(&self, record: &Record) -> Result<OfferStatus, ServiceError> {
+        let (offer, owner) = (Offer::read(record)?, self.owner(record)?);
+        let footprint = self.footprint(&offer, owner.containers(), owner.is_database())?;
+        let minimum = offer.throughput.minimum(&self.limits, &footprint);
+        Ok(OfferStatus { minimum, pending: offer.pending })
+    }
+
+    /// Carries out the changes of throughput that wait for splits, and returns how
+    /// many splits that took.
+    ///
+    /// To be called after a start and whenever [`Service::scaling_wanted`] says so.
+    pub async fn scale(&self) -> Result<usize, ServiceError> {
+        let mut waiting = Vec::new();
+        self.each_record(Kind::Offer, "", |stored| {
+            if Offer::read(&stored.record)?.pending {
+                waiting.push(stored.record);
             }
             Ok(())
         })?;
-        let Some(rid) = offer else { return Ok(None) };
-        let item = self.cluster.read_system(&item_id(Kind::Offer, "", &rid))?;
-        let Some(item) = item else { return Ok(None) };
-        let definition = Stored::read(Kind::Offer, "", &item)?.record.definition;
-        let content = definition.get("content").unwrap_or(&Value::Null);
-        Ok(Some(offer::parse_content(content)?.rate()))
+        let mut splits = 0;
+        for record in waiting {
+            splits += self.scale_one(record).await?;
+        }
+        Ok(splits)
     }
+
+    /// Waits until there is something to [`Service::scale`].
+    pub async fn scaling_wanted(&self) {
+        self.scaling.notified().await;
+    }
+
+    async fn scale_one(&self, record: Record) -> Result<usize, ServiceError> {
+        let owner = match self.owner(&record) {
+            Ok(owner) => owner,
+            // It was dropped since, and its offer with it.
+            Err(ServiceError::OwnerNotFound) => return Ok(0),
+            Err(error) => return Err(error),
+        };
+        let rate = Offer::read(&record)?.throughput.rate();
+        let mut splits = 0;
+        for container in owner.containers().iter().filter(|container| can_grow(container)) {
+            let ranges = self.limits.ranges_for_scaling(rate);
+            splits += self.cluster.grow_to(container, ranges).await?.len();
+        }
+        let _one_at_a_time = self.changes.lock().await;
+        let Some(item) = self.cluster.read_system(&record.item_id())? else { return Ok(splits) };
+        let mut record = Stored::read(Kind::Offer, "", &item)?.record;
+        let mut offer = Offer::read(&record)?;
+        offer.pending = false;
+        offer.write(&mut record);
+        let (id, body) = (record.item_id(), record.body());
+        let write = SystemWrite::Replace { id, body, if_match: None };
+        self.cluster.write_system(vec![write]).await?;
+        Ok(splits)
+    }
+
+    fn put_in_force(&self, owner: &Owner, offer: &Offer) {
+        match owner {
+            Owner::Container(container) => {
+                container.governor().provide(self.plan(Some(offer), None));
+            }
+            Owner::Database { rid, sharing } => {
+                let pool =
+                    self.directory().database_of_rid(rid).and_then(|entry| entry.pool.clone());
+                if let Some(pool) = pool {
+                    pool.provide(self.pooled_rate(offer));
+                    for container in sharing {
+                        container.governor().provide(self.plan(None, Some(&pool)));
+                    }
+                }
+            }
+        }
+    }
+
+    fn owner(&self, offer: &Record) -> Result<Owner, ServiceError> {
+        let rid = offer.definition.get("offerResourceId").and_then(Value::as_str);
+        let rid = rid.ok_or_else(|| ServiceError::internal("an offer is for nobody"))?;
+        let directory = self.directory();
+        if let Some(container) = directory.container_of_rid(rid) {
+            return Ok(Owner::Container(Arc::clone(&container.container)));
+        }
+        let database = directory.database_of_rid(rid).ok_or(ServiceError::OwnerNotFound)?;
+        let shared = database.containers.values().filter(|entry| entry.shares_throughput);
+        let sharing = shared.map(|entry| Arc::clone(&entry.container)).collect();
+        Ok(Owner::Database { rid: rid.to_owned(), sharing })
+    }
+
+    /// The offer that a record names, if it names one.
+    pub(crate) fn offer_of(&self, owner: &Record) -> Result<Option<Offer>, ServiceError> {
+        let Some(rid) = owner.private.get("offer").and_then(Value::as_str) else {
+            return Ok(None);
+        };
+        let item = self.cluster.read_system(&item_id(Kind::Offer, "", rid))?;
+        let Some(item) = item else { return Ok(None) };
+        Ok(Some(Offer::read(&Stored::read(Kind::Offer, "", &item)?.record)?))
+    }
+}
+
+/// Checks the throughput of something new.
+pub(super) fn check_new(
+    service: &Service,
+    throughput: Throughput,
+    keyless: bool,
+) -> Result<Throughput, ServiceError> {
+    if service.rules.serverless {
+        return Err(ServiceError::invalid(
+            "Setting offer throughput or autopilot on container is not supported for serverless accounts.",
+        ));
+    }
+    Ok(throughput.check_new(&service.limits, keyless)?)
 }
 
 /// Adds the write that removes the offer of a record, if it has one.
@@ -88,18 +259,4 @@ pub(super) fn push_delete(writes: &mut Vec<SystemWrite>, record: &Record) {
     if let Some(rid) = record.private.get("offer").and_then(Value::as_str) {
         writes.push(SystemWrite::Delete { id: item_id(Kind::Offer, "", rid), if_match: None });
     }
-}
-
-/// Whether it is a container that all of lies in one logical partition.
-fn is_keyless(owner: &Record) -> bool {
-    owner.kind == Kind::Container && owner.definition.get("partitionKey").is_none()
-}
-
-fn highest_ever(offer: &Record) -> u32 {
-    let history = offer
-        .definition
-        .get("content")
-        .and_then(|content| content.get("offerMinimumThroughputParameters"));
-    let highest = history.and_then(|history| history.get("maxThroughputEverProvisioned"));
-    highest.and_then(Value::as_number).and_then(|n| u32::try_from(n.as_i64()?).ok()).unwrap_or(0)
 }

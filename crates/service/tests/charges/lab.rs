@@ -144,7 +144,7 @@ impl Lab {
     fn create_resource(&self, parent: &str, kind: Kind, body: &str) {
         let (parent, body) = (Link::parse(parent).unwrap(), json::parse(body.as_bytes()).unwrap());
         let action = CatalogueAction::Create { parent, kind, body, throughput: None };
-        let request = Request { principal: Principal::Account, action: Action::Catalogue(action) };
+        let request = Request::new(Principal::Account, Action::Catalogue(action));
         block_on(self.service.execute(request)).unwrap();
     }
 }
@@ -184,5 +184,5 @@ fn key() -> PartitionKey {
 fn request(action: ContainerAction) -> Request {
     let container = Link::parse(CONTAINER).unwrap();
     let action = Action::Container { container, intended_rid: None, merge_aware: true, action };
-    Request { principal: Principal::Account, action }
+    Request::new(Principal::Account, action)
 }

@@ -116,6 +116,6 @@ impl Fixture {
     }
 
     fn execute(&self, action: Action) -> Result<Response, ServiceError> {
-        Ok(block_on(self.service.execute(Request { principal: Principal::Account, action }))?)
+        Ok(block_on(self.service.execute(Request::new(Principal::Account, action)))?)
     }
 }

@@ -3,6 +3,7 @@
 //!
 //! Catalogue: `create PARENT KIND BODY [ru=N | auto=N]`, `upsert PARENT KIND BODY`,
 //! `read LINK [none-match=E]`, `replace LINK BODY [match=E]`, `delete LINK [match=E]`,
+//! `migrate LINK autoscale|manual`,
 //! `list PARENT KIND [max=N]`, `query PARENT KIND TEXT [parameters=JSON]`. `account` is the parent of databases and offers; `ru=any` asks
 //! for one partition in some worlds and for five in the others.
 //!
@@ -12,7 +13,8 @@
 //! OPERATION…`, `bulk [range=N] KEY OPERATION …`, `items [max=N] [key=JSON] [range=N]`, `ranges`.
 //!
 //! Also: `as anonymous|reader|account`, `save NAME` (keeps the last etag for
-//! `match=NAME`), `advance SECONDS`, `sweep`, `check`, `reopen`.
+//! `match=NAME`), `advance SECONDS`, `sweep`, `check`, `scale` (carries out pending changes of
+//! throughput), `reopen [profile=YEAR] [scale=N] [throttle=WHOSE] [serverless=BOOL]`.
 //!
 //! Items are shown without system properties, which depend on the number of
 //! partitions; `[system]` shows them, and `[route]` who served a request, with a

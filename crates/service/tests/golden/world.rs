@@ -12,14 +12,14 @@ use std::time::Duration;
 use bytes::Bytes;
 use goldenscript::{ArgumentConsumer, Command};
 use model::json::{self, Object, Value};
-use model::limits::Limits;
+use model::limits::{Limits, Profile};
 use model::partition_key::PartitionKey;
 use model::session::SessionToken;
 use partition::EtagMatch;
 use runtime::{Runtime, SimulatedClock};
 use service::{
     Action, Conditions, EffectKind, Failure, Link, Principal, Reply, Request, Response, Rest,
-    Service, ServiceError,
+    Service, ServiceError, ThroughputRules,
 };
 use storage::local::{self, LocalConfig};
 use storage::{Store, memory};
@@ -34,6 +34,8 @@ pub(crate) struct World {
     folder: Option<TempDir>,
     clock: Arc<SimulatedClock>,
     runtime: Runtime,
+    limits: Limits,
+    rules: ThroughputRules,
     reactor: tokio::runtime::Runtime,
     service: Option<Service>,
     principal: Principal,
@@ -65,6 +67,8 @@ impl World {
             folder,
             clock,
             runtime,
+            limits: Limits::default(),
+            rules: ThroughputRules::UNLIMITED,
             reactor,
             service: Some(service),
             principal: Principal::Account,
@@ -88,7 +92,8 @@ impl World {
             "advance" => self.advance(&mut args),
             "sweep" => self.sweep(),
             "check" => self.check(),
-            "reopen" => self.reopen(),
+            "scale" => self.scale(),
+            "reopen" => self.reopen(&mut args),
             "ranges" | "items" | "batch" | "bulk" => self.item_command(command, tags),
             name if name.starts_with("item.") => self.item_command(command, tags),
             _ => self.resource_command(command),
@@ -141,8 +146,25 @@ impl World {
         Ok(format!("clean: {}; {items} items in {keys} logical partitions\n", names.join(", ")))
     }
 
+    fn scale(&mut self) -> Answer {
+        Ok(format!("{} splits\n", self.reactor.block_on(self.service().scale())?))
+    }
+
     /// Memory has nowhere to come back from, so there only the service is new.
-    fn reopen(&mut self) -> Answer {
+    fn reopen(&mut self, args: &mut ArgumentConsumer<'_>) -> Answer {
+        if let Some(profile) = args.take_key("profile") {
+            self.limits = profile.parse::<Profile>()?.limits();
+        }
+        if let Some(factor) = args.take_key("scale") {
+            self.limits = self.limits.clone().scaled(factor.parse()?);
+        }
+        if let Some(throttle) = args.take_key("throttle") {
+            self.rules.throttle = throttle.parse()?;
+        }
+        if let Some(serverless) = args.take_key("serverless") {
+            self.rules.serverless = serverless.parse()?;
+        }
+        args.reject_next()?;
         let service = self.service.take().ok_or("no service")?;
         let mut store = Arc::clone(service.store());
         drop(service);
@@ -151,7 +173,8 @@ impl World {
             drop(store);
             store = local::open(folder.path(), LocalConfig::default(), &Runtime::real())?;
         }
-        self.service = Some(Service::open(store, self.runtime.clone(), Limits::default())?);
+        let (limits, runtime) = (self.limits.clone(), self.runtime.clone());
+        self.service = Some(Service::open_with(store, runtime, limits, self.rules)?);
         Ok(String::new())
     }
 
@@ -160,9 +183,11 @@ impl World {
     }
 
     fn execute(&mut self, action: Action) -> Result<Response, Failure> {
-        let request = Request { principal: self.principal.clone(), action };
+        let request = Request::new(self.principal.clone(), action);
         let response = self.reactor.block_on(self.service().execute(request))?;
-        if let Reply::One { etag: Some(etag), .. } = &response.reply {
+        if let Reply::One { etag: Some(etag), .. } | Reply::Offer { etag: Some(etag), .. } =
+            &response.reply
+        {
             self.last_etag = Some(etag.as_str().to_owned());
         }
         Ok(response)

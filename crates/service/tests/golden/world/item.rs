@@ -174,7 +174,7 @@ fn show(reply: Reply, system: bool) -> Answer {
             });
             each.collect()
         }
-        other @ (Reply::Feed { .. } | Reply::Ranges { .. }) => {
+        other @ (Reply::Offer { .. } | Reply::Feed { .. } | Reply::Ranges { .. }) => {
             return Err(format!("unexpected {other:?}").into());
         }
     })

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use goldenscript::{ArgumentConsumer, Command};
 use model::json::Value;
-use service::{Action, CatalogueAction, Kind, Reply, Rest, Throughput};
+use service::{Action, CatalogueAction, Kind, Migration, Reply, Rest, Throughput};
 
 use super::{Answer, World, link, show_feed, value};
 
@@ -31,6 +31,16 @@ impl World {
                 let (link, body) = (link(args.next_pos())?, value(args.next_pos())?);
                 CatalogueAction::Replace { link, body, conditions }
             }
+            "migrate" => {
+                let conditions = self.conditions(&mut args)?;
+                let link = link(args.next_pos())?;
+                let migration = match args.next_pos() {
+                    Some("autoscale") => Migration::ToAutoscale,
+                    Some("manual") => Migration::ToManual,
+                    other => return Err(format!("migrate to {other:?}?").into()),
+                };
+                CatalogueAction::MigrateOffer { link, migration, conditions }
+            }
             "delete" => {
                 let conditions = self.conditions(&mut args)?;
                 CatalogueAction::Delete { link: link(args.next_pos())?, conditions }
@@ -56,6 +66,12 @@ impl World {
             Reply::One { kind, body, .. } => {
                 let body = body.map(|body| format!(" {}", String::from_utf8_lossy(&body)));
                 Ok(format!("{kind:?}{}\n", body.unwrap_or_default()))
+            }
+            Reply::Offer { kind, body, status, .. } => {
+                let body = body.map(|body| format!(" {}", String::from_utf8_lossy(&body)));
+                let pending = if status.pending { ", pending" } else { "" };
+                let minimum = status.minimum;
+                Ok(format!("{kind:?}, minimum {minimum}{pending}{}\n", body.unwrap_or_default()))
             }
             Reply::Feed { owner_rid, bodies, rest } => {
                 Ok(format!("of '{owner_rid}'\n{}", show_feed(&bodies, rest.as_ref(), true)))

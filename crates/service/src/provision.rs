@@ -1,0 +1,136 @@
+//! Putting offers in force: from what was asked for to what each container may use.
+//!
+//! The governor of a container divides its plan between physical partitions; this
+//! decides what the plan is. It is decided anew whenever an offer or the database
+//! around it changes, and once when the catalogue is read.
+
+use std::str::FromStr;
+use std::sync::Arc;
+
+use cluster::{Container, Plan, Pool};
+use model::limits::Growth;
+use model::throughput::Footprint;
+
+use crate::error::ServiceError;
+use crate::offer::Offer;
+use crate::service::Service;
+
+/// How an account treats throughput. Plain settings.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ThroughputRules {
+    pub throttle: Throttle,
+    /// Paid by use: nothing is provisioned, and every physical partition serves up
+    /// to the same rate.
+    pub serverless: bool,
+    /// Small partitions save unused throughput for bursts.
+    pub burst: bool,
+}
+
+/// Whose throughput is enforced.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Throttle {
+    /// What was asked for. A container whose creator said nothing is metered only.
+    #[default]
+    Explicit,
+    /// Everyone's, also the default that nobody asked for.
+    Always,
+    /// Nobody's.
+    Never,
+}
+
+/// The setting is none of the three.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("'{0}' is none of explicit, always, never")]
+pub struct ThrottleError(String);
+
+impl FromStr for Throttle {
+    type Err = ThrottleError;
+
+    fn from_str(text: &str) -> Result<Throttle, ThrottleError> {
+        match text {
+            "explicit" => Ok(Throttle::Explicit),
+            "always" => Ok(Throttle::Always),
+            "never" => Ok(Throttle::Never),
+            _ => Err(ThrottleError(text.to_owned())),
+        }
+    }
+}
+
+impl ThroughputRules {
+    /// Everything is metered and nothing refused.
+    pub const UNLIMITED: ThroughputRules =
+        ThroughputRules { throttle: Throttle::Never, serverless: false, burst: false };
+
+    fn enforces(self, asked: bool) -> bool {
+        match self.throttle {
+            Throttle::Explicit => asked,
+            Throttle::Always => true,
+            Throttle::Never => false,
+        }
+    }
+}
+
+impl Service {
+    /// What a container may use, given its own offer or that of its database.
+    pub(crate) fn plan(&self, offer: Option<&Offer>, pool: Option<&Arc<Pool>>) -> Plan {
+        match (offer, pool) {
+            (Some(offer), _) if self.rules.enforces(offer.asked) => Plan::Container {
+                rate: offer.throughput.rate(),
+                burst: self.rules.burst,
+                buckets: offer.buckets.clone(),
+            },
+            (None, Some(pool)) => Plan::Database(Arc::clone(pool)),
+            (None, None) if self.rules.serverless && self.rules.enforces(true) => {
+                Plan::EachRange { rate: self.limits.serverless_partition_throughput_max }
+            }
+            (Some(_) | None, None | Some(_)) => Plan::Unlimited,
+        }
+    }
+
+    /// The common throughput of a database's containers, if it has an offer.
+    pub(crate) fn pool(&self, offer: Option<&Offer>) -> Option<Arc<Pool>> {
+        let rate = self.pooled_rate(offer?);
+        let clock = Arc::clone(&self.runtime.clock);
+        Some(Arc::new(Pool::new(clock, Arc::clone(&self.limits), rate)))
+    }
+
+    pub(crate) fn pooled_rate(&self, offer: &Offer) -> Option<u32> {
+        self.rules.enforces(offer.asked).then(|| offer.throughput.rate())
+    }
+
+    /// What the smallest throughput of these containers depends on. `shared` says
+    /// that they are all that a database's offer is for.
+    pub(crate) fn footprint(
+        &self,
+        offer: &Offer,
+        containers: &[Arc<Container>],
+        shared: bool,
+    ) -> Result<Footprint, ServiceError> {
+        let mut stored_bytes = 0_u64;
+        for container in containers {
+            let (_, sizes) = self.cluster.sizes(container)?;
+            stored_bytes += sizes.iter().map(|head| head.bytes).sum::<u64>();
+        }
+        Ok(Footprint {
+            growth: offer.growth,
+            stored_bytes,
+            highest: offer.highest,
+            containers: shared.then_some(containers.len()),
+        })
+    }
+
+    /// Whether the containers can use all of it as they are laid out now.
+    pub(crate) fn is_carried(&self, offer: &Offer, containers: &[Arc<Container>]) -> bool {
+        let rate = offer.throughput.rate();
+        let enough = |container: &Arc<Container>| {
+            let ranges = u32::try_from(container.map().ranges().len()).unwrap_or(u32::MAX);
+            self.limits.carries(ranges, rate) || !can_grow(container)
+        };
+        offer.growth == Growth::Fixed || containers.iter().all(enough)
+    }
+}
+
+/// Without a partition key there is nothing to divide.
+pub(crate) fn can_grow(container: &Container) -> bool {
+    !container.spec().definition.partition_key().paths().is_empty()
+}

@@ -1,0 +1,46 @@
+//! A request's visit to one physical partition: let in before, paid for after.
+//!
+//! What a request costs is known when its receipt says so, and the partition that
+//! did the work is the one whose budget pays. So every way into a partition goes
+//! through here; there is no other check of throughput.
+
+use cluster::{ClusterError, Pass};
+use model::charge::{Charge, Tariff};
+use model::epk::Epk;
+
+use crate::catalogue::ContainerEntry;
+use crate::receipt::Receipt;
+
+/// A visit that was let in.
+#[must_use = "whoever was let in pays"]
+pub(crate) struct Visit {
+    pass: Pass,
+    /// What the receipt said when it began.
+    before: Charge,
+}
+
+impl Visit {
+    /// Asks the partition that owns a position. Being turned away is charged, too.
+    pub(crate) fn begin(
+        entry: &ContainerEntry,
+        epk: &Epk,
+        receipt: &mut Receipt,
+    ) -> Result<Visit, ClusterError> {
+        match entry.container.admit(epk, receipt.payer) {
+            Ok(pass) => Ok(Visit { pass, before: receipt.charge }),
+            Err(error) => {
+                if matches!(error, ClusterError::Throttled { .. }) {
+                    receipt.charge += Tariff::YEAR_2026.rejection();
+                }
+                Err(error)
+            }
+        }
+    }
+
+    /// Pays what the receipt has taken down since. `key` is the logical partition
+    /// that it was all about, if it was about one.
+    pub(crate) fn end(self, key: Option<&Epk>, receipt: &Receipt) {
+        let units = receipt.charge.units().saturating_sub(self.before.units());
+        self.pass.pay(key, Charge::from_units(units));
+    }
+}
