@@ -14,6 +14,7 @@ pub mod commands;
 pub mod compatibility;
 pub mod conformance;
 pub mod layers;
+pub mod partitioning;
 pub mod readme;
 pub mod repo;
 pub mod report;

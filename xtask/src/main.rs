@@ -6,7 +6,8 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use xtask::commands::{
-    bench, check, compatibility, conformance, fuzz, golden, ru, soak, suite, test, tidy,
+    bench, check, compatibility, conformance, fuzz, golden, partitioning, ru, soak, suite, test,
+    tidy, transitions,
 };
 use xtask::conformance::Sdk;
 use xtask::repo;
@@ -48,6 +49,10 @@ enum Habit {
     Fuzz(fuzz::Options),
     /// Kills, damages and random commands in numbers too long for every day
     Soak(soak::Options),
+    /// Proves the articles' statements on partitioning and writes their table
+    Partitioning,
+    /// Splits and merges partitions under the load of official SDKs
+    Transitions(transitions::Options),
     /// Runs a vendor's own tests of an SDK against a fresh server
     Suite(suite::Options),
     /// Shows the charges of requests beside the published ones
@@ -72,6 +77,8 @@ fn main() -> ExitCode {
         Habit::Corpus(options) => corpus::run(&root, &options),
         Habit::Fuzz(options) => fuzz::run(&root, &options),
         Habit::Soak(options) => soak::run(&root, &options),
+        Habit::Partitioning => partitioning::run(&root),
+        Habit::Transitions(options) => transitions::run(&root, &options),
         Habit::Suite(options) => suite::run(&root, &options),
         Habit::Ru => ru::run(&root),
         Habit::Bench { name } => bench::run(&root, name.as_deref()),

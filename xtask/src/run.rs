@@ -118,6 +118,14 @@ impl Cargo {
         Ok(())
     }
 
+    /// Runs to the end, however it ends, and gives back what it printed.
+    pub fn output(mut self) -> Result<String> {
+        println!("    {}", self.shown);
+        let output =
+            self.command.stderr(Stdio::inherit()).output().with_context(|| self.shown.clone())?;
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    }
+
     /// Runs test programs: passes their output through and counts the results.
     ///
     /// A run that fails without a failed test (it did not build, or a test

@@ -156,6 +156,10 @@ function same(stored, expected) {
   return stored !== undefined && Object.keys(expected).every((name) => stored[name] === expected[name]);
 }
 
+const client = new CosmosClient({ endpoint, key });
+await client.databases.createIfNotExists({ id: database });
+await client.database(database).containers.createIfNotExists({ id: "life", partitionKey: { paths: ["/pk"] } });
+console.log("begun");
 const until = Date.now() + Number(seconds) * 1000;
 const workers = Array.from({ length: WORKERS }, (_, number) => new Worker(number, until));
 await Promise.all(workers.map((worker) => worker.run()));

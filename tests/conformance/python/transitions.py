@@ -3,8 +3,7 @@
 Usage: transitions.py ENDPOINT KEY DATABASE SECONDS
 
 Writes, reads, lists, batches and bulk-like bursts go on for SECONDS while
-somebody else changes the layout of the container `DATABASE/life`, which must
-exist with the partition key `/pk`. There is no error handling around the SDK: an
+somebody else changes the layout of the container `DATABASE/life`. There is no error handling around the SDK: an
 error that reaches this program is a failure. Each worker owns some keys and knows
 what it was told: at the end every acknowledged write must be there and nothing
 else. The last line is a JSON object with what was counted.
@@ -17,7 +16,7 @@ import time
 import traceback
 import warnings
 
-from azure.cosmos import CosmosClient
+from azure.cosmos import CosmosClient, PartitionKey
 
 ENDPOINT, KEY, DATABASE, SECONDS = sys.argv[1], sys.argv[2], sys.argv[3], float(sys.argv[4])
 WORKERS = 4
@@ -151,6 +150,10 @@ def difference(listed, expected):
 
 def main():
     warnings.simplefilter("ignore")
+    client = CosmosClient(ENDPOINT, KEY, connection_verify=False)
+    database = client.create_database_if_not_exists(DATABASE)
+    database.create_container_if_not_exists("life", PartitionKey("/pk"))
+    print("begun", flush=True)
     until = time.monotonic() + SECONDS
     workers = [Worker(number, until) for number in range(WORKERS)]
     for worker in workers:
