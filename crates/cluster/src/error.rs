@@ -35,7 +35,8 @@ pub enum ClusterError {
     /// A named physical partition is not there (any more): the caller's map is old.
     #[error("there is no range {0}")]
     NoRange(RangeId),
-    /// A named physical partition is being replaced at this moment. Try again.
+    /// A named physical partition was being replaced when the request came. Try
+    /// again with the new map.
     #[error("range {0} is being split or merged")]
     Switching(RangeId),
     /// The range cannot be cut: all it holds is one logical partition, or there is

@@ -76,11 +76,19 @@ impl Cluster {
     }
 
     /// Whether a range takes commands, for whoever addresses it to write.
-    pub fn accepts(&self, container: &Container, id: RangeId) -> Result<(), ClusterError> {
-        match container.slot(id)?.standing() {
+    ///
+    /// During a switch the answer waits for its end. Told at once, a client would
+    /// ask for the layout while the old one still counts; the official JavaScript
+    /// SDK asks only once, and would go on asking the same range for ever.
+    pub async fn accepts(&self, container: &Container, id: RangeId) -> Result<(), ClusterError> {
+        let slot = container.slot(id)?;
+        if slot.standing() == Standing::Serving {
+            return Ok(());
+        }
+        container.settled(&slot).await?;
+        match slot.standing() {
             Standing::Serving => Ok(()),
-            Standing::Switching => Err(ClusterError::Switching(id)),
-            Standing::Gone => Err(ClusterError::NoRange(id)),
+            Standing::Switching | Standing::Gone => Err(ClusterError::Switching(id)),
         }
     }
 

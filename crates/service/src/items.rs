@@ -103,7 +103,8 @@ impl Service {
         receipt: &mut Receipt,
     ) -> Result<Reply, ServiceError> {
         if let Some(range) = range {
-            self.cluster.accepts(&entry.container, range).map_err(|error| named(entry, error))?;
+            let accepts = self.cluster.accepts(&entry.container, range).await;
+            accepts.map_err(|error| named(entry, error))?;
         }
         let within = match range {
             Some(range) => Some((range, self.range_of(entry, range)?)),
