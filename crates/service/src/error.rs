@@ -236,6 +236,12 @@ impl From<KeyError> for ServiceError {
     }
 }
 
+impl From<JsonError> for ServiceError {
+    fn from(error: JsonError) -> ServiceError {
+        ServiceError::invalid(format!("The request body is not valid JSON: {error}"))
+    }
+}
+
 impl From<NameError> for ServiceError {
     fn from(error: NameError) -> ServiceError {
         name_error(error, NAME_CHARS_MAX)
@@ -265,4 +271,4 @@ macro_rules! invalid_from {
     )*};
 }
 
-invalid_from!(PolicyError, ReplaceError, JsonError, PatchError, QueryError);
+invalid_from!(PolicyError, ReplaceError, PatchError, QueryError);

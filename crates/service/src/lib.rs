@@ -32,7 +32,7 @@ pub use error::{Remedy, ServiceError};
 pub use grant::{Extent, Grant, Mode};
 pub use kind::{Kind, Link};
 pub use model::throughput::Throughput;
-pub use offer::{Migration, OfferStatus, parse_autoscale};
+pub use offer::{Migration, OfferStatus, manual_throughput, parse_autoscale};
 pub use partition::{EffectKind, EtagMatch, Position};
 pub use partitions::{LayoutChange, PartitionInfo};
 pub use provision::{Throttle, ThrottleError, ThroughputRules};

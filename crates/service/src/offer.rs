@@ -68,7 +68,8 @@ impl Offer {
             .unwrap_or_else(|| Some(Vec::new()));
         let damaged = || ServiceError::internal(format!("offer {} is malformed", record.rid));
         Ok(Offer {
-            throughput: parse_content(content)?,
+            // It was checked when it was written.
+            throughput: parse_content(content, 0)?,
             highest: highest.unwrap_or(0),
             growth: if is("fixed") { Growth::Fixed } else { Growth::Unlimited },
             asked: is("asked"),
@@ -99,22 +100,46 @@ impl Offer {
 }
 
 /// Reads autoscale settings, which requests and offers spell the same.
-#[must_use]
-pub fn parse_autoscale(settings: &Value) -> Option<Throughput> {
+pub fn parse_autoscale(settings: &Value, autoscale_min: u32) -> Result<Throughput, ServiceError> {
+    let max = integer(settings.get("maxThroughput")).ok_or_else(|| {
+        ServiceError::invalid("The autoscale settings must state maxThroughput as a whole number.")
+    })?;
+    if max < 0 {
+        return Err(ServiceError::invalid(format!(
+            "Requested throughput {max} is less than required minimum throughput {autoscale_min}."
+        )));
+    }
     let policy =
         settings.get("autoUpgradePolicy").and_then(|policy| policy.get("throughputPolicy"));
-    let increment_percent = whole(policy.and_then(|policy| policy.get("incrementPercent")));
-    whole(settings.get("maxThroughput")).map(|max| Throughput::Autoscale { max, increment_percent })
+    let percent = policy.and_then(|policy| policy.get("incrementPercent"));
+    let increment_percent = match percent.filter(|percent| !percent.is_null()) {
+        None => None,
+        percent => Some(whole(percent).ok_or_else(|| {
+            ServiceError::invalid(
+                "The incrementPercent of autoscale settings must be a whole number.",
+            )
+        })?),
+    };
+    Ok(Throughput::Autoscale { max: saturated(max), increment_percent })
 }
 
-/// Reads the `content` of an offer.
-pub(crate) fn parse_content(content: &Value) -> Result<Throughput, ServiceError> {
+/// Reads a manual throughput. What is out of range is refused when it is checked.
+#[must_use]
+pub fn manual_throughput(rate: i64) -> Throughput {
+    Throughput::Manual(saturated(rate))
+}
+
+/// Reads the `content` of an offer. An autoscale maximum is told to be at least
+/// `autoscale_min` if it is less than nothing; what else it may be is checked later.
+pub(crate) fn parse_content(
+    content: &Value,
+    autoscale_min: u32,
+) -> Result<Throughput, ServiceError> {
     let autoscale = content.get("offerAutopilotSettings").filter(|settings| !settings.is_null());
-    let parsed = match autoscale {
-        Some(settings) => parse_autoscale(settings),
-        None => whole(content.get("offerThroughput")).map(Throughput::Manual),
-    };
-    parsed.ok_or_else(|| {
+    if let Some(settings) = autoscale {
+        return parse_autoscale(settings, autoscale_min);
+    }
+    integer(content.get("offerThroughput")).map(manual_throughput).ok_or_else(|| {
         ServiceError::invalid("The offer's content must state a throughput as a whole number.")
     })
 }
@@ -150,5 +175,13 @@ pub(crate) fn parse_bucket(value: &Value) -> Option<ThroughputBucket> {
 
 /// A whole number that fits.
 pub(crate) fn whole(value: Option<&Value>) -> Option<u32> {
-    value.and_then(Value::as_number)?.as_i64().and_then(|number| u32::try_from(number).ok())
+    integer(value).and_then(|number| u32::try_from(number).ok())
+}
+
+fn integer(value: Option<&Value>) -> Option<i64> {
+    value.and_then(Value::as_number)?.as_i64()
+}
+
+fn saturated(rate: i64) -> u32 {
+    u32::try_from(rate.max(0)).unwrap_or(u32::MAX)
 }

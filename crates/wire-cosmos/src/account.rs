@@ -4,6 +4,7 @@ use model::json::{Object, Value};
 
 use crate::error::WireError;
 use crate::gateway::Call;
+use crate::headers::CONSISTENCY;
 use crate::reply::Answer;
 
 /// The one region of a single server.
@@ -57,7 +58,7 @@ pub(crate) fn answer(call: &Call<'_>) -> Result<Answer, WireError> {
     account.insert("userReplicationPolicy", replication());
     account.insert(
         "userConsistencyPolicy",
-        Object::from_iter([("defaultConsistencyLevel", "Session")]),
+        Object::from_iter([("defaultConsistencyLevel", CONSISTENCY)]),
     );
     account.insert("systemReplicationPolicy", replication());
     let coefficients = [("primaryReadCoefficient", 1_i64), ("secondaryReadCoefficient", 1_i64)];

@@ -33,9 +33,7 @@ pub(crate) async fn answer(call: &Call<'_>, container: Link) -> Result<Answer, W
     if body.first() == Some(&HYBRID_ROW) {
         return Err(WireError::later("A batch in HybridRow encoding (the .NET SDK's)"));
     }
-    let raw = json::parse_raw(body).map_err(|error| {
-        WireError::bad_request(format!("The request body is not valid JSON: {error}"))
-    })?;
+    let raw = json::parse_raw(body).map_err(ServiceError::from)?;
     let parsed =
         raw.elements().map(|raw| parse(body, raw)).collect::<Result<Vec<Parsed>, WireError>>()?;
     if call.headers.flag(BATCH_ATOMIC) {

@@ -99,6 +99,8 @@ impl Gateway {
         };
         let principal =
             auth::authenticate(claim, &self.config.keys, self.now(), self.config.skew_secs_max)?;
+        headers.check_readable()?;
+        headers.check_consistency()?;
         let call = Call {
             gateway: self,
             principal,
@@ -215,9 +217,7 @@ impl Call<'_> {
 
     /// The body as JSON, for resources other than items.
     pub(crate) fn json(&self) -> Result<Value, WireError> {
-        json::parse(self.body()?).map_err(|error| {
-            WireError::bad_request(format!("The request body is not valid JSON: {error}"))
-        })
+        Ok(json::parse(self.body()?).map_err(ServiceError::from)?)
     }
 
     pub(crate) fn not_allowed(&self) -> WireError {

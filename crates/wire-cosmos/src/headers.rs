@@ -4,7 +4,9 @@ use http::HeaderMap;
 use model::limits::Limits;
 use model::partition_key::PartitionKey;
 use model::session::SessionToken;
-use service::{Caller, Conditions, EtagMatch, Priority, Throughput, parse_autoscale};
+use service::{
+    Caller, Conditions, EtagMatch, Priority, Throughput, manual_throughput, parse_autoscale,
+};
 
 use crate::error::WireError;
 
@@ -21,6 +23,24 @@ const PRIORITY: &str = "x-ms-cosmos-priority-level";
 pub(crate) const RANGE_ID: &str = "x-ms-documentdb-partitionkeyrangeid";
 
 const THROUGHPUT_BUCKET: &str = "x-ms-cosmos-throughput-bucket";
+
+/// Standard headers that change what a request means.
+const OURS: [&str; 8] = [
+    "a-im",
+    "authorization",
+    "content-type",
+    "date",
+    "if-match",
+    "if-modified-since",
+    "if-none-match",
+    "prefer",
+];
+
+/// From the strongest to the weakest.
+const CONSISTENCY_LEVELS: [&str; 5] =
+    ["Strong", "BoundedStaleness", "Session", "ConsistentPrefix", "Eventual"];
+/// The account's own.
+pub(crate) const CONSISTENCY: &str = "Session";
 
 /// Page size where the client leaves it to the server.
 const PAGE_ITEMS_DEFAULT: usize = 100;
@@ -77,6 +97,52 @@ impl<'a> Headers<'a> {
         }
     }
 
+    /// Refuses what could be read in two ways: a header that is not text, or that is
+    /// there twice. Somebody behind us, or before us, might read it the other way.
+    pub(crate) fn check_readable(self) -> Result<(), WireError> {
+        let ours = |name: &str| name.starts_with("x-ms-") || OURS.contains(&name);
+        for name in self.map.keys().filter(|name| ours(name.as_str())) {
+            let mut values = self.map.get_all(name).iter();
+            let first = values.next();
+            let text = first.is_some_and(|value| {
+                value.to_str().is_ok()
+                    || name == PARTITION_KEY && std::str::from_utf8(value.as_bytes()).is_ok()
+            });
+            if !text || values.any(|value| Some(value) != first) {
+                return Err(self.invalid(name.as_str()));
+            }
+        }
+        Ok(())
+    }
+
+    /// Items are always indexed as the policy says; a directive must at least be one.
+    pub(crate) fn check_indexing_directive(self) -> Result<(), WireError> {
+        const NAME: &str = "x-ms-indexing-directive";
+        // Some clients send the number of the word.
+        const DIRECTIVES: [&str; 6] = ["default", "include", "exclude", "0", "1", "2"];
+        match self.text(NAME) {
+            Some(text) if !DIRECTIVES.iter().any(|word| word.eq_ignore_ascii_case(text)) => {
+                Err(self.invalid(NAME))
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    /// A client may ask for less consistency than the account has, never for more.
+    pub(crate) fn check_consistency(self) -> Result<(), WireError> {
+        let Some(asked) = self.text("x-ms-consistency-level") else { return Ok(()) };
+        let rank = |name: &str| {
+            CONSISTENCY_LEVELS.iter().position(|level| level.eq_ignore_ascii_case(name))
+        };
+        match rank(asked) {
+            None => Err(self.invalid("x-ms-consistency-level")),
+            asked if asked < rank(CONSISTENCY) => Err(WireError::bad_request(format!(
+                "The consistency level of the request is stronger than that of the account, which is {CONSISTENCY}."
+            ))),
+            Some(_) => Ok(()),
+        }
+    }
+
     /// The page size; -1 leaves it to the server.
     pub(crate) fn items_max(self) -> Result<usize, WireError> {
         match self.text("x-ms-max-item-count").map(str::trim) {
@@ -123,7 +189,7 @@ impl<'a> Headers<'a> {
     }
 
     /// What a new database or container is to be given.
-    pub(crate) fn throughput(self) -> Result<Option<Throughput>, WireError> {
+    pub(crate) fn throughput(self, limits: &Limits) -> Result<Option<Throughput>, WireError> {
         let manual = self.text("x-ms-offer-throughput");
         let autoscale = self.text("x-ms-cosmos-offer-autopilot-settings");
         match (manual, autoscale) {
@@ -134,13 +200,12 @@ impl<'a> Headers<'a> {
             (Some(text), None) => {
                 let rate =
                     text.trim().parse().map_err(|_| self.invalid("x-ms-offer-throughput"))?;
-                Ok(Some(Throughput::Manual(rate)))
+                Ok(Some(manual_throughput(rate)))
             }
             (None, Some(text)) => {
-                let settings = model::json::parse(text.as_bytes()).ok();
-                let throughput = settings.as_ref().and_then(parse_autoscale);
-                let invalid = || self.invalid("x-ms-cosmos-offer-autopilot-settings");
-                Ok(Some(throughput.ok_or_else(invalid)?))
+                let invalid = |_| self.invalid("x-ms-cosmos-offer-autopilot-settings");
+                let settings = model::json::parse(text.as_bytes()).map_err(invalid)?;
+                Ok(Some(parse_autoscale(&settings, limits.autoscale_throughput_min)?))
             }
         }
     }

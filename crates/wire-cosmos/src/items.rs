@@ -4,12 +4,11 @@ use bytes::Bytes;
 use http::{Method, StatusCode};
 use model::epk::{Epk, EpkRange};
 use model::name::ItemId;
-use service::{
-    ContainerAction, EffectKind, ItemTarget, Link, Position, RangeId, Reply, Response, Rest, Scope,
-};
+use service::{ContainerAction, EffectKind, ItemTarget, Link, RangeId, Reply, Response, Scope};
 
 use crate::batch;
 use crate::binary_json;
+use crate::continuation;
 use crate::error::WireError;
 use crate::gateway::Call;
 use crate::headers::{CONTINUATION, IS_BATCH, IS_QUERY_PLAN, IS_UPSERT, RANGE_ID};
@@ -51,6 +50,7 @@ pub(crate) async fn item(call: &Call<'_>, container: Link, id: &str) -> Result<A
 
 async fn write(call: &Call<'_>, container: Link) -> Result<Answer, WireError> {
     refuse_triggers(call)?;
+    call.headers.check_indexing_directive()?;
     let (key, body) = (call.headers.partition_key()?, document(call)?);
     let action = if call.headers.flag(IS_UPSERT) {
         ContainerAction::UpsertItem { key, body, conditions: call.headers.conditions()? }
@@ -82,7 +82,7 @@ fn document(call: &Call<'_>) -> Result<Bytes, WireError> {
 }
 
 async fn list(call: &Call<'_>, container: Link) -> Result<Answer, WireError> {
-    let after = call.headers.text(CONTINUATION).map(parse_position).transpose()?;
+    let after = call.headers.text(CONTINUATION).map(continuation::parse_position).transpose()?;
     let scope = Scope {
         key: call.headers.partition_key()?,
         range: range_id(call)?,
@@ -95,13 +95,10 @@ async fn list(call: &Call<'_>, container: Link) -> Result<Answer, WireError> {
     let Reply::Feed { owner_rid, bodies, rest } = &response.reply else {
         return Ok(Answer::empty(StatusCode::INTERNAL_SERVER_ERROR));
     };
-    let continuation = match rest {
-        Some(Rest::AfterItem(position)) => Some(position_token(position)),
-        Some(Rest::AfterName(_)) | None => None,
-    };
+    let rest = rest.as_ref().map(continuation::token);
     let mut answer = Answer::json(StatusCode::OK, envelope(owner_rid, "Documents", bodies));
     answer.set("x-ms-item-count", &bodies.len().to_string());
-    Ok(answer.with_receipt(&response.receipt).with_continuation(continuation.as_deref()))
+    Ok(answer.with_receipt(&response.receipt).with_continuation(rest.as_deref()))
 }
 
 /// The physical partition that a client addresses; `<container rid>,<id>` is the old form.
@@ -133,20 +130,4 @@ fn one(call: &Call<'_>, response: Response) -> Answer {
     Answer::json(status_of(*kind), body.unwrap_or_default())
         .with_etag(etag.as_ref())
         .with_receipt(&response.receipt)
-}
-
-/// `EPK:id` with the id in hexadecimal: header-safe, and short for ordinary ids.
-fn position_token(position: &Position) -> String {
-    let id: String = position.id.bytes().map(|byte| format!("{byte:02x}")).collect();
-    format!("{}:{id}", position.epk)
-}
-
-fn parse_position(token: &str) -> Result<Position, WireError> {
-    let invalid = || WireError::bad_request("The continuation token is malformed.");
-    let (epk, id) = token.split_once(':').ok_or_else(invalid)?;
-    let digits = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
-    let id =
-        id.as_bytes().chunks(2).map(digits).collect::<Option<Vec<u8>>>().ok_or_else(invalid)?;
-    let id = String::from_utf8(id).map_err(|_| invalid())?;
-    Ok(Position { epk: Epk::from_hex(epk).map_err(|_| invalid())?, id })
 }

@@ -11,6 +11,7 @@ mod auth;
 mod batch;
 mod binary_json;
 mod conflicts;
+mod continuation;
 mod error;
 mod gateway;
 mod headers;

@@ -2,8 +2,9 @@
 
 use http::{Method, StatusCode};
 use model::json::Value;
-use service::{CatalogueAction, Kind, Link, Migration, Reply, Response, Rest};
+use service::{CatalogueAction, Kind, Link, Migration, Reply, Response};
 
+use crate::continuation;
 use crate::error::WireError;
 use crate::gateway::Call;
 use crate::headers::{CONTINUATION, IS_QUERY, IS_UPSERT};
@@ -22,7 +23,7 @@ pub(crate) async fn feed(call: &Call<'_>, parent: Link, kind: Kind) -> Result<An
             Ok(one(call, issuer.as_ref(), call.catalogue(action).await?))
         }
         Method::POST => {
-            let (body, throughput) = (call.json()?, call.headers.throughput()?);
+            let (body, throughput) = (call.json()?, call.headers.throughput(call.limits())?);
             let action = CatalogueAction::Create { parent, kind, body, throughput };
             Ok(one(call, issuer.as_ref(), call.catalogue(action).await?))
         }
@@ -54,7 +55,7 @@ pub(crate) async fn resource(call: &Call<'_>, link: Link) -> Result<Answer, Wire
 }
 
 async fn list(call: &Call<'_>, parent: Link, kind: Kind) -> Result<Answer, WireError> {
-    let after = call.headers.text(CONTINUATION).map(parse_continuation).transpose()?;
+    let after = call.headers.text(CONTINUATION).map(continuation::parse_name).transpose()?;
     let items_max = call.headers.items_max()?;
     let response = call.catalogue(CatalogueAction::List { parent, kind, after, items_max }).await?;
     feed_answer(call, kind, response)
@@ -132,24 +133,8 @@ fn feed_answer(call: &Call<'_>, kind: Kind, response: Response) -> Result<Answer
     if let Some(issuer) = Issuer::of(call, kind)? {
         bodies = bodies.into_iter().map(|body| issuer.with_token(call, body)).collect();
     }
-    let continuation = match rest {
-        Some(Rest::AfterName(name)) => Some(continuation(&name)),
-        Some(Rest::AfterItem(_)) | None => None,
-    };
+    let rest = rest.as_ref().map(continuation::token);
     let mut answer = Answer::json(StatusCode::OK, envelope(&owner_rid, feed_name(kind), &bodies));
     answer.set("x-ms-item-count", &bodies.len().to_string());
-    Ok(answer.with_receipt(&response.receipt).with_continuation(continuation.as_deref()))
-}
-
-/// Names may be anything, headers may not: tokens are hexadecimal.
-fn continuation(name: &str) -> String {
-    name.bytes().map(|byte| format!("{byte:02x}")).collect()
-}
-
-fn parse_continuation(token: &str) -> Result<String, WireError> {
-    let invalid = || WireError::bad_request("The continuation token is malformed.");
-    let digits = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
-    let bytes =
-        token.as_bytes().chunks(2).map(digits).collect::<Option<Vec<u8>>>().ok_or_else(invalid)?;
-    String::from_utf8(bytes).map_err(|_| invalid())
+    Ok(answer.with_receipt(&response.receipt).with_continuation(rest.as_deref()))
 }

@@ -84,7 +84,7 @@ impl Service {
         let content = body
             .get("content")
             .ok_or_else(|| ServiceError::invalid("The offer has no content."))?;
-        let wanted = offer::parse_content(content)?;
+        let wanted = offer::parse_content(content, self.limits.autoscale_throughput_min)?;
         self.change_offer(old, if_match, |_, _| wanted).await
     }
 

@@ -3,6 +3,7 @@
 
 mod authorisation;
 mod headers;
+mod hostile;
 mod tokens;
 mod transcripts;
 mod world;

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use http::{Method, StatusCode};
 use serde_json::Value;
 
-use crate::authorisation::{METHODS, ROUTES, contents, furnished};
+use crate::authorisation::{METHODS, ROUTES, furnished};
 use crate::world::World;
 
 const ITEMS: &str = "/dbs/d/colls/c/docs";
@@ -209,7 +209,7 @@ fn a_container_of_the_same_name_is_another_one() {
 fn nothing_else_is_let_in_on_any_route() {
     let world = world();
     let item = token(&world, "item", "All", "dbs/d/colls/other/docs/1", Some(A));
-    let before = contents(&world);
+    let before = world.dump();
     let (head, tail) = item.split_at(item.len() - 8);
     let wrong = [
         item.as_str(),
@@ -231,7 +231,7 @@ fn nothing_else_is_let_in_on_any_route() {
             }
         }
     }
-    assert_eq!(contents(&world), before);
+    assert_eq!(world.dump(), before);
     println!("{tried} tokens of other things, 0 let in");
 }
 

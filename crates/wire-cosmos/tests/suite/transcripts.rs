@@ -5,8 +5,9 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use bytes::Bytes;
+use goldenscript::ArgumentConsumer;
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
-use wire_cosmos::{EMULATOR_KEY, HttpRequest};
+use wire_cosmos::{BODY_BYTES_MAX, EMULATOR_KEY, HttpRequest};
 
 use crate::world::{READ_KEY, WRONG_KEY, World, claimed, sign};
 
@@ -32,14 +33,34 @@ const QUIET: [&str; 14] = [
 impl goldenscript::Runner for World {
     type Command = goldenscript::Command;
 
-    /// `METHOD /path [body] [header=value …] [key=…] [sign=…] [date=±secs] [keep=name:property]`
+    /// `METHOD /path [body] [header=value …] [key=…] [sign=…] [date=±secs] [keep=name:property]`,
+    /// and `refuse` before it for a request that must change nothing.
     fn run(
         &mut self,
         command: &goldenscript::Command,
         _: &goldenscript::Context,
     ) -> Result<String, Box<dyn Error>> {
-        let method = Method::from_bytes(command.name.as_bytes())?;
         let mut args = command.consume_args();
+        if command.name != "refuse" {
+            let method = Method::from_bytes(command.name.as_bytes())?;
+            return Ok(shown(&self.exchange(method, args)?));
+        }
+        let method = Method::from_bytes(args.next_pos().ok_or("a method")?.as_bytes())?;
+        let before = self.dump();
+        let response = self.exchange(method, args)?;
+        if !response.status().is_client_error() || self.dump() != before {
+            return Err(format!("not refused: {response:?}").into());
+        }
+        Ok(refusal(&response))
+    }
+}
+
+impl World {
+    fn exchange(
+        &mut self,
+        method: Method,
+        mut args: ArgumentConsumer<'_>,
+    ) -> Result<http::Response<Bytes>, Box<dyn Error>> {
         let path = self.fill(args.next_pos().ok_or("a path")?);
         let body = args.next_pos().map(|argument| self.fill(argument)).unwrap_or_default();
         let key = match args.take_key("key") {
@@ -54,7 +75,8 @@ impl goldenscript::Runner for World {
         let keep = args.take_key("keep").map(str::to_owned);
         let mut headers = HeaderMap::new();
         while let Some((name, value)) = args.next_key() {
-            headers.insert(HeaderName::try_from(name)?, HeaderValue::from_str(&self.fill(value))?);
+            let value = self.fill(value);
+            headers.insert(HeaderName::try_from(name)?, HeaderValue::from_bytes(value.as_bytes())?);
         }
         args.reject_next()?;
         headers.insert("x-ms-date", HeaderValue::from_str(&date)?);
@@ -71,8 +93,9 @@ impl goldenscript::Runner for World {
             let token = sign(key, &verb, &resource, &link, &date);
             headers.entry("authorization").or_insert(HeaderValue::from_str(&token)?);
         }
-        let request =
-            HttpRequest { method, path, headers, body: Some(Bytes::from(body)), scheme: "http" };
+        // As the server does it, a body that is too large is not handed on.
+        let body = Some(Bytes::from(body)).filter(|body| body.len() <= BODY_BYTES_MAX);
+        let request = HttpRequest { method, path, headers, body, scheme: "http" };
         let response = self.tokio.block_on(self.gateway.answer(request));
         if let Some((name, property)) = keep.as_deref().and_then(|keep| keep.split_once(':')) {
             let json: serde_json::Value = serde_json::from_slice(response.body())?;
@@ -80,8 +103,20 @@ impl goldenscript::Runner for World {
                 json.get(property).and_then(|value| value.as_str()).ok_or("nothing to keep")?;
             self.kept.insert(name.to_owned(), value.to_owned());
         }
-        Ok(shown(&response))
+        Ok(response)
     }
+}
+
+/// Status, sub-status and message in one line.
+fn refusal(response: &http::Response<Bytes>) -> String {
+    let body: serde_json::Value = serde_json::from_slice(response.body()).unwrap_or_default();
+    let message = body["message"].as_str().unwrap_or("(no message)");
+    let message = message.split("\r\nActivityId: ").next().unwrap_or_default();
+    let message = message.strip_prefix("Message: {\"Errors\":[\"").unwrap_or(message);
+    let message = message.strip_suffix("\"]}").unwrap_or(message);
+    let substatus = response.headers().get("x-ms-substatus");
+    let substatus = substatus.map(|value| format!("/{}", value.to_str().unwrap()));
+    format!("{}{} {message}\n", response.status().as_u16(), substatus.unwrap_or_default())
 }
 
 fn shown(response: &http::Response<Bytes>) -> String {

@@ -22,6 +22,28 @@ pub(crate) const READ_KEY: &str = "cmVhZC1vbmx5LWtleS1vZi10aGUtdGVzdHM=";
 /// A key of nobody.
 pub(crate) const WRONG_KEY: &str = "d3Jvbmcta2V5LXdyb25nLWtleS13cm9uZw==";
 
+/// A feed inside a resource, and what is inside its resources.
+struct Feed {
+    segment: &'static str,
+    name: &'static str,
+    inside: &'static [Feed],
+}
+
+const fn feed(segment: &'static str, name: &'static str, inside: &'static [Feed]) -> Feed {
+    Feed { segment, name, inside }
+}
+
+const CONTAINER: [Feed; 5] = [
+    feed("docs", "Documents", &[]),
+    feed("pkranges", "PartitionKeyRanges", &[]),
+    feed("sprocs", "StoredProcedures", &[]),
+    feed("triggers", "Triggers", &[]),
+    feed("udfs", "UserDefinedFunctions", &[]),
+];
+const USER: [Feed; 1] = [feed("permissions", "Permissions", &[])];
+const DATABASE: [Feed; 2] =
+    [feed("colls", "DocumentCollections", &CONTAINER), feed("users", "Users", &USER)];
+
 pub(crate) struct World {
     pub(crate) gateway: Gateway,
     pub(crate) runtime: Runtime,
@@ -55,14 +77,14 @@ impl World {
         httpdate::fmt_http_date(std::time::UNIX_EPOCH + std::time::Duration::from_secs(secs))
     }
 
-    /// Sends a request that is signed as an SDK would, unless a header says otherwise.
-    pub(crate) fn send(
+    /// A request that is signed as an SDK would, unless a header says otherwise.
+    pub(crate) fn request(
         &self,
         method: Method,
         path: &str,
-        body: &str,
+        body: impl AsRef<[u8]>,
         given: &[(&str, &str)],
-    ) -> http::Response<Bytes> {
+    ) -> HttpRequest {
         let date = self.date(0);
         let (verb, resource, link) = claimed(&method, path);
         let token = sign(EMULATOR_KEY, &verb, &resource, &link, &date);
@@ -72,9 +94,43 @@ impl World {
             let name = HeaderName::from_bytes(name.as_bytes()).unwrap();
             headers.insert(name, HeaderValue::from_bytes(value.as_bytes()).unwrap());
         }
-        let (path, body) = (path.to_owned(), Some(Bytes::copy_from_slice(body.as_bytes())));
-        let request = HttpRequest { method, path, headers, body, scheme: "http" };
+        let (path, body) = (path.to_owned(), Some(Bytes::copy_from_slice(body.as_ref())));
+        HttpRequest { method, path, headers, body, scheme: "http" }
+    }
+
+    /// Sends it.
+    pub(crate) fn send(
+        &self,
+        method: Method,
+        path: &str,
+        body: impl AsRef<[u8]>,
+        given: &[(&str, &str)],
+    ) -> http::Response<Bytes> {
+        let request = self.request(method, path, body, given);
         self.tokio.block_on(self.gateway.answer(request))
+    }
+
+    /// Everything that is there, as the account's owner reads it.
+    pub(crate) fn dump(&self) -> String {
+        let mut out = String::new();
+        self.dump_feed("offers", "Offers", &[], &mut out);
+        self.dump_feed("dbs", "Databases", &DATABASE, &mut out);
+        out
+    }
+
+    /// One feed, and the feeds inside each of its resources.
+    fn dump_feed(&self, path: &str, name: &str, inside: &[Feed], out: &mut String) {
+        let answer =
+            self.send(Method::GET, &format!("/{path}"), "", &[("x-ms-max-item-count", "1000")]);
+        assert_eq!(answer.status(), http::StatusCode::OK, "{path}: {:?}", answer.body());
+        let feed: serde_json::Value = serde_json::from_slice(answer.body()).unwrap();
+        for resource in feed[name].as_array().unwrap() {
+            out.push_str(&format!("{resource}\n"));
+            let link = resource["_self"].as_str().unwrap_or_default();
+            for Feed { segment, name, inside } in inside {
+                self.dump_feed(&format!("{link}{segment}"), name, inside, out);
+            }
+        }
     }
 
     /// The signature of somebody who may only read.
@@ -83,12 +139,25 @@ impl World {
         sign(READ_KEY, &verb, &resource, &link, &self.date(0))
     }
 
+    /// Puts in what was kept, and for `<<TEXT*NUMBER>>` as many of that text.
     pub(crate) fn fill(&self, text: &str) -> String {
         let fill = |text: String, (name, value): (&String, &String)| {
             text.replace(&format!("{{{name}}}"), value)
         };
-        self.kept.iter().fold(text.to_owned(), fill)
+        let mut text = self.kept.iter().fold(text.to_owned(), fill);
+        while let Some((before, many, after)) = repetition(&text) {
+            text = format!("{before}{many}{after}");
+        }
+        text
     }
+}
+
+/// The first `<<TEXT*NUMBER>>` of a text: what stands before it, in its place, and behind it.
+fn repetition(text: &str) -> Option<(&str, String, &str)> {
+    let (before, rest) = text.split_once("<<")?;
+    let (inner, after) = rest.split_once(">>")?;
+    let (unit, number) = inner.rsplit_once('*')?;
+    Some((before, unit.repeat(number.parse().ok()?), after))
 }
 
 /// What an SDK signs for a path.
@@ -116,7 +185,8 @@ fn percent_decoded(text: &str) -> String {
     while let Some(byte) = bytes.next() {
         if byte == b'%' {
             let digits: Vec<u8> = bytes.by_ref().take(2).collect();
-            out.push(u8::from_str_radix(std::str::from_utf8(&digits).unwrap(), 16).unwrap_or(b'?'));
+            let digits = String::from_utf8_lossy(&digits).into_owned();
+            out.push(u8::from_str_radix(&digits, 16).unwrap_or(b'?'));
         } else {
             out.push(byte);
         }
