@@ -11,6 +11,7 @@ use runtime::{Runtime, Tasks};
 use storage::Store;
 
 use crate::container::{Container, ContainerSpec};
+use crate::due::Due;
 use crate::error::ClusterError;
 use crate::executor::Executors;
 use crate::map::{ContainerMap, RangeId};
@@ -37,6 +38,7 @@ pub struct Cluster {
     map_changes: tokio::sync::Mutex<()>,
     executors: Executors,
     observer: Observer,
+    pub(crate) due: Due,
 }
 
 /// An outcome, and the partition it came from.
@@ -74,6 +76,7 @@ impl Cluster {
             map_changes: tokio::sync::Mutex::default(),
             executors,
             observer: Observer::default(),
+            due: Due::default(),
         })
     }
 
@@ -191,7 +194,12 @@ impl Cluster {
             let lane = lane(&setup, range);
             let job = (range, Arc::clone(&slot));
             let error = match self.executors.apply(lane, job, Arc::clone(&command)).await {
-                Ok(outcome) => return Ok(Served { range, lsn: outcome.lsn, value: outcome }),
+                Ok(outcome) => {
+                    if slot.is_due() {
+                        self.due.note(container.number(), range);
+                    }
+                    return Ok(Served { range, lsn: outcome.lsn, value: outcome });
+                }
                 Err(error) => error,
             };
             attempts += 1;

@@ -13,6 +13,7 @@ mod check;
 mod choose;
 mod cluster;
 mod container;
+mod due;
 mod error;
 mod executor;
 mod governor;

@@ -12,6 +12,10 @@ use tokio::sync::watch;
 
 use crate::map::Closing;
 
+/// A partition that could not be split is looked at again when it has grown by
+/// this part.
+const POSTPONE_PART: u64 = 16;
+
 /// One partition, shared between its executor and its readers.
 #[derive(Debug)]
 pub(crate) struct Slot {
@@ -24,6 +28,10 @@ pub(crate) struct Slot {
     durable: Durable,
     /// Whether `durable` was set from the disk.
     opened_once: AtomicBool,
+    /// Bytes of all items after the last command.
+    bytes: AtomicU64,
+    /// From this size on the partition is due to be split.
+    due_at: AtomicU64,
 }
 
 #[derive(Debug)]
@@ -80,6 +88,7 @@ impl Durable {
 
 impl Slot {
     pub(crate) fn new(setup: Arc<Setup>, store: Arc<dyn Store>) -> Slot {
+        let due_at = setup.limits.physical_partition_bytes_max;
         Slot {
             store,
             setup: RwLock::new(setup),
@@ -87,12 +96,30 @@ impl Slot {
             standing: watch::Sender::new(Standing::Serving),
             durable: Durable::default(),
             opened_once: AtomicBool::new(false),
+            bytes: AtomicU64::new(0),
+            due_at: AtomicU64::new(due_at),
         }
     }
 
     /// Applies a command. Only the slot's executor calls this.
     pub(crate) fn apply(&self, now: Timestamp, command: &Command) -> Result<Application, Unserved> {
-        Ok(self.opened(&mut self.sequencer())?.apply(now, command))
+        let mut sequencer = self.sequencer();
+        let partition = self.opened(&mut sequencer)?;
+        let application = partition.apply(now, command);
+        self.bytes.store(partition.bytes(), Ordering::Relaxed);
+        Ok(application)
+    }
+
+    /// Whether so much is stored that the partition is to be split.
+    pub(crate) fn is_due(&self) -> bool {
+        self.bytes.load(Ordering::Relaxed) > self.due_at.load(Ordering::Relaxed)
+    }
+
+    /// Looks at it again only when it has grown: what cannot be split now can be
+    /// once there is something else.
+    pub(crate) fn postpone(&self) {
+        let bytes = self.bytes.load(Ordering::Relaxed);
+        self.due_at.fetch_max(bytes + bytes / POSTPONE_PART, Ordering::Relaxed);
     }
 
     /// Lets the sequencer do something else than apply a command. Only the slot's

@@ -129,6 +129,11 @@ pub enum Problem {
     TooLarge { bytes: usize, max: usize },
     #[error(transparent)]
     Patch(#[from] PatchError),
+    /// The logical partition is full: only what makes it smaller is done.
+    #[error(
+        "Partition key reached maximum size of {gib} GB. Learn more: https://aka.ms/CosmosDB/sql/errors/full-pk"
+    )]
+    KeyFull { gib: u64 },
     #[error("Batch request has no operations.")]
     Empty,
     #[error("Batch request has more operations than what is supported.")]
@@ -175,6 +180,7 @@ impl Problem {
     pub fn remedy(&self) -> Remedy {
         match self {
             Problem::TooLarge { .. }
+            | Problem::KeyFull { .. }
             | Problem::Patch(_)
             | Problem::Empty
             | Problem::TooMany { .. } => Remedy::Correct,

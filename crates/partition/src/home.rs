@@ -216,6 +216,14 @@ impl<'a> Home<'a> {
             .collect()
     }
 
+    /// The size of the logical partition.
+    pub(crate) fn size(&self, stage: &Stage<'_>) -> Result<KeyStatistics, Problem> {
+        match stage.get(&self.keys.statistics(self.epk))? {
+            Some(value) => Ok(KeyStatistics::decode(&value)?),
+            None => Ok(KeyStatistics::default()),
+        }
+    }
+
     /// Keeps the sizes of the bucket and of the logical partition.
     fn count(
         &mut self,
@@ -226,11 +234,7 @@ impl<'a> Home<'a> {
         if old.map(Item::bytes) == new.map(Item::bytes) {
             return Ok(());
         }
-        let key = self.keys.statistics(self.epk);
-        let mut statistics = match stage.get(&key)? {
-            Some(value) => KeyStatistics::decode(&value)?,
-            None => KeyStatistics::default(),
-        };
+        let (key, mut statistics) = (self.keys.statistics(self.epk), self.size(stage)?);
         for (items, bytes) in [
             (&mut statistics.items, &mut statistics.bytes),
             (&mut self.head.items, &mut self.head.bytes),

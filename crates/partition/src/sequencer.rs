@@ -211,6 +211,12 @@ impl Partition {
         self.numbers.next()
     }
 
+    /// Bytes of all items, durable or not.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.setup.buckets.iter().map(|bucket| self.head(bucket.number).bytes).sum()
+    }
+
     /// Item numbers that were granted and not given out.
     #[must_use]
     pub fn numbers_left(&self) -> Vec<Range<u64>> {

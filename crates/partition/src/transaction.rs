@@ -89,6 +89,7 @@ impl<'a> Transaction<'a> {
             None => self.next_ordinal()?,
         };
         let item = self.compose(document, ordinal);
+        self.check_room(old, &item)?;
         let id = document.id().as_str();
         while let Some(owner) = self.home.rival(&self.stage, old, &item)? {
             self.evict_expired(&owner)?;
@@ -99,6 +100,19 @@ impl<'a> Transaction<'a> {
             second.put(&mut self.stage, id, held, &item)?;
         }
         Ok((item, written))
+    }
+
+    /// Whether the logical partition may grow by what a new version has more.
+    fn check_room(&self, old: Option<&Item>, new: &Item) -> Result<(), Problem> {
+        let (limits, before) = (&self.setup.limits, old.map_or(0, Item::bytes));
+        let Some(growth) = new.bytes().checked_sub(before).filter(|growth| *growth > 0) else {
+            return Ok(());
+        };
+        let max = limits.logical_partition_bytes_max;
+        if self.home.size(&self.stage)?.bytes.saturating_add(growth) > max {
+            return Err(Problem::KeyFull { gib: limits.gib_told(max) });
+        }
+        Ok(())
     }
 
     /// Moves an item to another id; `put` writes it there.

@@ -71,6 +71,9 @@ pub enum ServiceError {
          or set bit 1 of x-ms-cosmos-sdk-supportedcapabilities."
     )]
     MergeUnaware,
+    /// The logical partition is full. Delete something, or use another key.
+    #[error("{message}")]
+    KeyFull { message: String },
     /// A quota of the account or container is used up.
     #[error("{message}")]
     Quota { message: String },
@@ -130,6 +133,7 @@ impl ServiceError {
             | ServiceError::KeyMismatch
             | ServiceError::TooLarge { .. }
             | ServiceError::MergeUnaware
+            | ServiceError::KeyFull { .. }
             | ServiceError::Quota { .. } => Remedy::Correct,
             ServiceError::NotFound
             | ServiceError::OwnerNotFound
@@ -197,6 +201,7 @@ impl From<Problem> for ServiceError {
             Problem::NotFound => ServiceError::NotFound,
             Problem::Precondition => ServiceError::Precondition,
             Problem::TooLarge { .. } => ServiceError::TooLarge { message: problem.to_string() },
+            Problem::KeyFull { .. } => ServiceError::KeyFull { message: problem.to_string() },
             Problem::Patch(_) | Problem::Empty | Problem::TooMany { .. } => {
                 ServiceError::invalid(problem.to_string())
             }

@@ -14,6 +14,7 @@ use partition::Head;
 use crate::catalogue::ContainerEntry;
 use crate::error::ServiceError;
 use crate::kind::Link;
+use crate::provision::can_grow;
 use crate::service::Service;
 
 /// One physical partition.
@@ -64,6 +65,18 @@ impl Service {
         let entry = self.container(container)?;
         let merged = self.cluster.merge(&entry.container, ranges).await;
         self.changed(&entry, merged)
+    }
+
+    /// Splits what has outgrown its limit, and returns how many splits that took.
+    ///
+    /// To be called after a start and whenever [`Service::relief_wanted`] says so.
+    pub async fn relieve(&self) -> Result<usize, ServiceError> {
+        Ok(self.cluster.relieve(can_grow).await?.len())
+    }
+
+    /// Waits until there is something to [`Service::relieve`].
+    pub async fn relief_wanted(&self) {
+        self.cluster.relief_wanted().await;
     }
 
     fn layout(&self, entry: &ContainerEntry) -> Result<Vec<PartitionInfo>, ServiceError> {

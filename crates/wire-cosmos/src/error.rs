@@ -17,6 +17,7 @@ mod substatus {
     pub(super) const OWNER_NOT_FOUND: u32 = 1003;
     pub(super) const QUOTA: u32 = 1005;
     pub(super) const RANGE_SWITCHING: u32 = 1007;
+    pub(super) const KEY_FULL: u32 = 1014;
     pub(super) const CONTAINER_RECREATED: u32 = 1024;
     pub(super) const OVERLOADED: u32 = 3092;
     pub(super) const THROTTLED: u32 = 3200;
@@ -146,6 +147,7 @@ fn status_of(error: &ServiceError) -> (StatusCode, u32) {
         }
         ServiceError::RangeGone { .. } => (StatusCode::GONE, substatus::RANGE_GONE),
         ServiceError::RangeSwitching { .. } => (StatusCode::GONE, substatus::RANGE_SWITCHING),
+        ServiceError::KeyFull { .. } => (StatusCode::FORBIDDEN, substatus::KEY_FULL),
         ServiceError::Quota { .. } => (StatusCode::FORBIDDEN, substatus::QUOTA),
         ServiceError::Throttled { refusal } => {
             let substatus = match refusal.reason {

@@ -28,6 +28,12 @@ impl Fixture {
         Fixture { store, cluster, attached: Vec::new() }
     }
 
+    /// With other limits than the published ones.
+    pub(crate) fn limited(store: Arc<dyn Store>, limits: Limits) -> Fixture {
+        let cluster = Cluster::open(store.clone(), Runtime::simulated(1), limits.into()).unwrap();
+        Fixture { store, cluster, attached: Vec::new() }
+    }
+
     /// With somebody who is told of every step of every transition.
     pub(crate) fn observed(
         store: Arc<dyn Store>,

@@ -418,3 +418,58 @@ fn nothing_is_lost_while_layouts_change_under_load() {
     }
     assert!(fixture.check().is_clean());
 }
+
+#[test]
+fn a_partition_that_outgrows_its_limit_is_split() {
+    let limits = Limits {
+        physical_partition_bytes_max: 20_000,
+        logical_partition_bytes_max: 10_000,
+        ..Limits::default()
+    };
+    let mut fixture = Fixture::limited(memory::create(), limits);
+    fixture.create_container(1, 1);
+    let container = fixture.container(1);
+    let relieve = |fixture: &Fixture| block_on(fixture.cluster.relieve(|_| true)).unwrap().len();
+    assert_eq!(relieve(&fixture), 0);
+    fill(&fixture, &container, 60, 5);
+    block_on(fixture.cluster.relief_wanted());
+    while relieve(&fixture) > 0 {
+        // Whoever writes next notices what is still too large.
+        fill_more(&fixture, &container, 60);
+    }
+    let (map, sizes) = fixture.cluster.sizes(&container).unwrap();
+    assert!(map.ranges().len() > 2);
+    assert!(sizes.iter().all(|size| size.bytes < 24_000), "{sizes:?}");
+    assert!(fixture.check().is_clean());
+}
+
+fn fill_more(fixture: &Fixture, container: &Container, keys: usize) {
+    let name = id(&format!("more-{}", container.map().ranges().len()));
+    for key in 0..keys {
+        block_on(fixture.cluster.apply(container, create(&format!("key-{key}"), &name))).unwrap();
+    }
+}
+
+#[test]
+fn a_full_key_takes_only_what_makes_it_smaller() {
+    let limits = Limits {
+        physical_partition_bytes_max: 1_000,
+        logical_partition_bytes_max: 2_000,
+        ..Limits::default()
+    };
+    let mut fixture = Fixture::limited(memory::create(), limits);
+    fixture.create_container(1, 1);
+    let container = fixture.container(1);
+    let write =
+        |name: String| block_on(fixture.cluster.apply(&container, create("heavy", &id(&name))));
+    let error = (0..).find_map(|number| write(format!("{number}")).err()).unwrap();
+    let ClusterError::Command { error, .. } = error else { panic!("{error}") };
+    assert!(matches!(error.problem, partition::Problem::KeyFull { .. }), "{error}");
+    assert_eq!(block_on(fixture.cluster.relieve(|_| true)).unwrap(), [], "one key stays together");
+    let delete = Operation::Delete { id: id("0"), if_match: None };
+    let command = Command { location: common::location("heavy"), operations: vec![delete] };
+    block_on(fixture.cluster.apply(&container, command)).unwrap();
+    block_on(fixture.cluster.apply(&container, create("light", &id("1")))).unwrap();
+    write("again".to_owned()).unwrap();
+    assert!(fixture.check().is_clean());
+}

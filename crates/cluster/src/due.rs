@@ -1,0 +1,90 @@
+//! Partitions that have outgrown their limit, and splitting them.
+//!
+//! The sequencer knows its size after every command, so noticing costs a
+//! comparison. Splitting is somebody else's work: whoever runs the database calls
+//! [`Cluster::relieve`] when told that there is something to do.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use partition::ContainerNumber;
+use tokio::sync::Notify;
+
+use crate::cluster::Cluster;
+use crate::container::Container;
+use crate::error::ClusterError;
+use crate::map::RangeId;
+use crate::transition::{Halve, Transition};
+
+/// The partitions that were noticed and not looked at yet. There are never more
+/// than there are partitions.
+#[derive(Debug, Default)]
+pub(crate) struct Due {
+    noted: Mutex<BTreeSet<(ContainerNumber, RangeId)>>,
+    any: Notify,
+}
+
+impl Due {
+    pub(crate) fn note(&self, container: ContainerNumber, range: RangeId) {
+        let mut noted = self.noted.lock().unwrap_or_else(PoisonError::into_inner);
+        if noted.insert((container, range)) {
+            self.any.notify_one();
+        }
+    }
+
+    fn take(&self) -> BTreeSet<(ContainerNumber, RangeId)> {
+        std::mem::take(&mut self.noted.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Cluster {
+    /// Waits until a partition has outgrown its limit.
+    pub async fn relief_wanted(&self) {
+        self.due.any.notified().await;
+    }
+
+    /// Splits the partitions that have outgrown their limit, in containers that
+    /// `may_grow`, and goes on with moves from before a restart. A partition that
+    /// cannot be split is left until it has grown further.
+    pub async fn relieve(
+        &self,
+        may_grow: impl Fn(&Container) -> bool,
+    ) -> Result<Vec<Transition>, ClusterError> {
+        for container in self.containers() {
+            if !container.map().moves().is_empty() {
+                self.resume_moves(&container).await?;
+            }
+        }
+        let mut done = Vec::new();
+        for (number, range) in self.due.take() {
+            // Dropped, split or emptied since.
+            let Ok(container) = self.container(number) else { continue };
+            let Ok(slot) = container.slot(range) else { continue };
+            if !slot.is_due() {
+                continue;
+            }
+            slot.postpone();
+            if may_grow(&container) {
+                done.extend(self.split_due(&container, range).await?);
+            }
+        }
+        Ok(done)
+    }
+
+    async fn split_due(
+        &self,
+        container: &Arc<Container>,
+        range: RangeId,
+    ) -> Result<Option<Transition>, ClusterError> {
+        match self.split(container, range, Halve::Bytes).await {
+            Ok(transition) => Ok(Some(transition)),
+            Err(error @ ClusterError::Indivisible { .. }) => {
+                tracing::warn!(%error, "a partition is over its limit and stays as it is");
+                Ok(None)
+            }
+            // Somebody else was faster.
+            Err(ClusterError::NoRange(_)) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+}
