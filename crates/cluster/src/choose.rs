@@ -52,7 +52,9 @@ pub(crate) fn by_hash(
     map: &ContainerMap,
     record: &RangeRecord,
 ) -> Result<Cut, Uncut> {
-    let middle = key.midpoint(&record.range).ok_or(Uncut::Narrow)?;
+    // Without a key everything is at one position, whatever the hashes.
+    let keyed = !key.paths().is_empty();
+    let middle = key.midpoint(&record.range).filter(|_| keyed).ok_or(Uncut::Narrow)?;
     let buckets = map.buckets_of(record);
     let distance = |bound: &Epk| {
         let between = EpkRange::new(bound.min(&middle).clone(), bound.max(&middle).clone());
