@@ -45,6 +45,20 @@ pub enum Stage {
     Swept,
 }
 
+impl Stage {
+    pub const ALL: [Stage; 9] = [
+        Stage::MovePlanned,
+        Stage::DoubleWriting,
+        Stage::Copying,
+        Stage::Verified,
+        Stage::Paused,
+        Stage::Drained,
+        Stage::Committed,
+        Stage::Switched,
+        Stage::Swept,
+    ];
+}
+
 /// Whoever wants to know how far transitions have come.
 #[derive(Default)]
 pub(crate) struct Observer(pub(crate) Option<Box<dyn Fn(Stage) + Send + Sync>>);

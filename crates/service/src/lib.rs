@@ -27,7 +27,7 @@ mod service;
 mod visit;
 
 pub use authorise::Principal;
-pub use cluster::{Caller, Halve, Priority, RangeId, Reason, Refusal};
+pub use cluster::{Caller, Halve, Priority, RangeId, Reason, Refusal, Stage};
 pub use error::{Remedy, ServiceError};
 pub use grant::{Extent, Grant, Mode};
 pub use kind::{Kind, Link};

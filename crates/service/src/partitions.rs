@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use cluster::{ClusterError, Halve, RangeId, RangeRecord, Transition};
+use cluster::{ClusterError, Halve, RangeId, RangeRecord, Stage, Transition};
 use model::epk::EpkRange;
 use model::position::Lsn;
 use partition::Head;
@@ -39,9 +39,21 @@ pub struct LayoutChange {
 }
 
 impl Service {
+    /// Tells somebody of every step of every change of a layout, while it is taken.
+    #[must_use]
+    pub fn observed_by(mut self, observer: impl Fn(Stage) + Send + Sync + 'static) -> Service {
+        self.cluster = self.cluster.observed_by(observer);
+        self
+    }
+
     /// The physical partitions of a container, in the order of the ring.
     pub fn partitions(&self, container: &Link) -> Result<Vec<PartitionInfo>, ServiceError> {
         self.layout(&self.container(container)?)
+    }
+
+    /// How many buckets of a container are being moved into others.
+    pub fn moves(&self, container: &Link) -> Result<usize, ServiceError> {
+        Ok(self.container(container)?.container.map().moves().len())
     }
 
     /// Cuts a physical partition in two.

@@ -12,6 +12,7 @@
 
 mod ledger;
 mod process;
+mod restless;
 mod verify;
 mod workload;
 
@@ -33,6 +34,7 @@ use crate::wait::block_on;
 
 pub use ledger::{Ledger, Line};
 pub use process::{Ending, Run};
+pub use restless::change_layouts;
 pub use verify::{Found, Verdict, add_item, judge, verify};
 pub use workload::{HOT_ID, HOT_KEY, HOT_PATCH, Writer, hot_increment, item_body, patch_body};
 

@@ -7,8 +7,10 @@
 use std::path::Path;
 
 use runtime::{Random, Runtime, SeededRandom};
+use service::{Link, Service, Stage};
 use storage::local::LocalConfig;
-use testkit::crash::{self, Ending, Ledger, Run, Verdict};
+use testkit::crash::{self, CONTAINERS, Ending, Ledger, Run, Verdict};
+use testkit::wait::block_on;
 
 /// Enough for kills to meet commits, flushes and compactions, in well under a minute.
 const KILLS_DEFAULT: u64 = 20;
@@ -16,6 +18,9 @@ const SEED_DEFAULT: u64 = 20_260_403;
 
 /// Lines after which a process is killed at the latest.
 const LINES_MAX: u64 = 1_500;
+
+/// Kills at each stage of a transition.
+const STAGE_KILLS: usize = 2;
 
 /// Small enough that tables are written and merged between and during kills.
 const MEMTABLE_BYTES: u64 = 256 << 10;
@@ -62,6 +67,56 @@ fn nothing_acknowledged_is_lost_when_the_process_is_killed() {
         clock.monotonic().as_secs_f64()
     );
     assert!(total.is_clean(), "{total:?}");
+}
+
+/// `kill -9` in every state of a split, merge and re-bucketing, under writers.
+/// Opening reads the map, which has to be a layout; what was under way goes on.
+#[test]
+fn a_transition_that_is_killed_is_completed_resumed_or_undone() {
+    let seed = std::env::var("ORRERY_SEED")
+        .map_or(SEED_DEFAULT, |text: String| text.parse().expect("a number"));
+    println!("repeat with ORRERY_SEED={seed}");
+    let random = SeededRandom::new(seed);
+    let folder = tempfile::tempdir().unwrap();
+    let (mut ledger, mut moving, mut number) = (Ledger::default(), 0, 0);
+    for stage in Stage::ALL {
+        for _ in 0..STAGE_KILLS {
+            number += 1;
+            let run = Run {
+                program: env!("CARGO_BIN_EXE_crash_writer"),
+                folder: folder.path(),
+                number,
+                seed: random.next_u64(),
+                memtable_bytes: MEMTABLE_BYTES,
+                ending: Ending::Stage { stage, time: 1 + random.next_u64() % 3 },
+            };
+            run.perform(&mut ledger).unwrap();
+            let verdict = verify(folder.path(), &mut ledger);
+            assert!(verdict.is_clean(), "{stage:?}: {verdict:?}");
+            assert_eq!(verdict.strange, Vec::<String>::new(), "{stage:?}");
+            moving += resume(folder.path());
+            let verdict = verify(folder.path(), &mut ledger);
+            assert!(verdict.is_clean() && verdict.strange.is_empty(), "{stage:?}: {verdict:?}");
+        }
+    }
+    println!("{number} kills, {} acknowledged, {moving} moves resumed", ledger.acknowledged);
+    assert!(moving > 0, "some were killed while a bucket moved");
+}
+
+/// Goes on with what was under way. Says how many buckets were moving.
+fn resume(folder: &Path) -> usize {
+    let service = crash::open_or_create(folder, LocalConfig::default()).unwrap();
+    let moves = |service: &Service| -> usize {
+        let links =
+            CONTAINERS.map(|(name, _)| Link::parse(&format!("dbs/d/colls/{name}")).unwrap());
+        links.iter().map(|link| service.moves(link).unwrap()).sum()
+    };
+    let before = moves(&service);
+    block_on(service.relieve()).unwrap();
+    assert_eq!(moves(&service), 0);
+    block_on(service.sweep()).unwrap();
+    service.store().close().unwrap();
+    before
 }
 
 fn verify(folder: &Path, ledger: &mut Ledger) -> Verdict {

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use anyhow::{Context, Result};
 use clap::Parser;
 use runtime::Runtime;
-use service::Service;
+use service::{Service, Stage};
 use storage::local::LocalConfig;
 use testkit::crash::{self, Line, Writer};
 
@@ -35,12 +35,33 @@ struct Cli {
     /// Size of memtables, for a new folder; small ones make tables early
     #[arg(long, default_value_t = LocalConfig::default().memtable_bytes)]
     memtable_bytes: u64,
+    /// Changes the layout all the time, and dies at this stage of a transition
+    #[arg(long, value_parser = parse_stage)]
+    die_at: Option<Stage>,
+    /// At which time of coming to that stage
+    #[arg(long, default_value_t = 1)]
+    die_time: u64,
+}
+
+fn parse_stage(name: &str) -> Result<Stage, String> {
+    let found = Stage::ALL.into_iter().find(|stage| format!("{stage:?}") == name);
+    found.ok_or_else(|| format!("the stages are {:?}", Stage::ALL))
 }
 
 fn main() -> Result<()> {
     let cli = Cli::parse();
     let config = LocalConfig { memtable_bytes: cli.memtable_bytes, ..LocalConfig::default() };
-    let service = Arc::new(crash::open_or_create(&cli.folder, config)?);
+    let mut service = crash::open_or_create(&cli.folder, config)?;
+    if let Some(fatal) = cli.die_at {
+        let left = AtomicU64::new(cli.die_time);
+        service = service.observed_by(move |stage| {
+            if stage == fatal && left.fetch_sub(1, Ordering::Relaxed) == 1 {
+                // Nothing is tidied up, as with a kill from outside.
+                std::process::abort();
+            }
+        });
+    }
+    let service = Arc::new(service);
     let left = Arc::new(AtomicU64::new(cli.stop_after.unwrap_or(u64::MAX)));
     let mut threads = Vec::new();
     for number in 0..cli.writers {
@@ -51,6 +72,13 @@ fn main() -> Result<()> {
         };
         let name = format!("writer-{number}");
         threads.push(Runtime::real().tasks.spawn(&name, Box::new(body))?);
+    }
+    if cli.die_at.is_some() {
+        let (service, seed) = (Arc::clone(&service), cli.seed);
+        let body = move || {
+            crash::change_layouts(&service, seed).expect("layouts can be changed");
+        };
+        threads.push(Runtime::real().tasks.spawn("restless", Box::new(body))?);
     }
     for thread in threads {
         thread.join().context("a writer failed")?;

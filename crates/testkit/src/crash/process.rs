@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
+use service::Stage;
 
 use super::{Ledger, Line};
 
@@ -16,6 +17,9 @@ pub enum Ending {
     /// Killed without warning once it has said so many lines. By what was said,
     /// not by the clock: the same on every machine.
     Killed { lines: u64 },
+    /// By its own hand and without warning, while it changes the layout: when it
+    /// comes to that stage of a transition for the so-manieth time.
+    Stage { stage: Stage, time: u64 },
 }
 
 /// One run of the writing process on a folder.
@@ -54,6 +58,9 @@ impl Run<'_> {
             Ending::Killed { lines } => {
                 ensure!(heard >= lines, "the writer ended by itself after {heard} lines");
             }
+            Ending::Stage { stage, .. } => {
+                ensure!(status.code().is_none(), "the writer failed before {stage:?}: {status}");
+            }
         }
         ledger.writers_died();
         Ok(())
@@ -71,6 +78,9 @@ impl Run<'_> {
                 command.args(["--stop-after", &operations.to_string()]).stderr(Stdio::null());
             }
             Ending::Killed { .. } => {}
+            Ending::Stage { stage, time } => {
+                command.args(["--die-at", &format!("{stage:?}"), "--die-time", &time.to_string()]);
+            }
         }
         command
     }
