@@ -3,6 +3,7 @@
 
 mod common;
 mod gate;
+mod life;
 mod transitions;
 
 use std::collections::BTreeSet;
