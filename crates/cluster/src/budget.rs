@@ -78,6 +78,8 @@ pub enum Reason {
     Rate,
     /// That of the caller's throughput bucket.
     Bucket,
+    /// The time until throughput buckets may be changed again.
+    BucketChange,
 }
 
 /// The budget of one physical partition, or of several that share it.

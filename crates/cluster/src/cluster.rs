@@ -14,7 +14,7 @@ use crate::container::{Container, ContainerSpec};
 use crate::due::Due;
 use crate::error::ClusterError;
 use crate::executor::Executors;
-use crate::map::{ContainerMap, RangeId};
+use crate::map::{ContainerMap, Division, LayoutError, RangeId};
 use crate::retired::Territory;
 use crate::slot::Slot;
 use crate::switch::{Observer, Stage};
@@ -39,6 +39,7 @@ pub struct Cluster {
     executors: Executors,
     observer: Observer,
     pub(crate) due: Due,
+    storage_splits: Division,
 }
 
 /// An outcome, and the partition it came from.
@@ -77,7 +78,18 @@ impl Cluster {
             executors,
             observer: Observer::default(),
             due: Due::default(),
+            storage_splits: Division::default(),
         })
+    }
+
+    /// Says how throughput is divided when a range is split for its storage.
+    #[must_use]
+    pub fn dividing_storage_splits(self, storage_splits: Division) -> Cluster {
+        Cluster { storage_splits, ..self }
+    }
+
+    pub(crate) fn storage_splits(&self) -> Division {
+        self.storage_splits
     }
 
     /// Tells somebody of every step of every transition, while it is taken.
@@ -150,6 +162,23 @@ impl Cluster {
         let map = container.map();
         container.reconfigure(spec, map.as_ref().clone());
         Ok(outcome)
+    }
+
+    /// Divides a container's throughput anew, together with changes of the catalogue.
+    pub async fn divide(
+        &self,
+        container: &Container,
+        change: impl FnOnce(&ContainerMap) -> Result<ContainerMap, LayoutError>,
+        mut catalogue: Vec<SystemWrite>,
+    ) -> Result<(), ClusterError> {
+        let _one_at_a_time = self.map_changes.lock().await;
+        let spec = container.spec();
+        let map = change(&container.map())?;
+        let (id, body) = (map_id(spec.number), map.to_object());
+        catalogue.push(SystemWrite::Replace { id, body, if_match: None });
+        self.write_system(catalogue).await?;
+        container.reconfigure(spec.as_ref().clone(), map);
+        Ok(())
     }
 
     /// Drops containers: they leave the map and the catalogue in one

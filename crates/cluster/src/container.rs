@@ -5,7 +5,7 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
 use index::IndexPlan;
 use model::epk::Epk;
-use model::limits::Limits;
+use model::limits::{Growth, Limits};
 use model::policy::{ContainerDefinition, IndexingPolicy};
 use model::rid::ContainerRid;
 use partition::{ContainerNumber, Setup};
@@ -31,6 +31,8 @@ pub struct ContainerSpec {
     pub policies: BTreeMap<u32, IndexingPolicy>,
     /// Seed of the path hashes in index entries.
     pub index_seed: u64,
+    /// Whether it may ever have more than one physical partition.
+    pub growth: Growth,
 }
 
 /// A container with its map and the slots of its partitions.

@@ -14,7 +14,7 @@ use model::limits::Limits;
 use runtime::Clock;
 
 use crate::budget::{Allowance, Budget, Burst, Caller, Refusal};
-use crate::map::{ContainerMap, RangeId, RangeRecord};
+use crate::map::{ContainerMap, RangeId};
 use crate::meter::{Meter, Totals};
 
 /// What was provided for a container. Rates are RU/s as clients see them.
@@ -135,7 +135,7 @@ impl Governor {
                 own @ (Plan::Unlimited | Plan::Container { .. } | Plan::EachRange { .. }) => {
                     let kept = old.as_ref().filter(|gauge| !gauge.pooled);
                     let kept = kept.map(|gauge| Arc::clone(&gauge.budget));
-                    let allowance = self.allowance(own, fraction(map, record));
+                    let allowance = self.allowance(own, map.fraction(record));
                     (filled(kept, now, allowance), false)
                 }
             };
@@ -231,11 +231,6 @@ fn filled(kept: Option<Arc<Budget>>, now: Duration, allowance: Option<Allowance>
         }
         None => Arc::new(Budget::new(now, allowance)),
     }
-}
-
-/// The part of the whole that a range has: as much as any other.
-fn fraction(map: &ContainerMap, _record: &RangeRecord) -> f64 {
-    1.0 / f64::from(u32::try_from(map.ranges().len()).unwrap_or(u32::MAX).max(1))
 }
 
 impl Pool {

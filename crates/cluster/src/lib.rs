@@ -33,7 +33,9 @@ pub use cluster::{Cluster, Served};
 pub use container::{Container, ContainerSpec};
 pub use error::ClusterError;
 pub use governor::{Gauge, Governor, Pass, Plan, Pool, ThroughputBucket};
-pub use map::{Closing, ContainerMap, LayoutError, MapError, RangeId, RangeRecord};
+pub use map::{
+    Closing, ContainerMap, Division, DivisionError, LayoutError, MapError, RangeId, RangeRecord,
+};
 pub use meter::{HeavyKey, Meter, Totals};
 pub use retired::Territory;
 pub use switch::{Stage, Switched};

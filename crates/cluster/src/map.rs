@@ -3,6 +3,7 @@
 
 mod audit;
 mod change;
+mod share;
 mod stored;
 
 use std::ops::Range;
@@ -13,6 +14,7 @@ use model::position::Lsn;
 use partition::{Bucket, BucketNumber, Move};
 
 pub use change::{Closing, LayoutError};
+pub use share::{Division, DivisionError};
 
 /// Item numbers in one grant. Large enough that grants are rare, small enough
 /// that 2^40 numbers are 65,536 grants.
@@ -51,6 +53,8 @@ pub struct ContainerMap {
     moves: Vec<Move>,
     /// Whether ranges were ever merged: old clients cannot follow that.
     merged: bool,
+    /// Whether ranges have parts of the throughput of their own, not equal ones.
+    weighted: bool,
 }
 
 /// One physical partition in the map.
@@ -64,6 +68,8 @@ pub struct RangeRecord {
     pub numbers: Vec<Range<u64>>,
     /// The change of the layout that made this range.
     pub change: u64,
+    /// Its part of the throughput, among the weights of all ranges.
+    pub weight: u64,
 }
 
 /// A stored map that cannot be used.
@@ -95,6 +101,7 @@ impl ContainerMap {
             buckets: Vec::new(),
             moves: Vec::new(),
             merged: false,
+            weighted: false,
         };
         for (id, run) in (0..).zip(buckets.chunks(chunk)) {
             let (Some(first), Some(last)) = (run.first(), run.last()) else { continue };
@@ -107,6 +114,7 @@ impl ContainerMap {
                 lsn_floor: Lsn::ZERO,
                 numbers,
                 change: FIRST_CHANGE,
+                weight: 1,
             });
         }
         map.buckets = buckets;
@@ -126,6 +134,7 @@ impl ContainerMap {
             lsn_floor: Lsn::ZERO,
             numbers,
             change: FIRST_CHANGE,
+            weight: 1,
         };
         ContainerMap {
             buckets: vec![bucket],
@@ -136,6 +145,7 @@ impl ContainerMap {
             change: FIRST_CHANGE,
             moves: Vec::new(),
             merged: false,
+            weighted: false,
         }
     }
 

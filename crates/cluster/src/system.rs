@@ -11,7 +11,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use model::epk::Epk;
 use model::json::{Object, Value};
-use model::limits::Limits;
+use model::limits::{Growth, Limits};
 use model::name::ItemId;
 use model::partition_key::{Location, PartitionKey, PartitionKeyDefinition};
 use model::policy::{ContainerDefinition, IndexingPolicy};
@@ -57,6 +57,7 @@ pub(crate) fn spec() -> ContainerSpec {
         definition: Arc::new(definition),
         policies: BTreeMap::from([(0, IndexingPolicy::off())]),
         index_seed: 0,
+        growth: Growth::Fixed,
     }
 }
 

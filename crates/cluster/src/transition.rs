@@ -11,7 +11,7 @@ use crate::choose::{self, Cut, Uncut};
 use crate::cluster::Cluster;
 use crate::container::Container;
 use crate::error::ClusterError;
-use crate::map::{Closing, ContainerMap, LayoutError, RangeId};
+use crate::map::{Closing, ContainerMap, Division, LayoutError, RangeId};
 use crate::switch::{Part, Switched};
 
 /// Times a cut is looked for: the second time it is a bound, unless a move from
@@ -91,7 +91,12 @@ impl Cluster {
         container.map().check_split(range, &at)?;
         let split = |map: &ContainerMap, closings: &[(RangeId, Closing)]| {
             let (_, closing) = closings.first().ok_or(LayoutError::NoRange(range))?;
-            map.split(range, &at, closing)
+            match (halve, self.storage_splits()) {
+                (Halve::Bytes, Division::Inherited) => {
+                    map.divided_by_inheritance().split(range, &at, closing)
+                }
+                (Halve::Hashes, _) | (_, Division::Even) => map.split(range, &at, closing),
+            }
         };
         let switched = self.switch(container, vec![Part::of(range)], split, Vec::new()).await?;
         Ok(report(&[range], &switched))

@@ -56,6 +56,17 @@ impl Throughput {
         rate
     }
 
+    /// The same kind of throughput at another rate.
+    #[must_use]
+    pub fn at(self, rate: u32) -> Throughput {
+        match self {
+            Throughput::Manual(_) => Throughput::Manual(rate),
+            Throughput::Autoscale { increment_percent, .. } => {
+                Throughput::Autoscale { max: rate, increment_percent }
+            }
+        }
+    }
+
     #[must_use]
     pub fn provisioned(self) -> Provisioned {
         match self {

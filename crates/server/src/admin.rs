@@ -12,6 +12,7 @@ use subtle::ConstantTimeEq as _;
 use crate::front::{Answer, Front, json, problem};
 use crate::layout::{self, Order};
 use crate::settings::Secret;
+use crate::throughput;
 
 /// Where the official emulators have it.
 const CERTIFICATE_PATH: &str = "/_explorer/emulator.pem";
@@ -51,6 +52,9 @@ pub(crate) fn route<B>(front: &Front, request: &Request<B>) -> Route {
         "/version" => get_only(request, version),
         "/counters" => get_only(request, || counters(front)),
         "/partitions" => get_only(request, || layout::list(front, request.uri().query())),
+        "/throughput" if *request.method() != Method::POST => {
+            get_only(request, || throughput::show(front, request.uri().query()))
+        }
         _ => match Order::at(below) {
             Some(order) if *request.method() == Method::POST => return Route::Order(order),
             Some(_) => not_allowed("This path takes a POST.", "POST"),

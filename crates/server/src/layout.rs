@@ -8,12 +8,15 @@ use serde_json::{Value, json};
 use service::{Halve, LayoutChange, Link, PartitionInfo, RangeId, Remedy, Service, ServiceError};
 
 use crate::front::{Answer, Front, json as answer_json, problem};
+use crate::throughput;
 
 /// A change that somebody asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Order {
     Split,
     Merge,
+    /// Of throughput, between partitions.
+    Redistribute,
 }
 
 #[derive(Debug, Deserialize)]
@@ -58,6 +61,7 @@ impl Order {
         match path {
             "/split" => Some(Order::Split),
             "/merge" => Some(Order::Merge),
+            "/throughput" => Some(Order::Redistribute),
             _ => None,
         }
     }
@@ -67,6 +71,7 @@ impl Order {
         let done = match self {
             Order::Split => split(service, body).await,
             Order::Merge => merge(service, body).await,
+            Order::Redistribute => throughput::redistribute(service, body).await,
         };
         done.map_or_else(|refusal| refusal.answer(), |done| answer_json(StatusCode::OK, &done))
     }
@@ -74,6 +79,19 @@ impl Order {
 
 /// The physical partitions of the container that the query names.
 pub(crate) fn list(front: &Front, query: Option<&str>) -> Answer {
+    read(front, query, |service, container, _| {
+        let partitions = service.partitions(&link(container)?)?;
+        let partitions: Vec<Value> = partitions.iter().map(describe).collect();
+        Ok(json!({ "container": container, "partitions": partitions }))
+    })
+}
+
+/// Answers a question about the container that the query names.
+pub(crate) fn read(
+    front: &Front,
+    query: Option<&str>,
+    answer: impl FnOnce(&Service, &str, &str) -> Result<Value, Refusal>,
+) -> Answer {
     let Some(open) = front.open.get() else {
         return problem(
             StatusCode::SERVICE_UNAVAILABLE,
@@ -81,17 +99,13 @@ pub(crate) fn list(front: &Front, query: Option<&str>) -> Answer {
             "The server is starting.",
         );
     };
-    let container = query.and_then(|query| parameter(query, "container"));
-    let listed = container
-        .ok_or_else(|| {
-            Refusal::malformed("Name a container: ?container=dbs/DATABASE/colls/CONTAINER")
-        })
-        .and_then(|container| {
-            let partitions = open.service.partitions(&link(&container)?)?;
-            let partitions: Vec<Value> = partitions.iter().map(describe).collect();
-            Ok(json!({ "container": container, "partitions": partitions }))
-        });
-    listed.map_or_else(|refusal| refusal.answer(), |body| answer_json(StatusCode::OK, &body))
+    let query = query.unwrap_or_default();
+    let unnamed =
+        || Refusal::malformed("Name a container: ?container=dbs/DATABASE/colls/CONTAINER");
+    let answered = parameter(query, "container")
+        .ok_or_else(unnamed)
+        .and_then(|container| answer(&open.service, &container, query));
+    answered.map_or_else(|refusal| refusal.answer(), |body| answer_json(StatusCode::OK, &body))
 }
 
 async fn split(service: &Service, body: &Bytes) -> Result<Value, Refusal> {
@@ -112,18 +126,18 @@ async fn merge(service: &Service, body: &Bytes) -> Result<Value, Refusal> {
     Ok(report(&wanted.container, &change))
 }
 
-fn parse<'a, T: Deserialize<'a>>(body: &'a [u8], example: &str) -> Result<T, Refusal> {
+pub(crate) fn parse<'a, T: Deserialize<'a>>(body: &'a [u8], example: &str) -> Result<T, Refusal> {
     serde_json::from_slice(body)
         .map_err(|error| Refusal::malformed(format!("{error}. The body looks like {example}")))
 }
 
-fn link(text: &str) -> Result<Link, Refusal> {
+pub(crate) fn link(text: &str) -> Result<Link, Refusal> {
     let malformed =
         || Refusal::malformed(format!("'{text}' is not like dbs/DATABASE/colls/CONTAINER"));
     Link::parse(text).ok_or_else(malformed)
 }
 
-fn range(text: &str) -> Result<RangeId, Refusal> {
+pub(crate) fn range(text: &str) -> Result<RangeId, Refusal> {
     let id = text.parse().map_err(|_| Refusal::malformed(format!("'{text}' is not a range id")))?;
     Ok(RangeId(id))
 }
@@ -151,19 +165,26 @@ fn describe(partition: &PartitionInfo) -> Value {
 
 /// Why nothing was done.
 #[derive(Debug)]
-enum Refusal {
+pub(crate) enum Refusal {
     Malformed(String),
     Service(ServiceError),
 }
 
 impl Refusal {
-    fn malformed(message: impl Into<String>) -> Refusal {
+    pub(crate) fn malformed(message: impl Into<String>) -> Refusal {
         Refusal::Malformed(message.into())
     }
 
     fn answer(&self) -> Answer {
         match self {
             Refusal::Malformed(message) => problem(StatusCode::BAD_REQUEST, "BadRequest", message),
+            Refusal::Service(ServiceError::Scaling) => {
+                let message = ServiceError::Scaling.to_string();
+                problem(StatusCode::LOCKED, "Locked", &message)
+            }
+            Refusal::Service(error @ ServiceError::Throttled { .. }) => {
+                problem(StatusCode::TOO_MANY_REQUESTS, "TooManyRequests", &error.to_string())
+            }
             Refusal::Service(error) => {
                 let (status, code) = match error.remedy() {
                     Remedy::Correct => (StatusCode::BAD_REQUEST, "BadRequest"),
@@ -184,7 +205,7 @@ impl From<ServiceError> for Refusal {
 }
 
 /// A parameter of a query, decoded.
-fn parameter(query: &str, name: &str) -> Option<String> {
+pub(crate) fn parameter(query: &str, name: &str) -> Option<String> {
     let (_, value) = query
         .split('&')
         .filter_map(|pair| pair.split_once('='))

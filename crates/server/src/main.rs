@@ -24,6 +24,7 @@ mod serve;
 mod settings;
 mod stop;
 mod sweeper;
+mod throughput;
 mod transport;
 
 use std::process::ExitCode;

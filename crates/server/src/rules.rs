@@ -6,7 +6,7 @@ use std::str::FromStr;
 use anyhow::ensure;
 use model::limits::{Limits, Profile};
 use serde::Deserialize;
-use service::{Throttle, ThroughputRules};
+use service::{Division, Throttle, ThroughputRules};
 
 /// The largest factor of a scale model: beyond it a full partition has no room for
 /// one item.
@@ -29,6 +29,7 @@ pub(crate) struct RuleSettings {
     pub(crate) throttle: Option<Named<Throttle>>,
     pub(crate) burst: Option<bool>,
     pub(crate) serverless: Option<bool>,
+    pub(crate) storage_splits: Option<Named<Division>>,
 }
 
 impl Rules {
@@ -48,6 +49,7 @@ impl Rules {
             throttle: settings.throttle.map_or_else(Throttle::default, |named| named.0),
             serverless: settings.serverless.unwrap_or_default(),
             burst: settings.burst.unwrap_or_default(),
+            storage_splits: settings.storage_splits.map_or_else(Division::default, |named| named.0),
         };
         Ok(Rules { profile, limits: limits.scaled(scale), throughput })
     }

@@ -16,7 +16,7 @@ use base64::engine::general_purpose::STANDARD;
 use model::limits::Profile;
 use runtime::Random;
 use serde::Deserialize;
-use service::Throttle;
+use service::{Division, Throttle};
 use tracing::level_filters::LevelFilter;
 use wire_cosmos::{AccountKeys, EMULATOR_KEY};
 
@@ -101,6 +101,11 @@ pub(crate) struct Layer {
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     pub(crate) serverless: Option<bool>,
 
+    /// Who gets the throughput of a partition that is split for its storage: even (everyone an equal part, as it is
+    /// documented) or inherited (its children, as users have reported it) [default: even].
+    #[arg(long, value_name = "WHO")]
+    pub(crate) storage_splits: Option<Named<Division>>,
+
     /// Log to stderr: off, error, warn, info, debug or trace [default: warn].
     #[arg(long, value_name = "LEVEL")]
     pub(crate) log: Option<LogLevel>,
@@ -168,6 +173,7 @@ impl Settings {
             throttle: layer.throttle,
             burst: layer.burst,
             serverless: layer.serverless,
+            storage_splits: layer.storage_splits,
         })?;
         let settings = Settings {
             listen,
@@ -254,6 +260,7 @@ impl Layer {
             throttle: variable(read, "ORRERY_THROTTLE")?,
             burst: variable(read, "ORRERY_BURST")?,
             serverless: variable(read, "ORRERY_SERVERLESS")?,
+            storage_splits: variable(read, "ORRERY_STORAGE_SPLITS")?,
             log: variable(read, "ORRERY_LOG")?,
             workers: variable(read, "ORRERY_WORKERS")?,
             json: variable(read, "ORRERY_JSON")?,
@@ -277,6 +284,7 @@ impl Layer {
             throttle: self.throttle.or(other.throttle),
             burst: self.burst.or(other.burst),
             serverless: self.serverless.or(other.serverless),
+            storage_splits: self.storage_splits.or(other.storage_splits),
             log: self.log.or(other.log),
             workers: self.workers.or(other.workers),
             json: self.json.or(other.json),
@@ -497,6 +505,7 @@ mod tests {
             throttle = "never"
             burst = true
             serverless = true
+            storage-splits = "inherited"
             log = "trace"
             workers = 3
             json = true
@@ -515,6 +524,7 @@ mod tests {
                 "ORRERY_LIMITS" => "throughput_min=200,throughput_step=50",
                 "ORRERY_SCALE" => "7",
                 "ORRERY_THROTTLE" => "never",
+                "ORRERY_STORAGE_SPLITS" => "inherited",
                 "ORRERY_BURST" | "ORRERY_SERVERLESS" => "true",
                 "ORRERY_LOG" => "trace",
                 "ORRERY_WORKERS" => "3",

@@ -19,6 +19,7 @@ mod offer;
 mod partitions;
 mod provision;
 mod receipt;
+mod redistribute;
 mod request;
 mod resolve;
 mod resources;
@@ -27,7 +28,9 @@ mod service;
 mod visit;
 
 pub use authorise::Principal;
-pub use cluster::{Caller, Halve, Priority, RangeId, Reason, Refusal, Stage};
+pub use cluster::{
+    Caller, Division, Halve, Priority, RangeId, Reason, Refusal, Stage, ThroughputBucket,
+};
 pub use error::{Remedy, ServiceError};
 pub use grant::{Extent, Grant, Mode};
 pub use kind::{Kind, Link};
@@ -37,6 +40,7 @@ pub use partition::{EffectKind, EtagMatch, Position};
 pub use partitions::{LayoutChange, PartitionInfo};
 pub use provision::{Throttle, ThrottleError, ThroughputRules};
 pub use receipt::{Owner, Receipt};
+pub use redistribute::{Redistribution, ThroughputInfo};
 pub use request::{
     Action, BulkOperation, CatalogueAction, Conditions, ContainerAction, ItemOperation, ItemTarget,
     Request, Scope,

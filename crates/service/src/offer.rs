@@ -5,7 +5,6 @@
 
 use cluster::ThroughputBucket;
 use model::json::{Object, Value};
-use model::limits::Growth;
 use model::throughput::Throughput;
 
 use crate::catalogue::Record;
@@ -17,7 +16,6 @@ pub(crate) struct Offer {
     pub(crate) throughput: Throughput,
     /// The highest that was ever asked for.
     pub(crate) highest: u32,
-    pub(crate) growth: Growth,
     /// Whether a client named it; nobody is held to a default.
     pub(crate) asked: bool,
     /// Whether splits have to come first before all of it can be used.
@@ -44,11 +42,10 @@ pub enum Migration {
 }
 
 impl Offer {
-    pub(crate) fn new(throughput: Throughput, growth: Growth, asked: bool) -> Offer {
+    pub(crate) fn new(throughput: Throughput, asked: bool) -> Offer {
         Offer {
             throughput,
             highest: throughput.rate(),
-            growth,
             asked,
             pending: false,
             buckets: Vec::new(),
@@ -71,7 +68,6 @@ impl Offer {
             // It was checked when it was written.
             throughput: parse_content(content, 0)?,
             highest: highest.unwrap_or(0),
-            growth: if is("fixed") { Growth::Fixed } else { Growth::Unlimited },
             asked: is("asked"),
             pending: is("pending"),
             buckets: buckets.ok_or_else(damaged)?,
@@ -82,7 +78,6 @@ impl Offer {
     pub(crate) fn write(&self, record: &mut Record) {
         record.definition.insert("content", content(self.throughput, self.highest));
         let private = &mut record.private;
-        private.insert("fixed", self.growth == Growth::Fixed);
         private.insert("asked", self.asked);
         private.insert("pending", self.pending);
         if !self.buckets.is_empty() || self.buckets_at_secs > 0 {

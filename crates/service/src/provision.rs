@@ -7,7 +7,7 @@
 use std::str::FromStr;
 use std::sync::Arc;
 
-use cluster::{Container, Plan, Pool};
+use cluster::{Container, Division, Plan, Pool};
 use model::limits::Growth;
 use model::throughput::Footprint;
 
@@ -24,6 +24,8 @@ pub struct ThroughputRules {
     pub serverless: bool,
     /// Small partitions save unused throughput for bursts.
     pub burst: bool,
+    /// Who gets the throughput of a partition that is split for its storage.
+    pub storage_splits: Division,
 }
 
 /// Whose throughput is enforced.
@@ -58,10 +60,14 @@ impl FromStr for Throttle {
 
 impl ThroughputRules {
     /// Everything is metered and nothing refused.
-    pub const UNLIMITED: ThroughputRules =
-        ThroughputRules { throttle: Throttle::Never, serverless: false, burst: false };
+    pub const UNLIMITED: ThroughputRules = ThroughputRules {
+        throttle: Throttle::Never,
+        serverless: false,
+        burst: false,
+        storage_splits: Division::Even,
+    };
 
-    fn enforces(self, asked: bool) -> bool {
+    pub(crate) fn enforces(self, asked: bool) -> bool {
         match self.throttle {
             Throttle::Explicit => asked,
             Throttle::Always => true,
@@ -111,8 +117,9 @@ impl Service {
             let (_, sizes) = self.cluster.sizes(container)?;
             stored_bytes += sizes.iter().map(|head| head.bytes).sum::<u64>();
         }
+        let grows = shared || containers.iter().all(|container| can_grow(container));
         Ok(Footprint {
-            growth: offer.growth,
+            growth: if grows { Growth::Unlimited } else { Growth::Fixed },
             stored_bytes,
             highest: offer.highest,
             containers: shared.then_some(containers.len()),
@@ -126,11 +133,11 @@ impl Service {
             let ranges = u32::try_from(container.map().ranges().len()).unwrap_or(u32::MAX);
             self.limits.carries(ranges, rate) || !can_grow(container)
         };
-        offer.growth == Growth::Fixed || containers.iter().all(enough)
+        containers.iter().all(enough)
     }
 }
 
-/// Without a partition key there is nothing to divide.
+/// Whether a container may have more physical partitions than it has.
 pub(crate) fn can_grow(container: &Container) -> bool {
-    !container.spec().definition.partition_key().paths().is_empty()
+    container.spec().growth == Growth::Unlimited
 }

@@ -10,7 +10,6 @@ use bytes::Bytes;
 use cluster::{ClusterError, SystemWrite};
 use model::etag::Etag;
 use model::json::{Object, Raw, Value};
-use model::limits::Growth;
 use model::rid::{ContainerRid, DatabaseRid, UserRid};
 use model::throughput::Throughput;
 use partition::{EffectKind, EtagMatch};
@@ -232,7 +231,7 @@ impl Service {
         let offer = match throughput {
             Some(asked) => {
                 let own = offers::check_new(self, asked, false)?;
-                Some(Offer::new(own, Growth::Unlimited, true))
+                Some(Offer::new(own, true))
             }
             None => None,
         };

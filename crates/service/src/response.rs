@@ -37,7 +37,7 @@ impl From<Failure> for ServiceError {
 }
 
 /// One physical partition, as clients' routing maps and statistics want it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct RangeInfo {
     pub id: RangeId,
     pub range: EpkRange,
@@ -51,6 +51,8 @@ pub struct RangeInfo {
     pub items: u64,
     /// What its items take as JSON text. Index entries are not counted.
     pub item_bytes: u64,
+    /// Its part of the container's throughput.
+    pub fraction: f64,
 }
 
 /// What came of it.

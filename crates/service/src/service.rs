@@ -1,12 +1,13 @@
 //! The door itself, and how a request goes through it.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::time::Duration;
 
 use cluster::{Cluster, ClusterReport, ContainerSpec, RangeRecord};
 use model::charge::Work;
 use model::json::Value;
-use model::limits::Limits;
+use model::limits::{Growth, Limits};
 use model::policy::{ContainerDefinition, IndexingPolicy};
 use model::position::{Lsn, Timestamp};
 use model::rid::{ContainerRid, DatabaseRid};
@@ -42,6 +43,8 @@ pub struct Service {
     pub(crate) rules: ThroughputRules,
     /// An offer waits for splits.
     pub(crate) scaling: tokio::sync::Notify,
+    /// When throughput was last divided anew, and whose.
+    pub(crate) redistributions: Mutex<Vec<(ContainerRid, Duration)>>,
     directory: RwLock<Directory>,
     /// Changes of the catalogue happen one at a time.
     pub(crate) changes: tokio::sync::Mutex<Counters>,
@@ -66,7 +69,8 @@ impl Service {
         rules: ThroughputRules,
     ) -> Result<Service, ServiceError> {
         let limits = Arc::new(limits);
-        let cluster = Cluster::open(store, runtime.clone(), Arc::clone(&limits))?;
+        let cluster = Cluster::open(store, runtime.clone(), Arc::clone(&limits))?
+            .dividing_storage_splits(rules.storage_splits);
         let counters = match cluster.read_system(COUNTERS)? {
             Some(item) => Counters::parse(item.json())?,
             None => Counters::default(),
@@ -77,6 +81,7 @@ impl Service {
             limits,
             rules,
             scaling: tokio::sync::Notify::new(),
+            redistributions: Mutex::default(),
             directory: RwLock::default(),
             changes: tokio::sync::Mutex::new(counters),
         };
@@ -250,6 +255,7 @@ impl Service {
             ts_secs: Timestamp::from_millis(head.ts_millis).secs(),
             items: head.items,
             item_bytes: head.bytes,
+            fraction: map.fraction(record),
         };
         let ranges: Vec<RangeInfo> = map.ranges().iter().zip(sizes).map(info).collect();
         let empty = ranges.iter().all(|range| range.items == 0);
@@ -296,6 +302,7 @@ pub(crate) fn container_spec(record: &Record) -> Result<ContainerSpec, ServiceEr
         .as_str()
         .and_then(|hex| u64::from_str_radix(hex, 16).ok())
         .ok_or_else(damaged)?;
+    let fixed = private("fixed")?.as_bool().ok_or_else(damaged)?;
     let mut policies = BTreeMap::new();
     for entry in private("policies")?.as_array().ok_or_else(damaged)? {
         let version = entry
@@ -313,6 +320,7 @@ pub(crate) fn container_spec(record: &Record) -> Result<ContainerSpec, ServiceEr
         ))?),
         policies,
         index_seed: seed,
+        growth: if fixed { Growth::Fixed } else { Growth::Unlimited },
     })
 }
 

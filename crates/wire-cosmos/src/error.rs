@@ -22,6 +22,7 @@ mod substatus {
     pub(super) const OVERLOADED: u32 = 3092;
     pub(super) const THROTTLED: u32 = 3200;
     pub(super) const BUCKET_THROTTLED: u32 = 3212;
+    pub(super) const BUCKET_CHANGED: u32 = 3213;
 }
 
 /// An answer that says no.
@@ -153,6 +154,7 @@ fn status_of(error: &ServiceError) -> (StatusCode, u32) {
             let substatus = match refusal.reason {
                 Reason::Rate => substatus::THROTTLED,
                 Reason::Bucket => substatus::BUCKET_THROTTLED,
+                Reason::BucketChange => substatus::BUCKET_CHANGED,
             };
             (StatusCode::TOO_MANY_REQUESTS, substatus)
         }

@@ -32,9 +32,7 @@ pub(crate) async fn feed(call: &Call<'_>, container: Link) -> Result<Answer, Wir
     let mut answer = if seen.is_some() && new.is_empty() {
         Answer::empty(StatusCode::NOT_MODIFIED)
     } else {
-        let fraction = 1.0 / f64::from(u32::try_from(ranges.len()).unwrap_or(u32::MAX).max(1));
-        let bodies: Vec<Bytes> =
-            new.iter().map(|range| body(*container, range, fraction).into()).collect();
+        let bodies: Vec<Bytes> = new.iter().map(|range| body(*container, range).into()).collect();
         let mut answer = Answer::json(
             StatusCode::OK,
             envelope(&container.to_string(), "PartitionKeyRanges", &bodies),
@@ -50,7 +48,7 @@ fn parse_etag(text: &str) -> Option<u64> {
     text.trim_matches('"').parse().ok()
 }
 
-fn body(container: ContainerRid, range: &RangeInfo, fraction: f64) -> String {
+fn body(container: ContainerRid, range: &RangeInfo) -> String {
     let database = container.database();
     let number = u64::from(range.id.0) + 1;
     let rid =
@@ -64,7 +62,7 @@ fn body(container: ContainerRid, range: &RangeInfo, fraction: f64) -> String {
     object.insert("maxExclusive", range.range.max.to_string());
     object.insert("ridPrefix", range.id.0);
     object.insert("_self", format!("dbs/{database}/colls/{container}/pkranges/{rid}/"));
-    let fraction = model::json::Number::from_f64(fraction).map_or(Value::Null, Value::Number);
+    let fraction = model::json::Number::from_f64(range.fraction).map_or(Value::Null, Value::Number);
     object.insert("throughputFraction", fraction);
     object.insert("status", "online");
     object.insert("parents", range.parents.iter().map(ToString::to_string).collect::<Value>());

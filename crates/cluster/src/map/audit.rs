@@ -20,6 +20,7 @@ impl ContainerMap {
         require(starts, "a range does not begin with a bucket")?;
         require(self.ids_are_sound(), "an id is used twice or is still to be given out")?;
         require(self.numbers_are_sound(), "a block of numbers is granted twice or not at all")?;
+        require(self.weights_are_sound(), "a range has no part of the throughput")?;
         require(self.moves_are_sound(), "a move does not share out its bucket")
     }
 

@@ -59,6 +59,7 @@ impl ContainerMap {
         // What is left of the parent's numbers goes to one child only.
         let halves = [(left, closing.numbers.clone()), (right, vec![spare])];
         let parents = ancestry([parent]);
+        let weight = map.halve(parent.weight);
         map.change += 1;
         let children = halves.map(|(range, numbers)| RangeRecord {
             id: map.next_id(),
@@ -67,8 +68,10 @@ impl ContainerMap {
             lsn_floor: closing.lsn.next(),
             numbers,
             change: map.change,
+            weight,
         });
         map.ranges.splice(place..=place, children);
+        map.reduce();
         Ok(map)
     }
 
@@ -94,8 +97,10 @@ impl ContainerMap {
             lsn_floor: reached.next(),
             numbers,
             change: map.change,
+            weight: map.joined(parents),
         };
         map.ranges.splice(run, [child]);
+        map.reduce();
         Ok(map)
     }
 

@@ -28,6 +28,9 @@ impl ContainerMap {
         if self.merged {
             object.insert("merged", true);
         }
+        if self.weighted {
+            object.insert("weighted", true);
+        }
         if !self.moves.is_empty() {
             object.insert("moves", self.moves.iter().map(move_value).collect::<Value>());
         }
@@ -57,6 +60,9 @@ fn range_value(record: &RangeRecord) -> Value {
     object.insert("change", number(record.change));
     let block = |block: &Range<u64>| Value::Array(vec![number(block.start), number(block.end)]);
     object.insert("numbers", record.numbers.iter().map(block).collect::<Value>());
+    if record.weight != 1 {
+        object.insert("weight", number(record.weight));
+    }
     object.into()
 }
 
@@ -90,7 +96,8 @@ fn parse_map(raw: Raw<'_>) -> Result<ContainerMap, &'static str> {
         next_number: int(raw, "nextNumber")?,
         change: int(raw, "change")?,
         moves: moves.map(parse_move).collect::<Result<_, _>>()?,
-        merged: raw.get("merged").is_some_and(|merged| merged.text() == "true"),
+        merged: is(raw, "merged"),
+        weighted: is(raw, "weighted"),
     })
 }
 
@@ -119,6 +126,7 @@ fn parse_range(raw: Raw<'_>) -> Result<RangeRecord, &'static str> {
         lsn_floor: Lsn::from_u64(int(raw, "lsnFloor")?),
         change: int(raw, "change")?,
         numbers: numbers.elements().map(parse_block).collect::<Result<_, _>>()?,
+        weight: raw.get("weight").map_or(Ok(1), as_int)?,
     })
 }
 
@@ -136,6 +144,11 @@ fn parse_bounds(raw: Raw<'_>) -> Result<EpkRange, &'static str> {
         Epk::from_hex(&text).map_err(|_| "a bound is not hexadecimal")
     };
     Ok(EpkRange { min: bound("min")?, max: bound("max")? })
+}
+
+/// Whether something holds that is left out when it does not.
+fn is(raw: Raw<'_>, name: &str) -> bool {
+    raw.get(name).is_some_and(|value| value.text() == "true")
 }
 
 fn int(raw: Raw<'_>, name: &str) -> Result<u64, &'static str> {

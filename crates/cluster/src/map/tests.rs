@@ -160,3 +160,55 @@ fn a_moved_bucket_makes_the_cut_possible() {
         assert!(map.begin_move(BucketNumber(0), cuts).is_err(), "{cuts:?}");
     }
 }
+
+fn weights(map: &ContainerMap) -> Vec<(u32, u64)> {
+    map.ranges().iter().map(|record| (record.id.0, record.weight)).collect()
+}
+
+/// The service's example of a redistribution: 5,000 and 20,000, the latter split.
+#[test]
+fn a_range_with_a_part_of_its_own_shares_it_with_its_children() {
+    let key = PartitionKeyDefinition::hash(["/pk"]).unwrap();
+    let even = ContainerMap::fresh(&key, 2);
+    let given = [(RangeId(0), 5_000), (RangeId(1), 20_000)].into();
+    let map = even.with_weights(&given).unwrap();
+    assert_eq!(weights(&map), [(0, 1), (1, 4)]);
+    let at = epk("2FFFFFFFFFFFFFFFFFFFFFFFFFFFFFFF");
+    let split = map.split(RangeId(1), &at, &closing(1, &[])).unwrap();
+    assert_eq!(weights(&split), [(0, 1), (2, 2), (3, 2)]);
+    assert_eq!(parsed(&stored(&split)).unwrap(), split);
+    let parts = [(RangeId(2), closing(1, &[])), (RangeId(3), closing(2, &[]))];
+    assert_eq!(weights(&split.merge(&parts).unwrap()), [(0, 1), (4, 4)]);
+    assert_eq!(weights(&split.divided_evenly()), [(0, 1), (2, 1), (3, 1)]);
+    assert!(even.with_weights(&[(RangeId(0), 5)].into()).is_err(), "every range needs a weight");
+    assert!(even.with_weights(&[(RangeId(0), 0), (RangeId(1), 1)].into()).is_err());
+}
+
+/// What the documentation and what users report about splits by storage.
+#[test]
+fn a_split_is_even_or_inherited() {
+    let key = PartitionKeyDefinition::hash(["/pk"]).unwrap();
+    let map = ContainerMap::fresh(&key, 2);
+    let at = epk("0FFFFFFFFFFFFFFFFFFFFFFFFFFFFFFF");
+    let fractions = |map: ContainerMap| {
+        let split = map.split(RangeId(0), &at, &closing(1, &[])).unwrap();
+        let parts = split.ranges().iter().map(|record| split.fraction(record));
+        parts.collect::<Vec<_>>()
+    };
+    assert_eq!(fractions(map.clone()), [1.0 / 3.0; 3]);
+    assert_eq!(fractions(map.divided_by_inheritance()), [0.25, 0.25, 0.5]);
+}
+
+#[test]
+fn weights_survive_endless_halving() {
+    let key = PartitionKeyDefinition::hash(["/pk"]).unwrap();
+    let mut map = ContainerMap::fresh(&key, 1).divided_by_inheritance();
+    for _ in 0..200 {
+        let parent = map.ranges().first().unwrap().weight;
+        let half = map.halve(parent);
+        map.ranges.first_mut().unwrap().weight = half;
+        map.ranges.push(RangeRecord { weight: half, ..map.ranges[0].clone() });
+        map.reduce();
+    }
+    assert!(map.weights_are_sound());
+}

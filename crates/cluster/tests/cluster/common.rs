@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use cluster::{Cluster, ClusterReport, Container, ContainerSpec, Stage, SystemWrite};
 use model::json::{self, Value};
-use model::limits::Limits;
+use model::limits::{Growth, Limits};
 use model::name::ItemId;
 use model::partition_key::{Location, PartitionKey, PartitionKeyDefinition};
 use model::policy::ContainerDefinition;
@@ -104,6 +104,7 @@ pub(crate) fn spec(number: u32) -> ContainerSpec {
         policies: BTreeMap::from([(0, definition.indexing().clone())]),
         definition: Arc::new(definition),
         index_seed: 1,
+        growth: Growth::Unlimited,
     }
 }
 

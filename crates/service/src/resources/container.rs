@@ -32,20 +32,23 @@ impl Service {
         let definition = parse_definition(body)?;
         self.check_account_quota()?;
         let database = DatabaseRid::parse(parent.rid()).map_err(ServiceError::internal)?;
+        let keyless = definition.partition_key().paths().is_empty();
+        let (provisioned, offer) = self.provision_new(parent, keyless, throughput)?;
+        let growth = self.limits.growth_at_creation(keyless, provisioned);
         let spec = ContainerSpec {
             number: counters.number()?,
             rid: counters.container(database)?,
             policies: BTreeMap::from([(0, definition.indexing().clone())]),
             definition: Arc::new(definition),
             index_seed: self.runtime.random.next_u64(),
+            growth,
         };
         let mut record = new_record(parent, &spec);
         let mut writes = Vec::new();
-        let (provisioned, offer) = self.provision_new(parent, &spec, throughput)?;
         if let Some(offer) = &offer {
             writes.push(self.new_offer(counters, &mut record, offer)?);
         }
-        let ranges = match self.growth_of_new(&spec, provisioned) {
+        let ranges = match growth {
             Growth::Fixed => 1,
             Growth::Unlimited => self.limits.ranges_at_creation(provisioned),
         };
@@ -104,10 +107,9 @@ impl Service {
     fn provision_new(
         &self,
         parent: &Parent,
-        spec: &ContainerSpec,
+        keyless: bool,
         asked: Option<Throughput>,
     ) -> Result<(Provisioned, Option<Offer>), ServiceError> {
-        let keyless = is_keyless(spec);
         let own = match asked {
             Some(asked) => offers::check_new(self, asked, keyless)?,
             None if self.rules.serverless => return Ok((Provisioned::Serverless, None)),
@@ -116,13 +118,7 @@ impl Service {
                 None => Throughput::default_of(&self.limits),
             },
         };
-        let provisioned = own.provisioned();
-        let growth = self.growth_of_new(spec, provisioned);
-        Ok((provisioned, Some(Offer::new(own, growth, asked.is_some()))))
-    }
-
-    fn growth_of_new(&self, spec: &ContainerSpec, provisioned: Provisioned) -> Growth {
-        self.limits.growth_at_creation(is_keyless(spec), provisioned)
+        Ok((own.provisioned(), Some(Offer::new(own, asked.is_some()))))
     }
 
     fn offer_of_database(&self, parent: &Parent) -> Result<Option<Offer>, ServiceError> {
@@ -135,11 +131,6 @@ impl Service {
         })?;
         Ok(offer)
     }
-}
-
-/// All of it lies in one logical partition: there is nothing to divide.
-fn is_keyless(spec: &ContainerSpec) -> bool {
-    spec.definition.partition_key().paths().is_empty()
 }
 
 /// Adds the writes that take a container out of the catalogue.
@@ -185,6 +176,7 @@ fn private(spec: &ContainerSpec, offer: Option<&Value>) -> Object {
     let mut private = Object::new();
     private.insert("number", spec.number.0);
     private.insert("indexSeed", format!("{:016x}", spec.index_seed));
+    private.insert("fixed", spec.growth == Growth::Fixed);
     private.insert("policies", spec.policies.iter().map(policy).collect::<Value>());
     if let Some(offer) = offer {
         private.insert("offer", offer.clone());

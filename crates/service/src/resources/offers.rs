@@ -142,7 +142,7 @@ impl Service {
     }
 
     /// What clients are told about an offer besides its text.
-    pub(super) fn offer_status(&self, record: &Record) -> Result<OfferStatus, ServiceError> {
+    pub(crate) fn offer_status(&self, record: &Record) -> Result<OfferStatus, ServiceError> {
         let (offer, owner) = (Offer::read(record)?, self.owner(record)?);
         let footprint = self.footprint(&offer, owner.containers(), owner.is_database())?;
         let minimum = offer.throughput.minimum(&self.limits, &footprint);
@@ -183,8 +183,7 @@ impl Service {
         let rate = Offer::read(&record)?.throughput.rate();
         let mut splits = 0;
         for container in owner.containers().iter().filter(|container| can_grow(container)) {
-            let ranges = self.limits.ranges_for_scaling(rate);
-            splits += self.cluster.grow_to(container, ranges).await?.len();
+            splits += self.grow(container, rate).await?;
         }
         let _one_at_a_time = self.changes.lock().await;
         let Some(item) = self.cluster.read_system(&record.item_id())? else { return Ok(splits) };
@@ -196,6 +195,14 @@ impl Service {
         let write = SystemWrite::Replace { id, body, if_match: None };
         self.cluster.write_system(vec![write]).await?;
         Ok(splits)
+    }
+
+    async fn grow(&self, container: &Arc<Container>, rate: u32) -> Result<usize, ServiceError> {
+        if container.map().is_weighted() {
+            return self.split_overfull(container, rate).await;
+        }
+        let ranges = self.limits.ranges_for_scaling(rate);
+        Ok(self.cluster.grow_to(container, ranges).await?.len())
     }
 
     fn put_in_force(&self, owner: &Owner, offer: &Offer) {
@@ -227,6 +234,19 @@ impl Service {
         let shared = database.containers.values().filter(|entry| entry.shares_throughput);
         let sharing = shared.map(|entry| Arc::clone(&entry.container)).collect();
         Ok(Owner::Database { rid: rid.to_owned(), sharing })
+    }
+
+    /// The offer of the resource with that id, if it has one of its own.
+    pub(crate) fn offer_for(&self, rid: &str) -> Result<Option<(Record, Offer)>, ServiceError> {
+        let mut found = None;
+        self.each_record(Kind::Offer, "", |stored| {
+            let owner = stored.record.definition.get("offerResourceId").and_then(Value::as_str);
+            if owner == Some(rid) {
+                found = Some((Offer::read(&stored.record)?, stored.record));
+            }
+            Ok(())
+        })?;
+        Ok(found.map(|(offer, record)| (record, offer)))
     }
 
     /// The offer that a record names, if it names one.
