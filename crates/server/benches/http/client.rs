@@ -1,0 +1,157 @@
+//! A client that costs as little as it can: it shares the machine with the servers.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use hmac::{Hmac, Mac as _};
+use runtime::{Clock as _, RealClock};
+use sha2::Sha256;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use wire_cosmos::EMULATOR_KEY;
+
+const CONTAINER: &str = "dbs/bench/colls/items";
+
+/// Bytes of text that make a document one kilobyte.
+const TEXT_BYTES: usize = 800;
+
+/// A document of the sort that people have: a few short fields and a text. Nothing in
+/// it can be compressed well, or a gigabyte would not be one.
+#[derive(Clone, Debug)]
+pub(crate) struct Document {
+    pub(crate) id: String,
+    pub(crate) key: String,
+    pub(crate) body: String,
+}
+
+impl Document {
+    pub(crate) fn new(group: u64, number: u64) -> Document {
+        let (id, key) = (format!("{group}-{number}"), format!("key-{group}"));
+        let text = text(group << 32 | number);
+        let body = format!(
+            r#"{{"id":"{id}","pk":"{key}","number":{number},"price":{number}.25,"open":true,"tags":["new","blue"],"address":{{"city":"Ulm","zip":"{group:05}"}},"text":"{text}"}}"#
+        );
+        Document { id, key, body }
+    }
+}
+
+fn text(seed: u64) -> String {
+    const LETTERS: &[u8; 64] = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 .";
+    let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
+    let mut next = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        char::from(LETTERS[usize::try_from(state >> 58).unwrap()])
+    };
+    (0..TEXT_BYTES).map(|_| next()).collect()
+}
+
+#[derive(Debug)]
+pub(crate) struct Client {
+    stream: TcpStream,
+    key: Hmac<Sha256>,
+    clock: RealClock,
+    answer: Vec<u8>,
+}
+
+impl Client {
+    pub(crate) async fn connect(address: SocketAddr) -> Client {
+        let stream = TcpStream::connect(address).await.unwrap();
+        stream.set_nodelay(true).unwrap();
+        let key = Hmac::new_from_slice(&STANDARD.decode(EMULATOR_KEY).unwrap()).unwrap();
+        Client { stream, key, clock: RealClock::new(), answer: Vec::new() }
+    }
+
+    /// Makes the database and the container. No throughput is asked for, so none is
+    /// enforced.
+    pub(crate) async fn prepare(&mut self) {
+        let database = self.send("POST", "dbs", "", "", r#"{"id":"bench"}"#).await;
+        let container =
+            r#"{"id":"items","partitionKey":{"paths":["/pk"],"kind":"Hash","version":2}}"#;
+        let container = self.send("POST", "colls", "dbs/bench", "", container).await;
+        let made = |status| [200, 201].contains(&status);
+        assert!(made(database) && made(container), "{database} {container}");
+    }
+
+    pub(crate) async fn create(&mut self, document: &Document) -> u16 {
+        self.send("POST", "docs", CONTAINER, &key_header(&document.key), &document.body).await
+    }
+
+    pub(crate) async fn read(&mut self, document: &Document) -> u16 {
+        let link = format!("{CONTAINER}/docs/{}", document.id);
+        self.send("GET", "docs", &link, &key_header(&document.key), "").await
+    }
+
+    /// Documents of one key, all or nothing.
+    pub(crate) async fn create_all(&mut self, documents: &[Document]) {
+        let operation = |document: &Document| {
+            format!(r#"{{"operationType":"Create","resourceBody":{}}}"#, document.body)
+        };
+        let operations: Vec<String> = documents.iter().map(operation).collect();
+        let batch = "x-ms-cosmos-is-batch-request: True\r\nx-ms-cosmos-batch-atomic: True\r\n";
+        let headers = format!("{}{batch}", key_header(&documents[0].key));
+        let body = format!("[{}]", operations.join(","));
+        assert_eq!(self.send("POST", "docs", CONTAINER, &headers, &body).await, 200);
+    }
+
+    /// Sends a signed request to a feed (`POST`) or a resource and reads the answer.
+    async fn send(
+        &mut self,
+        method: &str,
+        kind: &str,
+        link: &str,
+        headers: &str,
+        body: &str,
+    ) -> u16 {
+        let feed = if method == "POST" { format!("{link}/{kind}") } else { link.to_owned() };
+        let (path, len, signed) =
+            (feed.trim_start_matches('/'), body.len(), self.sign(method, kind, link));
+        let request = format!(
+            "{method} /{path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n\
+             content-length: {len}\r\nx-ms-version: 2020-07-15\r\n{signed}{headers}\r\n{body}"
+        );
+        self.stream.write_all(request.as_bytes()).await.unwrap();
+        self.receive().await
+    }
+
+    fn sign(&self, method: &str, kind: &str, link: &str) -> String {
+        let now = Duration::from_secs(self.clock.now().as_unix_seconds());
+        let date = httpdate::fmt_http_date(std::time::UNIX_EPOCH + now);
+        let (method, lower) = (method.to_ascii_lowercase(), date.to_ascii_lowercase());
+        let mut mac = self.key.clone();
+        mac.update(format!("{method}\n{kind}\n{link}\n{lower}\n\n").as_bytes());
+        let signature = STANDARD.encode(mac.finalize().into_bytes());
+        let signature = signature.replace('+', "%2B").replace('/', "%2F").replace('=', "%3D");
+        format!(
+            "authorization: type%3Dmaster%26ver%3D1.0%26sig%3D{signature}\r\nx-ms-date: {date}\r\n"
+        )
+    }
+
+    async fn receive(&mut self) -> u16 {
+        self.answer.clear();
+        loop {
+            let read = self.stream.read_buf(&mut self.answer).await.unwrap();
+            assert!(read > 0, "the server closed");
+            let end = self.answer.windows(4).position(|window| window == b"\r\n\r\n");
+            let Some(end) = end else { continue };
+            let head = std::str::from_utf8(&self.answer[..end]).unwrap();
+            let len = head.lines().find_map(|line| {
+                let (name, value) = line.split_once(": ")?;
+                name.eq_ignore_ascii_case("content-length").then(|| value.parse::<usize>())
+            });
+            let status = head[9..12].parse().unwrap();
+            let whole = end + 4 + len.map_or(0, |len| len.unwrap());
+            while self.answer.len() < whole {
+                assert!(self.stream.read_buf(&mut self.answer).await.unwrap() > 0);
+            }
+            return status;
+        }
+    }
+}
+
+fn key_header(key: &str) -> String {
+    format!("x-ms-documentdb-partitionkey: [\"{key}\"]\r\n")
+}
