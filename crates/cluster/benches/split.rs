@@ -15,7 +15,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use cluster::{Cluster, Container, ContainerSpec, Halve, RangeId};
 use model::json;
-use model::limits::Limits;
+use model::limits::{Growth, Limits};
 use model::partition_key::{PartitionKey, PartitionKeyDefinition};
 use model::policy::ContainerDefinition;
 use model::rid::{ContainerRid, DatabaseRid};
@@ -139,5 +139,6 @@ fn spec() -> ContainerSpec {
         policies: BTreeMap::from([(0, definition.indexing().clone())]),
         definition: Arc::new(definition),
         index_seed: 1,
+        growth: Growth::Unlimited,
     }
 }

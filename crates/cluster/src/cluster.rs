@@ -293,6 +293,10 @@ impl Cluster {
         self.runtime.tasks.as_ref()
     }
 
+    pub(crate) fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
     pub(crate) fn monotonic(&self) -> Duration {
         self.runtime.clock.monotonic()
     }

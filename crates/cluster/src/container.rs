@@ -1,7 +1,8 @@
 //! One container as this process serves it.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
+use std::time::Duration;
 
 use index::IndexPlan;
 use model::epk::Epk;
@@ -47,6 +48,9 @@ pub struct Container {
     /// One transition at a time: a second one would choose its cut from a layout
     /// that the first is about to change.
     transitions: tokio::sync::Mutex<()>,
+    clock: Arc<dyn Clock>,
+    /// When the layout last changed, or when it was read.
+    changed_at: Mutex<Duration>,
 }
 
 /// Commands that may wait for the end of a switch: as many as an executor takes
@@ -74,7 +78,7 @@ impl Container {
             .map(|(id, setup)| (id, Arc::new(Slot::new(setup, Arc::clone(&store)))))
             .collect();
         let state = State { spec: Arc::new(spec), map: Arc::new(map), slots, dropped: false };
-        let governor = Governor::new(clock, Arc::clone(&limits));
+        let governor = Governor::new(Arc::clone(&clock), Arc::clone(&limits));
         Container {
             store,
             limits,
@@ -82,6 +86,8 @@ impl Container {
             state: RwLock::new(state),
             waiting: Semaphore::new(WAITING_MAX),
             transitions: tokio::sync::Mutex::default(),
+            changed_at: Mutex::new(clock.monotonic()),
+            clock,
         }
     }
 
@@ -126,6 +132,8 @@ impl Container {
     /// Puts a layout with other ranges in force. Ranges that it does not name take
     /// no more commands, and whoever waits for them is sent on.
     pub(crate) fn adopt(&self, map: ContainerMap) {
+        let now = self.clock.monotonic();
+        *self.changed_at.lock().unwrap_or_else(PoisonError::into_inner) = now;
         let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
         let setups = setups(&state.spec, &map, &self.limits);
         let kept = |id: RangeId, setup: &Arc<Setup>| {
@@ -145,6 +153,10 @@ impl Container {
                 drop(slot.retire());
             }
         }
+    }
+
+    pub(crate) fn changed_at(&self) -> Duration {
+        *self.changed_at.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) async fn one_transition(&self) -> tokio::sync::MutexGuard<'_, ()> {

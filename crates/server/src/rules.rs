@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::time::Duration;
 
 use anyhow::ensure;
 use model::limits::{Limits, Profile};
@@ -18,6 +19,8 @@ pub(crate) struct Rules {
     pub(crate) profile: Profile,
     pub(crate) limits: Limits,
     pub(crate) throughput: ThroughputRules,
+    /// Cold neighbours are merged when a layout has not changed for so long.
+    pub(crate) merge_after: Option<Duration>,
 }
 
 /// The settings that decide it, as one source or all of them together give them.
@@ -30,6 +33,7 @@ pub(crate) struct RuleSettings {
     pub(crate) burst: Option<bool>,
     pub(crate) serverless: Option<bool>,
     pub(crate) storage_splits: Option<Named<Division>>,
+    pub(crate) merge_after: Option<u32>,
 }
 
 impl Rules {
@@ -51,7 +55,8 @@ impl Rules {
             burst: settings.burst.unwrap_or_default(),
             storage_splits: settings.storage_splits.map_or_else(Division::default, |named| named.0),
         };
-        Ok(Rules { profile, limits: limits.scaled(scale), throughput })
+        let merge_after = settings.merge_after.map(|secs| Duration::from_secs(u64::from(secs)));
+        Ok(Rules { profile, limits: limits.scaled(scale), throughput, merge_after })
     }
 
     /// What is limited, for people.

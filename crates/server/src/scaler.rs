@@ -1,5 +1,5 @@
-//! Splitting partitions in the background: for throughput that was asked for, and
-//! for data that has grown.
+//! Changing layouts in the background: splits for throughput that was asked for and
+//! for data that has grown, and merges where they are wanted.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,19 +12,23 @@ use crate::stop::Stop;
 /// After a failure.
 const AGAIN: Duration = Duration::from_secs(10);
 
-/// Works after the start and whenever there is something to split, until told to stop.
-pub(crate) async fn run(front: Arc<Front>, mut stop: Stop) {
+/// How often partitions are looked at that could be merged.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// Works after the start and whenever there is something to do, until told to stop.
+pub(crate) async fn run(front: Arc<Front>, merge_after: Option<Duration>, mut stop: Stop) {
     let Some(open) = front.open.get() else { return };
     loop {
         let work = async {
-            match split(&open.service).await {
+            match change(&open.service, merge_after).await {
                 Ok(0) => tokio::select! {
                     () = open.service.scaling_wanted() => {}
                     () = open.service.relief_wanted() => {}
+                    () = tokio::time::sleep(LOOK), if merge_after.is_some() => {}
                 },
-                Ok(splits) => tracing::info!(splits, "scaled"),
+                Ok(changes) => tracing::info!(changes, "scaled"),
                 Err(error) => {
-                    tracing::warn!(%error, "partitions could not be split");
+                    tracing::warn!(%error, "a layout could not be changed");
                     tokio::time::sleep(AGAIN).await;
                 }
             }
@@ -36,7 +40,11 @@ pub(crate) async fn run(front: Arc<Front>, mut stop: Stop) {
     }
 }
 
-async fn split(service: &Service) -> Result<usize, ServiceError> {
+async fn change(service: &Service, merge_after: Option<Duration>) -> Result<usize, ServiceError> {
     let (for_throughput, for_storage) = (service.scale().await, service.relieve().await);
-    Ok(for_throughput? + for_storage?)
+    let merges = match merge_after {
+        Some(quiet) => service.merge_cold(quiet).await?,
+        None => 0,
+    };
+    Ok(for_throughput? + for_storage? + merges)
 }

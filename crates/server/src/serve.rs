@@ -74,7 +74,7 @@ async fn serve(settings: Settings, outside: Runtime) -> anyhow::Result<()> {
     let opened = front.open.set(Open { service: Arc::clone(&service), gateway });
     opened.expect("the data is opened once");
     let sweeping = tokio::spawn(sweeper::run(Arc::clone(&front), stop.clone()));
-    let scaling = tokio::spawn(scaler::run(Arc::clone(&front), stop));
+    let scaling = tokio::spawn(scaler::run(Arc::clone(&front), settings.rules.merge_after, stop));
     announce(&settings, &addresses);
 
     signals.stop_asked().await;

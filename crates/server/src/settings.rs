@@ -106,6 +106,11 @@ pub(crate) struct Layer {
     #[arg(long, value_name = "WHO")]
     pub(crate) storage_splits: Option<Named<Division>>,
 
+    /// Merge small, unused neighbouring partitions that the throughput does not need, when a container's layout has not
+    /// changed for so many seconds [default: never].
+    #[arg(long, value_name = "SECONDS")]
+    pub(crate) merge_after: Option<u32>,
+
     /// Log to stderr: off, error, warn, info, debug or trace [default: warn].
     #[arg(long, value_name = "LEVEL")]
     pub(crate) log: Option<LogLevel>,
@@ -174,6 +179,7 @@ impl Settings {
             burst: layer.burst,
             serverless: layer.serverless,
             storage_splits: layer.storage_splits,
+            merge_after: layer.merge_after,
         })?;
         let settings = Settings {
             listen,
@@ -261,6 +267,7 @@ impl Layer {
             burst: variable(read, "ORRERY_BURST")?,
             serverless: variable(read, "ORRERY_SERVERLESS")?,
             storage_splits: variable(read, "ORRERY_STORAGE_SPLITS")?,
+            merge_after: variable(read, "ORRERY_MERGE_AFTER")?,
             log: variable(read, "ORRERY_LOG")?,
             workers: variable(read, "ORRERY_WORKERS")?,
             json: variable(read, "ORRERY_JSON")?,
@@ -285,6 +292,7 @@ impl Layer {
             burst: self.burst.or(other.burst),
             serverless: self.serverless.or(other.serverless),
             storage_splits: self.storage_splits.or(other.storage_splits),
+            merge_after: self.merge_after.or(other.merge_after),
             log: self.log.or(other.log),
             workers: self.workers.or(other.workers),
             json: self.json.or(other.json),

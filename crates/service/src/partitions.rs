@@ -4,16 +4,19 @@
 //! are not requests of a protocol, so they do not take its five steps; whoever
 //! calls them has made sure that the caller may.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use cluster::{ClusterError, Halve, RangeId, RangeRecord, Stage, Transition};
+use cluster::{ClusterError, Halve, MergeRule, RangeId, RangeRecord, Stage, Transition};
 use model::epk::EpkRange;
+use model::json::Value;
 use model::position::Lsn;
 use partition::Head;
 
 use crate::catalogue::ContainerEntry;
 use crate::error::ServiceError;
-use crate::kind::Link;
+use crate::kind::{Kind, Link};
+use crate::offer::Offer;
 use crate::provision::can_grow;
 use crate::service::Service;
 
@@ -89,6 +92,33 @@ impl Service {
     /// Waits until there is something to [`Service::relieve`].
     pub async fn relief_wanted(&self) {
         self.cluster.relief_wanted().await;
+    }
+
+    /// Merges two cold neighbours in each container whose throughput does not need
+    /// them apart and whose layout has not changed for `quiet`. Returns how many
+    /// merges that took. Containers that share a database's throughput are left
+    /// alone, as their ranges belong to its budgets.
+    pub async fn merge_cold(&self, quiet: Duration) -> Result<usize, ServiceError> {
+        let mut candidates = Vec::new();
+        self.each_record(Kind::Offer, "", |stored| {
+            let rid = stored.record.definition.get("offerResourceId").and_then(Value::as_str);
+            let offer = Offer::read(&stored.record)?;
+            let directory = self.directory();
+            let entry = rid.and_then(|rid| directory.container_of_rid(rid));
+            candidates.extend(entry.map(|entry| (Arc::clone(&entry.container), offer)));
+            Ok(())
+        })?;
+        let mut merges = 0;
+        for (container, offer) in candidates.iter().filter(|(_, offer)| !offer.pending) {
+            let rate = offer.throughput.rate();
+            let ranges = u32::try_from(container.map().ranges().len()).unwrap_or(u32::MAX);
+            if rate / ranges.max(1) < self.limits.merge_throughput_below {
+                let rule = MergeRule { quiet, ranges_min: self.limits.ranges_for_scaling(rate) };
+                let merged = self.cluster.merge_cold(container, &rule).await?;
+                merges += usize::from(merged.is_some());
+            }
+        }
+        Ok(merges)
     }
 
     fn layout(&self, entry: &ContainerEntry) -> Result<Vec<PartitionInfo>, ServiceError> {

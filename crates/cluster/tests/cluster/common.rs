@@ -12,7 +12,7 @@ use model::partition_key::{Location, PartitionKey, PartitionKeyDefinition};
 use model::policy::ContainerDefinition;
 use model::rid::{ContainerRid, DatabaseRid};
 use partition::{Command, ContainerNumber, Document, Operation};
-use runtime::Runtime;
+use runtime::{Runtime, SimulatedClock};
 use storage::Store;
 use testkit::wait::block_on;
 
@@ -32,6 +32,26 @@ impl Fixture {
     pub(crate) fn limited(store: Arc<dyn Store>, limits: Limits) -> Fixture {
         let cluster = Cluster::open(store.clone(), Runtime::simulated(1), limits.into()).unwrap();
         Fixture { store, cluster, attached: Vec::new() }
+    }
+
+    /// With other limits and a clock that the test moves.
+    pub(crate) fn timed(
+        store: Arc<dyn Store>,
+        limits: Limits,
+        clock: Arc<SimulatedClock>,
+    ) -> Fixture {
+        let runtime = Runtime::simulated_at(clock, 1);
+        let cluster = Cluster::open(store.clone(), runtime, limits.into()).unwrap();
+        Fixture { store, cluster, attached: Vec::new() }
+    }
+
+    /// A container whose key has two levels, `/tenant` and `/user`.
+    pub(crate) fn create_hierarchical(&mut self, number: u32) -> Arc<Container> {
+        let body = r#"{"id":"h","partitionKey":{"paths":["/tenant","/user"],"kind":"MultiHash","version":2}}"#;
+        let definition =
+            ContainerDefinition::parse(&json::parse(body.as_bytes()).unwrap()).unwrap();
+        let spec = ContainerSpec { definition: Arc::new(definition), ..spec(number) };
+        block_on(self.cluster.create_container(spec, 1, Vec::new())).unwrap()
     }
 
     /// With somebody who is told of every step of every transition.

@@ -4,12 +4,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
-use cluster::{Cluster, ClusterError, Container, Halve, LayoutError, RangeId, Stage, Territory};
+use cluster::{
+    Caller, Cluster, ClusterError, Container, Halve, LayoutError, MergeRule, RangeId, Stage,
+    Territory,
+};
+use model::charge::Charge;
 use model::epk::EpkRange;
 use model::limits::Limits;
-use model::partition_key::PartitionKey;
+use model::partition_key::{PartitionKey, PartitionKeyDefinition};
 use partition::{Command, Document, Operation, Position};
+use runtime::SimulatedClock;
 use storage::memory;
 use testkit::faulty::{Fault, FaultyStore};
 use testkit::wait::block_on;
@@ -471,5 +477,76 @@ fn a_full_key_takes_only_what_makes_it_smaller() {
     block_on(fixture.cluster.apply(&container, command)).unwrap();
     block_on(fixture.cluster.apply(&container, create("light", &id("1")))).unwrap();
     write("again".to_owned()).unwrap();
+    assert!(fixture.check().is_clean());
+}
+
+#[test]
+fn cold_neighbours_merge_only_after_a_quiet_time() {
+    let clock = Arc::new(SimulatedClock::new());
+    let limits = Limits { physical_partition_bytes_max: 8_000, ..Limits::default() };
+    let mut fixture = Fixture::timed(memory::create(), limits, Arc::clone(&clock));
+    fixture.create_container(1, 4);
+    let container = fixture.container(1);
+    let rule = MergeRule { quiet: Duration::from_secs(60), ranges_min: 2 };
+    let merge = |fixture: &Fixture| {
+        block_on(fixture.cluster.merge_cold(&container, &rule)).unwrap().map(|merged| merged.from)
+    };
+    assert_eq!(merge(&fixture), None, "it was opened only now");
+    clock.advance(Duration::from_secs(60));
+    // The first two are in use, so the next ones are the coldest.
+    let busy = container.admit(&container.map().ranges()[0].range.min, Caller::default()).unwrap();
+    busy.pay(None, Charge::from_units(21 * 1_000));
+    assert_eq!(merge(&fixture), Some(vec![RangeId(1), RangeId(2)]));
+    assert_eq!(merge(&fixture), None, "the layout has just changed");
+    clock.advance(Duration::from_secs(120));
+    fill(&fixture, &container, 60, 2);
+    assert_eq!(merge(&fixture), None, "together they hold too much");
+    for key in 0..60 {
+        for item in 0..2 {
+            let delete = Operation::Delete { id: id(&format!("{item}")), if_match: None };
+            let location = common::location(&format!("key-{key}"));
+            let command = Command { location, operations: vec![delete] };
+            block_on(fixture.cluster.apply(&container, command)).unwrap();
+        }
+    }
+    assert!(merge(&fixture).is_some());
+    clock.advance(Duration::from_secs(600));
+    assert_eq!(merge(&fixture), None, "two ranges are needed");
+}
+
+/// Documents of one tenant stay together until they are too many, and then the cut
+/// lies inside the tenant.
+#[test]
+fn a_hierarchical_prefix_is_cut_when_it_is_all_there_is() {
+    let mut fixture = Fixture::new(memory::create());
+    let container = fixture.create_hierarchical(1);
+    let definition = PartitionKeyDefinition::hash(["/tenant", "/user"]).unwrap();
+    let write = |user: u32, name: &str| {
+        let body = format!(r#"{{"id":"{name}","tenant":"t","user":"u{user}"}}"#);
+        let document = Document::parse(body.into(), &Limits::default()).unwrap();
+        let key = PartitionKey::new(["t", format!("u{user}").as_str()]);
+        let location = definition.locate(&key).unwrap();
+        let command = Command { location, operations: vec![Operation::Create { document }] };
+        block_on(fixture.cluster.apply(&container, command)).unwrap()
+    };
+    for user in 0..64 {
+        write(user, "1");
+    }
+    let tenant = definition.prefix_range(&PartitionKey::new(["t"])).unwrap();
+    block_on(fixture.cluster.split(&container, RangeId(0), Halve::Bytes)).unwrap();
+    let inside = |container: &Container| {
+        let map = container.map();
+        map.ranges().iter().filter(|record| tenant.contains(&record.range.min)).count()
+    };
+    assert_eq!(inside(&container), 1, "one bound lies inside the tenant");
+    let (_, sizes) = fixture.cluster.sizes(&container).unwrap();
+    assert!(sizes.iter().all(|size| size.items >= 24), "{sizes:?}");
+    let middle = container.map().ranges()[1].id;
+    block_on(fixture.cluster.split(&container, middle, Halve::Bytes)).unwrap();
+    assert_eq!(inside(&container), 2);
+    for user in 0..64 {
+        write(user, "2");
+    }
+    assert_eq!(listed(&fixture.cluster, &container, || {}).len(), 128);
     assert!(fixture.check().is_clean());
 }

@@ -1,0 +1,81 @@
+//! Merging neighbours that nobody needs apart.
+//!
+//! Nothing merges by itself unless whoever runs the database has said after which
+//! quiet time it may. What splits a range is far from what merges it: it must be
+//! small together with its neighbour, unused, and the last change of the layout
+//! long ago. So a pause in the load does not undo what the load has made.
+
+use std::time::Duration;
+
+use partition::Head;
+
+use crate::cluster::Cluster;
+use crate::container::Container;
+use crate::error::ClusterError;
+use crate::map::{ContainerMap, RangeId};
+use crate::transition::Transition;
+
+/// Two neighbours are cold if no second of the last minute cost them more than this
+/// part of what a partition that may be merged has.
+const COLD_PART: f64 = 0.1;
+
+/// When neighbours may be merged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MergeRule {
+    /// Time since the last change of the layout.
+    pub quiet: Duration,
+    /// Ranges that the container's throughput needs.
+    pub ranges_min: u32,
+}
+
+impl Cluster {
+    /// Merges two neighbours if the rule allows it: those that hold least.
+    pub async fn merge_cold(
+        &self,
+        container: &Container,
+        rule: &MergeRule,
+    ) -> Result<Option<Transition>, ClusterError> {
+        let quiet = self.monotonic().saturating_sub(container.changed_at());
+        let needed = usize::try_from(rule.ranges_min).unwrap_or(usize::MAX).max(1);
+        if quiet < rule.quiet || container.map().ranges().len() <= needed {
+            return Ok(None);
+        }
+        let (map, sizes) = self.sizes(container)?;
+        match self.coldest(container, &map, &sizes) {
+            Some(pair) => self.merge(container, &pair).await.map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// The two neighbours that hold least, if they are small and cold.
+    fn coldest(
+        &self,
+        container: &Container,
+        map: &ContainerMap,
+        sizes: &[Head],
+    ) -> Option<[RangeId; 2]> {
+        let limits = self.limits();
+        // Half of the limit at most, or the next writes would split them again.
+        let small = limits.merge_bytes_below.min(limits.physical_partition_bytes_max / 2);
+        let pairs = map.ranges().windows(2).zip(sizes.windows(2));
+        let together = pairs.filter_map(|(ranges, sizes)| match (ranges, sizes) {
+            ([left, right], [a, b]) => Some((a.bytes.saturating_add(b.bytes), [left.id, right.id])),
+            _ => None,
+        });
+        let coldest = together
+            .filter(|(bytes, pair)| *bytes < small && self.is_cold(container, map, *pair))
+            .min_by_key(|(bytes, _)| *bytes);
+        coldest.map(|(_, pair)| pair)
+    }
+
+    fn is_cold(&self, container: &Container, map: &ContainerMap, pair: [RangeId; 2]) -> bool {
+        let limits = self.limits();
+        let busiest = pair.map(|id| {
+            let gauge = container.governor().gauge(map, id);
+            gauge
+                .map_or(0.0, |gauge| gauge.meter().busiest_second(self.monotonic()).request_units())
+        });
+        let rate = f64::from(limits.merge_throughput_below) / f64::from(limits.scale.max(1));
+        busiest.iter().sum::<f64>() < COLD_PART * rate
+    }
+}
