@@ -24,6 +24,7 @@ mod read;
 mod rebucket;
 mod retired;
 mod slot;
+mod statistics;
 mod switch;
 mod system;
 mod transition;
@@ -40,6 +41,7 @@ pub use map::{
 };
 pub use meter::{HeavyKey, Meter, Totals};
 pub use retired::Territory;
+pub use statistics::{KeyCharge, KeySize, KeySummary};
 pub use switch::{Stage, Switched};
 pub use system::SystemWrite;
 pub use transition::{Halve, Transition};

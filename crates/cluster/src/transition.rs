@@ -145,8 +145,8 @@ impl Cluster {
         })
     }
 
-    /// The partition key of the items at a position.
-    fn key_at(
+    /// The partition key of the items at a position, if there are any.
+    pub(crate) fn key_at(
         &self,
         container: &Container,
         epk: &Epk,
@@ -155,7 +155,9 @@ impl Cluster {
         let behind = EpkRange::new(epk.clone(), Epk::max());
         let page = self.list(container, &behind, None, 1)?;
         let item = page.and_then(|page| page.value.items.into_iter().next());
-        Ok(item.and_then(|item| definition.partition_key().extract(item.json()).ok()))
+        let key = item.and_then(|item| definition.partition_key().extract(item.json()).ok());
+        let located = |key: &PartitionKey| definition.partition_key().locate(key).ok();
+        Ok(key.filter(|key| located(key).is_some_and(|location| location.epk == *epk)))
     }
 
     /// Does something that reads much on a thread of its own: neither those who

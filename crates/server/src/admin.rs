@@ -10,9 +10,9 @@ use serde_json::json;
 use subtle::ConstantTimeEq as _;
 
 use crate::front::{Answer, Front, json, problem};
-use crate::layout::{self, Order};
+use crate::layout::Order;
+use crate::metrics;
 use crate::settings::Secret;
-use crate::throughput;
 
 /// Where the official emulators have it.
 const CERTIFICATE_PATH: &str = "/_explorer/emulator.pem";
@@ -30,7 +30,7 @@ pub(crate) struct Admin {
 pub(crate) enum Route {
     /// This is the answer.
     Answered(Answer),
-    /// Its body says what is to be done.
+    /// The service has to be asked, and its body may say what for.
     Order(Order),
     /// It belongs to a protocol.
     Protocol,
@@ -51,14 +51,16 @@ pub(crate) fn route<B>(front: &Front, request: &Request<B>) -> Route {
         _ if !bears(request.headers(), &front.admin.key) => unauthorised(),
         "/version" => get_only(request, version),
         "/counters" => get_only(request, || counters(front)),
-        "/partitions" => get_only(request, || layout::list(front, request.uri().query())),
-        "/throughput" if *request.method() != Method::POST => {
-            get_only(request, || throughput::show(front, request.uri().query()))
-        }
-        _ => match Order::at(below) {
-            Some(order) if *request.method() == Method::POST => return Route::Order(order),
-            Some(_) => not_allowed("This path takes a POST.", "POST"),
-            None => problem(StatusCode::NOT_FOUND, "NotFound", "There is nothing at this path."),
+        "/metrics" => get_only(request, || match front.open.get() {
+            Some(open) => metrics::answer(open.service.usage()),
+            None => ready(front),
+        }),
+        _ => match Order::at(below, request.method(), request.uri().query()) {
+            Ok(Some(order)) => return Route::Order(order),
+            Ok(None) => {
+                problem(StatusCode::NOT_FOUND, "NotFound", "There is nothing at this path.")
+            }
+            Err(allowed) => not_allowed(&format!("This path takes {allowed}."), allowed),
         },
     })
 }

@@ -2,20 +2,28 @@
 //! `/_orrery/merge` and `/_orrery/partitions`.
 
 use bytes::Bytes;
-use http::StatusCode;
+use http::{Method, StatusCode};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use service::{Halve, LayoutChange, Link, PartitionInfo, RangeId, Remedy, Service, ServiceError};
 
-use crate::front::{Answer, Front, json as answer_json, problem};
-use crate::throughput;
+use crate::front::{Answer, json as answer_json, problem};
+use crate::{statistics, throughput};
 
-/// A change that somebody asks for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Keys that are named of each partition: as many as the service's own charts show.
+const KEYS_DEFAULT: usize = 3;
+const KEYS_MAX: usize = 1_000;
+
+/// Something that somebody asks for. Questions have the query of their URL, changes
+/// are in the body.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Order {
+    /// The physical partitions of a container.
+    List(String),
     Split,
     Merge,
-    /// Of throughput, between partitions.
+    /// How throughput is divided between partitions.
+    ShowThroughput(String),
     Redistribute,
 }
 
@@ -56,56 +64,62 @@ impl What {
 }
 
 impl Order {
-    /// The order that is given at a path.
-    pub(crate) fn at(path: &str) -> Option<Order> {
+    /// The order that is given at a path, if it is one for orders; or the methods
+    /// that it takes.
+    pub(crate) fn at(
+        path: &str,
+        method: &Method,
+        query: Option<&str>,
+    ) -> Result<Option<Order>, &'static str> {
+        let reads = matches!(*method, Method::GET | Method::HEAD);
+        let changes = *method == Method::POST;
+        let query = || query.unwrap_or_default().to_owned();
         match path {
-            "/split" => Some(Order::Split),
-            "/merge" => Some(Order::Merge),
-            "/throughput" => Some(Order::Redistribute),
-            _ => None,
+            "/partitions" if reads => Ok(Some(Order::List(query()))),
+            "/partitions" => Err("GET, HEAD"),
+            "/split" if changes => Ok(Some(Order::Split)),
+            "/merge" if changes => Ok(Some(Order::Merge)),
+            "/split" | "/merge" => Err("POST"),
+            "/throughput" if reads => Ok(Some(Order::ShowThroughput(query()))),
+            "/throughput" if changes => Ok(Some(Order::Redistribute)),
+            "/throughput" => Err("GET, HEAD, POST"),
+            _ => Ok(None),
         }
     }
 
-    /// Does what the body says.
+    /// Does what the query or the body says.
     pub(crate) async fn carry_out(self, service: &Service, body: &Bytes) -> Answer {
         let done = match self {
+            Order::List(query) => list(service, &query).await,
             Order::Split => split(service, body).await,
             Order::Merge => merge(service, body).await,
+            Order::ShowThroughput(query) => throughput::show(service, &query),
             Order::Redistribute => throughput::redistribute(service, body).await,
         };
         done.map_or_else(|refusal| refusal.answer(), |done| answer_json(StatusCode::OK, &done))
     }
 }
 
-/// The physical partitions of the container that the query names.
-pub(crate) fn list(front: &Front, query: Option<&str>) -> Answer {
-    read(front, query, |service, container, _| {
-        let partitions = service.partitions(&link(container)?)?;
-        let partitions: Vec<Value> = partitions.iter().map(describe).collect();
-        Ok(json!({ "container": container, "partitions": partitions }))
-    })
+/// The physical partitions of the container that the query names, with as many of
+/// their largest keys as it asks for.
+async fn list(service: &Service, query: &str) -> Result<Value, Refusal> {
+    let container = container(query)?;
+    let keys_max = match parameter(query, "keys") {
+        None => KEYS_DEFAULT,
+        Some(count) => count.parse().ok().filter(|count| *count <= KEYS_MAX).ok_or_else(|| {
+            Refusal::malformed(format!("'{count}' is not a number of keys up to {KEYS_MAX}"))
+        })?,
+    };
+    let partitions = service.statistics(&link(&container)?, keys_max).await?;
+    let partitions: Vec<Value> = partitions.iter().map(statistics::describe).collect();
+    Ok(json!({ "container": container, "partitions": partitions }))
 }
 
-/// Answers a question about the container that the query names.
-pub(crate) fn read(
-    front: &Front,
-    query: Option<&str>,
-    answer: impl FnOnce(&Service, &str, &str) -> Result<Value, Refusal>,
-) -> Answer {
-    let Some(open) = front.open.get() else {
-        return problem(
-            StatusCode::SERVICE_UNAVAILABLE,
-            "ServiceUnavailable",
-            "The server is starting.",
-        );
-    };
-    let query = query.unwrap_or_default();
-    let unnamed =
-        || Refusal::malformed("Name a container: ?container=dbs/DATABASE/colls/CONTAINER");
-    let answered = parameter(query, "container")
-        .ok_or_else(unnamed)
-        .and_then(|container| answer(&open.service, &container, query));
-    answered.map_or_else(|refusal| refusal.answer(), |body| answer_json(StatusCode::OK, &body))
+/// The container that a query names.
+pub(crate) fn container(query: &str) -> Result<String, Refusal> {
+    parameter(query, "container").ok_or_else(|| {
+        Refusal::malformed("Name a container: ?container=dbs/DATABASE/colls/CONTAINER")
+    })
 }
 
 async fn split(service: &Service, body: &Bytes) -> Result<Value, Refusal> {
@@ -151,7 +165,7 @@ fn report(container: &str, change: &LayoutChange) -> Value {
     })
 }
 
-fn describe(partition: &PartitionInfo) -> Value {
+pub(crate) fn describe(partition: &PartitionInfo) -> Value {
     json!({
         "id": partition.id.to_string(),
         "minInclusive": partition.range.min.to_string(),

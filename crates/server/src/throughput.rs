@@ -10,7 +10,6 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use service::{RangeId, Redistribution, Service, Throughput, ThroughputBucket, ThroughputInfo};
 
-use crate::front::{Answer, Front};
 use crate::layout::{self, Refusal};
 
 const EXAMPLE: &str = r#"{"container":"dbs/D/colls/C","policy":"custom","targets":{"0":5000},"sources":["1"]}, {"container":"dbs/D/colls/C","policy":"equal"} or {"container":"dbs/D/colls/C","buckets":[{"id":1,"maxThroughputPercentage":50}]}"#;
@@ -42,12 +41,10 @@ struct Bucket {
 }
 
 /// How the throughput of the container is divided that the query names.
-pub(crate) fn show(front: &Front, query: Option<&str>) -> Answer {
-    layout::read(front, query, |service, container, query| {
-        let ranges = layout::parameter(query, "ranges");
-        let ids = ranges.as_deref().map(|ranges| ids(ranges.split(','))).transpose()?;
-        describe(service, container, ids.as_deref())
-    })
+pub(crate) fn show(service: &Service, query: &str) -> Result<Value, Refusal> {
+    let ranges = layout::parameter(query, "ranges");
+    let ids = ranges.as_deref().map(|ranges| ids(ranges.split(','))).transpose()?;
+    describe(service, &layout::container(query)?, ids.as_deref())
 }
 
 /// Does what the body says, and shows what it has come to.

@@ -74,7 +74,12 @@ impl CatalogueTab {
                 resource_work(*kind, body.as_ref().map_or(0, Bytes::len))
             }
             Ok(Reply::Feed { bodies, .. }) => self.feed_work(bodies),
-            Ok(Reply::Batch { .. } | Reply::Bulk { .. } | Reply::Ranges { .. }) => Work::Probe,
+            Ok(
+                Reply::Batch { .. }
+                | Reply::Bulk { .. }
+                | Reply::Ranges { .. }
+                | Reply::Statistics { .. },
+            ) => Work::Probe,
         }
     }
 

@@ -32,6 +32,7 @@ fn check_operations(action: &ContainerAction, limits: &Limits) -> Result<(), Ser
         }
         // One document each, whose size is checked when it is parsed.
         ContainerAction::ReadRanges
+        | ContainerAction::ReadStatistics { .. }
         | ContainerAction::CreateItem { .. }
         | ContainerAction::UpsertItem { .. }
         | ContainerAction::ReadItem { .. }

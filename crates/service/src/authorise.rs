@@ -77,6 +77,7 @@ pub(crate) fn writes(action: &Action) -> bool {
         },
         Action::Container { action, .. } => match action {
             ContainerAction::ReadRanges
+            | ContainerAction::ReadStatistics { .. }
             | ContainerAction::ReadItem { .. }
             | ContainerAction::ListItems { .. } => false,
             ContainerAction::CreateItem { .. }

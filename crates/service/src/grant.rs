@@ -158,6 +158,7 @@ impl Service {
             | ContainerAction::PatchItem { target, .. } => (target, None),
             ContainerAction::ReplaceItem { target, body, .. } => (target, Some(body)),
             ContainerAction::ReadRanges
+            | ContainerAction::ReadStatistics { .. }
             | ContainerAction::CreateItem { .. }
             | ContainerAction::UpsertItem { .. }
             | ContainerAction::Batch { .. }
@@ -206,6 +207,8 @@ fn keys_are(action: &ContainerAction, key: &PartitionKey) -> bool {
     let is = |given: Option<&PartitionKey>| given == Some(key);
     match action {
         ContainerAction::ReadRanges => true,
+        // They name the other keys as well.
+        ContainerAction::ReadStatistics { .. } => false,
         ContainerAction::CreateItem { key, .. } | ContainerAction::UpsertItem { key, .. } => {
             is(key.as_ref())
         }

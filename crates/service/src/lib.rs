@@ -25,15 +25,18 @@ mod resolve;
 mod resources;
 mod response;
 mod service;
+mod statistics;
 mod visit;
 
 pub use authorise::Principal;
 pub use cluster::{
-    Caller, Division, Halve, Priority, RangeId, Reason, Refusal, Stage, ThroughputBucket,
+    Caller, Division, Halve, KeyCharge, KeySize, KeySummary, Priority, RangeId, Reason, Refusal,
+    Stage, ThroughputBucket,
 };
 pub use error::{Remedy, ServiceError};
 pub use grant::{Extent, Grant, Mode};
 pub use kind::{Kind, Link};
+pub use model::partition_key::PartitionKey;
 pub use model::throughput::Throughput;
 pub use offer::{Migration, OfferStatus, manual_throughput, parse_autoscale};
 pub use partition::{EffectKind, EtagMatch, Position};
@@ -48,3 +51,4 @@ pub use request::{
 pub use resources::Swept;
 pub use response::{BulkResult, Failure, ItemResult, RangeInfo, Reply, Response, Rest};
 pub use service::Service;
+pub use statistics::{ContainerUsage, PartitionStatistics, Usage};

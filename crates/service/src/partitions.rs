@@ -121,7 +121,10 @@ impl Service {
         Ok(merges)
     }
 
-    fn layout(&self, entry: &ContainerEntry) -> Result<Vec<PartitionInfo>, ServiceError> {
+    pub(crate) fn layout(
+        &self,
+        entry: &ContainerEntry,
+    ) -> Result<Vec<PartitionInfo>, ServiceError> {
         let (map, sizes) = self.cluster.sizes(&entry.container)?;
         let partition = |(record, head): (&RangeRecord, Head)| PartitionInfo {
             id: record.id,

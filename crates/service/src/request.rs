@@ -155,6 +155,10 @@ pub enum CatalogueAction {
 pub enum ContainerAction {
     /// The physical partitions.
     ReadRanges,
+    /// What the physical partitions hold and do, with the largest keys of each.
+    ReadStatistics {
+        keys_max: usize,
+    },
     CreateItem {
         key: Option<PartitionKey>,
         body: Bytes,

@@ -99,7 +99,8 @@ fn knows_ranges(action: &ContainerAction) -> bool {
         ContainerAction::ReadRanges => true,
         ContainerAction::Bulk { range, .. } => range.is_some(),
         ContainerAction::ListItems { scope, .. } => scope.range.is_some(),
-        ContainerAction::CreateItem { .. }
+        ContainerAction::ReadStatistics { .. }
+        | ContainerAction::CreateItem { .. }
         | ContainerAction::UpsertItem { .. }
         | ContainerAction::ReadItem { .. }
         | ContainerAction::ReplaceItem { .. }
@@ -117,6 +118,7 @@ fn target_of(action: &mut ContainerAction) -> Option<&mut ItemTarget> {
         | ContainerAction::DeleteItem { target, .. }
         | ContainerAction::PatchItem { target, .. } => Some(target),
         ContainerAction::ReadRanges
+        | ContainerAction::ReadStatistics { .. }
         | ContainerAction::CreateItem { .. }
         | ContainerAction::UpsertItem { .. }
         | ContainerAction::Batch { .. }

@@ -12,6 +12,7 @@ use partition::{EffectKind, Position};
 use crate::error::ServiceError;
 use crate::offer::OfferStatus;
 use crate::receipt::Receipt;
+use crate::statistics::PartitionStatistics;
 
 /// The answer to a request that was done.
 #[derive(Debug)]
@@ -68,6 +69,8 @@ pub enum Reply {
     Batch { results: Vec<ItemResult> },
     /// The operations of a bulk request, each with its own answer.
     Bulk { results: Vec<BulkResult> },
+    /// What the physical partitions hold and do.
+    Statistics { partitions: Vec<PartitionStatistics> },
     Ranges {
         container: ContainerRid,
         /// The last change of the layout.

@@ -177,10 +177,15 @@ impl Service {
     ) -> Result<Reply, ServiceError> {
         use ContainerAction::{
             Batch, Bulk, CreateItem, DeleteItem, ListItems, PatchItem, ReadItem, ReadRanges,
-            ReplaceItem, UpsertItem,
+            ReadStatistics, ReplaceItem, UpsertItem,
         };
         let (key, operation) = match action {
             ReadRanges => return self.read_ranges(container, receipt),
+            ReadStatistics { keys_max } => {
+                receipt.worked(&Work::Probe);
+                let partitions = self.statistics_of(container, keys_max).await?;
+                return Ok(Reply::Statistics { partitions });
+            }
             ReadItem { target, conditions } => {
                 return self.read_item(container, &target, &conditions, receipt);
             }

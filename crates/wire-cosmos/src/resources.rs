@@ -108,7 +108,11 @@ fn one(call: &Call<'_>, issuer: Option<&Issuer>, response: Response) -> Answer {
     let (kind, etag, body, offer) = match response.reply {
         Reply::One { kind, etag, body } => (kind, etag, body, None),
         Reply::Offer { kind, etag, body, status } => (kind, etag, body, Some(status)),
-        Reply::Feed { .. } | Reply::Batch { .. } | Reply::Bulk { .. } | Reply::Ranges { .. } => {
+        Reply::Feed { .. }
+        | Reply::Batch { .. }
+        | Reply::Bulk { .. }
+        | Reply::Ranges { .. }
+        | Reply::Statistics { .. } => {
             return Answer::empty(StatusCode::INTERNAL_SERVER_ERROR);
         }
     };

@@ -4,7 +4,11 @@ use bytes::Bytes;
 use http::StatusCode;
 use model::json::{self, Object, Value};
 use model::limits::Limits;
-use service::{CatalogueAction, Conditions, ContainerAction, Link, RangeInfo, Reply};
+use model::partition_key::PartitionKey;
+use service::{
+    CatalogueAction, Conditions, ContainerAction, KeySize, Link, PartitionStatistics, RangeInfo,
+    Receipt, Reply,
+};
 
 use crate::error::WireError;
 use crate::gateway::Call;
@@ -12,7 +16,14 @@ use crate::reply::{Answer, status_of};
 
 const POPULATE_QUOTA: &str = "x-ms-documentdb-populatequotainfo";
 const POPULATE_STATISTICS: &str = "x-ms-documentdb-populatepartitionstatistics";
+const ALL_KEYS: &str = "x-ms-cosmos-internal-get-all-partition-key-stats";
 const INDEX_PROGRESS: &str = "x-ms-documentdb-collection-index-transformation-progress";
+
+/// Keys that are named of each partition: as many as the service's own charts show.
+const LARGEST_KEYS: usize = 3;
+
+/// And if all are wanted: an answer has to fit into memory.
+const ALL_KEYS_MAX: usize = 10_000;
 
 /// The size of something in the unit of these headers and properties.
 const KB: u64 = 1024;
@@ -29,17 +40,18 @@ pub(crate) async fn answer(
 ) -> Result<Answer, WireError> {
     let read = CatalogueAction::Read { link: link.clone(), conditions };
     let mut response = call.catalogue(read).await?;
-    let layout = call.container(link, ContainerAction::ReadRanges).await?;
+    let layout = call.container(link.clone(), ContainerAction::ReadRanges).await?;
     response.receipt.add(&layout.receipt);
     let (Reply::One { kind, etag, body }, Reply::Ranges { ranges, fully_indexed, .. }) =
         (response.reply, layout.reply)
     else {
         return Ok(Answer::empty(StatusCode::INTERNAL_SERVER_ERROR));
     };
-    let body = if call.headers.flag(POPULATE_STATISTICS) {
-        body.map(|body| with_statistics(&body, &ranges))
-    } else {
-        body
+    let body = match body {
+        Some(body) if call.headers.flag(POPULATE_STATISTICS) => {
+            Some(with_statistics(call, link, &body, &mut response.receipt).await?)
+        }
+        other => other,
     };
     let mut answer = Answer::json(status_of(kind), body.unwrap_or_default());
     if call.headers.flag(POPULATE_QUOTA) {
@@ -66,16 +78,44 @@ fn usage(ranges: &[RangeInfo]) -> String {
 }
 
 /// Adds a line for each physical partition to a container's body.
-fn with_statistics(body: &Bytes, ranges: &[RangeInfo]) -> Bytes {
-    let line = |range: &RangeInfo| {
-        let number = |number: u64| Value::from(i64::try_from(number).unwrap_or(i64::MAX));
+async fn with_statistics(
+    call: &Call<'_>,
+    link: Link,
+    body: &Bytes,
+    receipt: &mut Receipt,
+) -> Result<Bytes, WireError> {
+    let keys_max = if call.headers.flag(ALL_KEYS) { ALL_KEYS_MAX } else { LARGEST_KEYS };
+    let read = call.container(link, ContainerAction::ReadStatistics { keys_max }).await?;
+    receipt.add(&read.receipt);
+    let Reply::Statistics { partitions } = read.reply else { return Ok(body.clone()) };
+    let Ok(Value::Object(mut container)) = json::parse(body) else { return Ok(body.clone()) };
+    container.insert("statistics", partitions.iter().map(line).collect::<Value>());
+    Ok(Value::Object(container).to_string().into())
+}
+
+fn line(statistics: &PartitionStatistics) -> Value {
+    let (partition, keys) = (&statistics.partition, &statistics.keys);
+    let key = |size: &KeySize| {
         Object::from_iter([
-            ("id", Value::from(range.id.to_string())),
-            ("sizeInKB", number(range.item_bytes.div_ceil(KB))),
-            ("documentCount", number(range.items)),
+            ("partitionKey", size.key.as_ref().map_or(Value::Null, key_value)),
+            ("sizeInKB", number(size.bytes.div_ceil(KB))),
         ])
     };
-    let Ok(Value::Object(mut container)) = json::parse(body) else { return body.clone() };
-    container.insert("statistics", ranges.iter().map(line).map(Value::Object).collect::<Value>());
-    Value::Object(container).to_string().into()
+    let largest = keys.by_bytes.iter().map(|size| Value::Object(key(size)));
+    Value::Object(Object::from_iter([
+        ("id", Value::from(partition.id.to_string())),
+        ("sizeInKB", number(partition.bytes.div_ceil(KB))),
+        ("documentCount", number(partition.items)),
+        ("sampledDistinctPartitionKeyCount", number(keys.keys)),
+        ("partitionKeys", largest.collect::<Value>()),
+    ]))
+}
+
+/// A key as clients write it in their requests.
+fn key_value(key: &PartitionKey) -> Value {
+    json::parse(key.to_string().as_bytes()).unwrap_or(Value::Null)
+}
+
+fn number(number: u64) -> Value {
+    Value::from(i64::try_from(number).unwrap_or(i64::MAX))
 }

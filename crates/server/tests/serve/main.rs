@@ -11,4 +11,5 @@ mod idle;
 mod life;
 mod program;
 mod settings;
+mod statistics;
 mod tls;

@@ -90,8 +90,12 @@ impl Directory {
     /// The container with that resource id.
     pub(crate) fn container_of_rid(&self, rid: &str) -> Option<&ContainerEntry> {
         let rid = ContainerRid::parse(rid).ok()?;
-        let mut containers = self.databases.values().flat_map(|entry| entry.containers.values());
-        containers.find(|entry| entry.rid == rid)
+        self.containers().find(|entry| entry.rid == rid)
+    }
+
+    /// All containers.
+    pub(crate) fn containers(&self) -> impl Iterator<Item = &ContainerEntry> {
+        self.databases.values().flat_map(|entry| entry.containers.values())
     }
 
     /// Databases and containers together.

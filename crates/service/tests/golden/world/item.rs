@@ -174,7 +174,10 @@ fn show(reply: Reply, system: bool) -> Answer {
             });
             each.collect()
         }
-        other @ (Reply::Offer { .. } | Reply::Feed { .. } | Reply::Ranges { .. }) => {
+        other @ (Reply::Offer { .. }
+        | Reply::Feed { .. }
+        | Reply::Ranges { .. }
+        | Reply::Statistics { .. }) => {
             return Err(format!("unexpected {other:?}").into());
         }
     })

@@ -76,9 +76,10 @@ impl World {
             Reply::Feed { owner_rid, bodies, rest } => {
                 Ok(format!("of '{owner_rid}'\n{}", show_feed(&bodies, rest.as_ref(), true)))
             }
-            other @ (Reply::Batch { .. } | Reply::Bulk { .. } | Reply::Ranges { .. }) => {
-                Err(format!("unexpected {other:?}").into())
-            }
+            other @ (Reply::Batch { .. }
+            | Reply::Bulk { .. }
+            | Reply::Ranges { .. }
+            | Reply::Statistics { .. }) => Err(format!("unexpected {other:?}").into()),
         }
     }
 

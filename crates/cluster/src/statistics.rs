@@ -1,0 +1,196 @@
+//! What is known about the logical partitions of a container: how many there are,
+//! and which hold or cost most.
+//!
+//! Sizes are counted when somebody asks, from the exact size that every commit
+//! keeps of each logical partition. A list of the largest that is kept up to date
+//! would cost every write, and statistics are asked for seldom.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+use std::sync::Arc;
+
+use model::charge::Charge;
+use model::epk::Epk;
+use model::partition_key::PartitionKey;
+use partition::{KeyStatistics, Problem, Reader};
+use storage::View;
+
+use crate::cluster::Cluster;
+use crate::container::Container;
+use crate::error::ClusterError;
+use crate::map::RangeId;
+
+/// Logical partitions that are counted in one range: half a second of reading.
+const KEYS_COUNTED_MAX: u64 = 1_000_000;
+
+/// The logical partitions of one range.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct KeySummary {
+    pub keys: u64,
+    /// Whether all were counted; else there are more, and larger ones may be missing.
+    pub complete: bool,
+    /// Those with the most bytes, the largest first.
+    pub by_bytes: Vec<KeySize>,
+    /// Those with the most items, the largest first.
+    pub by_items: Vec<KeySize>,
+}
+
+/// The size of one logical partition.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeySize {
+    pub epk: Epk,
+    /// None if its items are expired.
+    pub key: Option<PartitionKey>,
+    pub items: u64,
+    pub bytes: u64,
+}
+
+/// What one logical partition cost lately.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyCharge {
+    pub epk: Epk,
+    /// None if it holds nothing now.
+    pub key: Option<PartitionKey>,
+    /// At most this, and at least `charge` less `error`.
+    pub charge: Charge,
+    pub error: Charge,
+}
+
+impl Cluster {
+    /// Counts the logical partitions of each range and finds the largest.
+    pub async fn summarise_keys(
+        &self,
+        container: &Arc<Container>,
+        keys_max: usize,
+    ) -> Result<BTreeMap<RangeId, KeySummary>, ClusterError> {
+        let (_, slots) = container.layout();
+        let view = self.store().view()?;
+        let counted = self.aside(move || {
+            let count = |(id, slot): (RangeId, Arc<crate::slot::Slot>)| {
+                Ok((id, count(&slot.reader(), view.as_ref(), keys_max)?))
+            };
+            slots.into_iter().map(count).collect::<Result<Vec<_>, Problem>>()
+        });
+        let mut summaries = BTreeMap::new();
+        for (id, count) in counted.await?? {
+            let named = |top: Top| self.named(container, top);
+            let (by_bytes, by_items) = (named(count.by_bytes)?, named(count.by_items)?);
+            let Count { keys, complete, .. } = count;
+            summaries.insert(id, KeySummary { keys, complete, by_bytes, by_items });
+        }
+        Ok(summaries)
+    }
+
+    /// The logical partitions of a range that cost most during the last minutes.
+    pub fn heaviest_keys(
+        &self,
+        container: &Container,
+        range: RangeId,
+        keys_max: usize,
+    ) -> Result<Vec<KeyCharge>, ClusterError> {
+        let gauge = container.governor().gauge(&container.map(), range);
+        let Some(gauge) = gauge else { return Ok(Vec::new()) };
+        let heavy = gauge.meter().heaviest(self.monotonic(), keys_max).into_iter();
+        heavy
+            .map(|one| {
+                let key = self.key_at(container, &one.epk)?;
+                Ok(KeyCharge { epk: one.epk, key, charge: one.charge, error: one.error })
+            })
+            .collect()
+    }
+
+    fn named(&self, container: &Container, top: Top) -> Result<Vec<KeySize>, ClusterError> {
+        let size = |(epk, KeyStatistics { items, bytes })| {
+            Ok(KeySize { key: self.key_at(container, &epk)?, epk, items, bytes })
+        };
+        top.descending().into_iter().map(size).collect()
+    }
+}
+
+/// What one pass over a range finds.
+struct Count {
+    keys: u64,
+    complete: bool,
+    by_bytes: Top,
+    by_items: Top,
+}
+
+fn count(reader: &Reader, view: &dyn View, keys_max: usize) -> Result<Count, Problem> {
+    let mut count =
+        Count { keys: 0, complete: true, by_bytes: Top::of(keys_max), by_items: Top::of(keys_max) };
+    for (bucket, _) in reader.bucket_sizes(view)? {
+        reader.each_key(view, &bucket, |epk, size| {
+            if count.keys == KEYS_COUNTED_MAX {
+                count.complete = false;
+                return false;
+            }
+            count.keys += 1;
+            count.by_bytes.offer(size.bytes, &epk, size);
+            count.by_items.offer(size.items, &epk, size);
+            true
+        })?;
+    }
+    Ok(count)
+}
+
+/// The largest of what was offered.
+struct Top {
+    size_max: usize,
+    /// The smallest of them on top.
+    heap: BinaryHeap<Reverse<Ranked>>,
+}
+
+/// By rank, and by position where ranks are equal, so that the order is always the same.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Ranked {
+    rank: u64,
+    position: Reverse<Epk>,
+    items: u64,
+    bytes: u64,
+}
+
+impl Top {
+    fn of(size_max: usize) -> Top {
+        Top { size_max, heap: BinaryHeap::new() }
+    }
+
+    fn offer(&mut self, rank: u64, epk: &Epk, size: KeyStatistics) {
+        let full = self.heap.len() >= self.size_max;
+        if full && self.heap.peek().is_none_or(|Reverse(least)| rank <= least.rank) {
+            return;
+        }
+        let KeyStatistics { items, bytes } = size;
+        self.heap.push(Reverse(Ranked { rank, position: Reverse(epk.clone()), items, bytes }));
+        if self.heap.len() > self.size_max {
+            self.heap.pop();
+        }
+    }
+
+    fn descending(self) -> Vec<(Epk, KeyStatistics)> {
+        let ranked = self.heap.into_sorted_vec().into_iter();
+        ranked
+            .map(|Reverse(Ranked { position: Reverse(epk), items, bytes, .. })| {
+                (epk, KeyStatistics { items, bytes })
+            })
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_largest_come_first_and_ties_in_the_order_of_the_ring() {
+        let epk = |byte: u8| Epk::from_bytes(&[byte]).unwrap();
+        let mut top = Top::of(3);
+        for (byte, rank) in [(1, 5), (2, 9), (3, 5), (4, 1), (5, 7), (6, 5)] {
+            top.offer(rank, &epk(byte), KeyStatistics { items: rank, bytes: 0 });
+        }
+        let order: Vec<Epk> = top.descending().into_iter().map(|(epk, _)| epk).collect();
+        assert_eq!(order, [epk(2), epk(5), epk(1)]);
+        let mut none = Top::of(0);
+        none.offer(1, &epk(1), KeyStatistics::default());
+        assert!(none.descending().is_empty());
+    }
+}

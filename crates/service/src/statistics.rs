@@ -1,0 +1,113 @@
+//! What the physical partitions of a container hold and do.
+
+use std::sync::Arc;
+
+use cluster::{Gauge, KeyCharge, KeySummary, Totals};
+
+use crate::catalogue::ContainerEntry;
+use crate::error::ServiceError;
+use crate::kind::Link;
+use crate::partitions::PartitionInfo;
+use crate::service::Service;
+
+/// Everything that is known about one physical partition.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PartitionStatistics {
+    pub partition: PartitionInfo,
+    pub usage: Usage,
+    pub keys: KeySummary,
+    /// The logical partitions that cost most during the last minutes.
+    pub heaviest: Vec<KeyCharge>,
+}
+
+/// How a physical partition is used.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Usage {
+    /// What it serves at most, in RU/s; none if that is not limited.
+    pub throughput: Option<f64>,
+    /// Its part of the container's throughput.
+    pub fraction: f64,
+    /// Since this process serves it.
+    pub totals: Totals,
+    /// The busiest second of the last minute, as a part of what a second provides.
+    pub normalised: f64,
+}
+
+/// The partitions of one container, without looking at their keys.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ContainerUsage {
+    /// `dbs/NAME/colls/NAME`.
+    pub link: Arc<str>,
+    pub partitions: Vec<(PartitionInfo, Usage)>,
+    /// What all partitions counted that it ever had.
+    pub totals: Totals,
+}
+
+impl Service {
+    /// The statistics of a container's physical partitions, with the `keys_max`
+    /// largest and heaviest keys of each. With none, keys are not even counted.
+    pub async fn statistics(
+        &self,
+        container: &Link,
+        keys_max: usize,
+    ) -> Result<Vec<PartitionStatistics>, ServiceError> {
+        self.statistics_of(&self.container(container)?, keys_max).await
+    }
+
+    pub(crate) async fn statistics_of(
+        &self,
+        entry: &ContainerEntry,
+        keys_max: usize,
+    ) -> Result<Vec<PartitionStatistics>, ServiceError> {
+        let container = &entry.container;
+        let mut keys = match keys_max {
+            0 => std::collections::BTreeMap::new(),
+            _ => self.cluster.summarise_keys(container, keys_max).await?,
+        };
+        let mut statistics = Vec::new();
+        for (partition, usage) in self.usage_of(entry)? {
+            let heaviest = self.cluster.heaviest_keys(container, partition.id, keys_max)?;
+            let keys = keys.remove(&partition.id).unwrap_or_default();
+            statistics.push(PartitionStatistics { partition, usage, keys, heaviest });
+        }
+        Ok(statistics)
+    }
+
+    /// How all containers are used.
+    pub fn usage(&self) -> Result<Vec<ContainerUsage>, ServiceError> {
+        let entries: Vec<ContainerEntry> = self.directory().containers().cloned().collect();
+        let usage = |entry: ContainerEntry| {
+            Ok(ContainerUsage {
+                link: Arc::clone(&entry.names.link),
+                partitions: self.usage_of(&entry)?,
+                totals: entry.container.governor().totals(),
+            })
+        };
+        entries.into_iter().map(usage).collect()
+    }
+
+    fn usage_of(
+        &self,
+        entry: &ContainerEntry,
+    ) -> Result<Vec<(PartitionInfo, Usage)>, ServiceError> {
+        let map = entry.container.map();
+        let usage = |partition: PartitionInfo| {
+            let gauge = entry.container.governor().gauge(&map, partition.id);
+            let record = map.range(partition.id);
+            let fraction = record.map_or(0.0, |record| map.fraction(record));
+            let usage = gauge.map(|gauge| self.read_gauge(&gauge, fraction));
+            (partition, usage.unwrap_or_default())
+        };
+        Ok(self.layout(entry)?.into_iter().map(usage).collect())
+    }
+
+    fn read_gauge(&self, gauge: &Gauge, fraction: f64) -> Usage {
+        let scale = f64::from(self.limits.scale.max(1));
+        Usage {
+            throughput: gauge.rate().map(|rate| rate * scale),
+            fraction,
+            totals: gauge.meter().totals(),
+            normalised: gauge.normalised(),
+        }
+    }
+}
