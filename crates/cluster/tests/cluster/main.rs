@@ -1,5 +1,6 @@
 //! Many partitions behind one door: routing, order, drops, faults.
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail the test")]
+#![allow(clippy::print_stdout, reason = "random tests say how to repeat them")]
 
 mod common;
 mod gate;

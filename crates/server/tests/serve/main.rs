@@ -9,6 +9,7 @@ mod http2;
 mod http2_hostile;
 mod idle;
 mod life;
+mod partitions;
 mod program;
 mod settings;
 mod statistics;
