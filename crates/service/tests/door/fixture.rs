@@ -14,7 +14,7 @@ use storage::memory;
 use testkit::wait::block_on;
 
 pub(crate) struct Fixture {
-    service: Service,
+    pub(crate) service: Service,
 }
 
 impl Fixture {
@@ -110,7 +110,11 @@ impl Fixture {
         report.total.logical_partitions
     }
 
-    fn within(&self, container: &str, action: ContainerAction) -> Result<Response, ServiceError> {
+    pub(crate) fn within(
+        &self,
+        container: &str,
+        action: ContainerAction,
+    ) -> Result<Response, ServiceError> {
         let container = Link::parse(&format!("dbs/d/colls/{container}")).unwrap();
         self.execute(Action::Container { container, intended_rid: None, merge_aware: true, action })
     }

@@ -4,5 +4,6 @@
 
 mod durability;
 mod fixture;
+mod layout;
 mod limits;
 mod published;
