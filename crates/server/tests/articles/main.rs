@@ -12,9 +12,11 @@ mod client;
 mod keys;
 mod kinds;
 mod logical;
+mod nutrition;
 mod physical;
 #[allow(dead_code, reason = "shared with the tests of the program, each uses a part")]
 #[path = "../serve/program.rs"]
 mod program;
+mod statistics;
 mod throughput;
 mod world;

@@ -128,7 +128,7 @@ fn wait_for_split(world: &World) -> Vec<String> {
     })
 }
 
-fn partitions(world: &World) -> Vec<serde_json::Value> {
+pub(crate) fn partitions(world: &World) -> Vec<serde_json::Value> {
     let headers = [("x-ms-documentdb-populatepartitionstatistics", "true")];
     let container = world.get("/dbs/d/colls/c", &headers).expect(200).json();
     container["statistics"].as_array().expect("statistics are a list").clone()

@@ -163,6 +163,10 @@ impl Answer {
         self.0.json()
     }
 
+    pub(crate) fn body(&self) -> &str {
+        &self.0.body
+    }
+
     pub(crate) fn status(&self) -> u16 {
         self.0.status
     }
