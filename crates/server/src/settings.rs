@@ -40,7 +40,7 @@ pub(crate) struct Layer {
     /// Address and port to listen on; port 0 takes any free one [default: 127.0.0.1:8081].
     ///
     /// Plain HTTP and TLS share the port. Any address but a loopback one needs --key. A bare port or
-    /// localhost:PORT is 127.0.0.1 and, where there is IPv6, [::1]; so is the default.
+    /// localhost:PORT is 127.0.0.1 and, where there is IPv6, ::1; so is the default.
     #[arg(long, value_name = "ADDR")]
     pub(crate) listen: Option<Listen>,
 
