@@ -1,6 +1,7 @@
 //! What stands between a connection and the protocols: bodies are read here, and
 //! the paths that belong to the server itself are answered here.
 
+use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -156,14 +157,22 @@ impl Front {
             scheme: client.scheme,
         };
         let reads = request.method == Method::GET;
-        let gateway = Arc::clone(gateway);
-        let answering = async move { gateway.answer(request).await };
+        let answering = answering(Arc::clone(gateway), request);
         let response = if reads { answering.await } else { to_the_end(answering, shares).await };
         if drops && response.status().is_success() {
             self.dropped.notify_one();
         }
         response
     }
+}
+
+/// The work behind a request in a box of its own: it is some kilobytes large, and
+/// would be copied with every future around it that moves.
+fn answering(
+    gateway: Arc<Gateway>,
+    request: HttpRequest,
+) -> Pin<Box<dyn Future<Output = Answer> + Send>> {
+    Box::pin(async move { gateway.answer(request).await })
 }
 
 /// HTTP/2 has the host in the place of the URL's; protocols look for a header.

@@ -59,10 +59,10 @@ impl Hosts {
 }
 
 fn check(authority: &str, also: &[HostName]) -> Result<(), UnknownHost> {
-    let name = host(authority).unwrap_or(authority).to_ascii_lowercase();
-    let name = name.strip_suffix('.').unwrap_or(&name);
-    let is_local = name == "localhost" || name.ends_with(".localhost");
-    if is_local || is_address(name) || also.iter().any(|known| known.as_str() == name) {
+    let host = host(authority).unwrap_or(authority);
+    let name = host.strip_suffix('.').unwrap_or(host);
+    let is_same = |known: &HostName| known.as_str().eq_ignore_ascii_case(name);
+    if is_localhost(name) || is_address(name) || also.iter().any(is_same) {
         return Ok(());
     }
     let shown = name.chars().filter(|c| !c.is_control()).take(SHOWN_BYTES_MAX).collect();
@@ -75,6 +75,12 @@ fn host(authority: &str) -> Option<&str> {
         Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => Some(host),
         Some(_) | None => None,
     }
+}
+
+/// `localhost` or a name below it.
+fn is_localhost(name: &str) -> bool {
+    let (before, last) = name.rsplit_once('.').unwrap_or(("here", name));
+    !before.is_empty() && last.eq_ignore_ascii_case("localhost")
 }
 
 fn is_address(host: &str) -> bool {
