@@ -20,7 +20,8 @@ use crate::container::Container;
 use crate::error::ClusterError;
 use crate::map::RangeId;
 
-/// Logical partitions that are counted in one range: half a second of reading.
+/// Logical partitions that are counted in one range, so that one question cannot
+/// read without end.
 const KEYS_COUNTED_MAX: u64 = 1_000_000;
 
 /// The logical partitions of one range.

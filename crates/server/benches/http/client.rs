@@ -35,6 +35,13 @@ impl Document {
         );
         Document { id, key, body }
     }
+
+    /// One that costs as little as any.
+    pub(crate) fn small(group: u64, number: u64) -> Document {
+        let (id, key) = (format!("{number}"), format!("key-{group}"));
+        let body = format!(r#"{{"id":"{id}","pk":"{key}"}}"#);
+        Document { id, key, body }
+    }
 }
 
 fn text(seed: u64) -> String {
@@ -68,10 +75,15 @@ impl Client {
     /// Makes the database and the container. No throughput is asked for, so none is
     /// enforced.
     pub(crate) async fn prepare(&mut self) {
+        self.prepare_with("").await;
+    }
+
+    /// Makes the database and the container, with these headers.
+    pub(crate) async fn prepare_with(&mut self, headers: &str) {
         let database = self.send("POST", "dbs", "", "", r#"{"id":"bench"}"#).await;
         let container =
             r#"{"id":"items","partitionKey":{"paths":["/pk"],"kind":"Hash","version":2}}"#;
-        let container = self.send("POST", "colls", "dbs/bench", "", container).await;
+        let container = self.send("POST", "colls", "dbs/bench", headers, container).await;
         let made = |status| [200, 201].contains(&status);
         assert!(made(database) && made(container), "{database} {container}");
     }
@@ -87,14 +99,40 @@ impl Client {
 
     /// Documents of one key, all or nothing.
     pub(crate) async fn create_all(&mut self, documents: &[Document]) {
+        assert_eq!(self.try_create_all(documents).await, 200);
+    }
+
+    pub(crate) async fn try_create_all(&mut self, documents: &[Document]) -> u16 {
         let operation = |document: &Document| {
             format!(r#"{{"operationType":"Create","resourceBody":{}}}"#, document.body)
         };
+        self.batch(documents, operation).await
+    }
+
+    /// Reads documents of one key at once.
+    pub(crate) async fn read_all(&mut self, documents: &[Document]) -> u16 {
+        let operation =
+            |document: &Document| format!(r#"{{"operationType":"Read","id":"{}"}}"#, document.id);
+        self.batch(documents, operation).await
+    }
+
+    /// What the last answer said it cost.
+    pub(crate) fn charge(&self) -> f64 {
+        let head = String::from_utf8_lossy(&self.answer);
+        let charge = head.lines().find_map(|line| line.strip_prefix("x-ms-request-charge: "));
+        charge.unwrap().parse().unwrap()
+    }
+
+    async fn batch(
+        &mut self,
+        documents: &[Document],
+        operation: impl Fn(&Document) -> String,
+    ) -> u16 {
         let operations: Vec<String> = documents.iter().map(operation).collect();
         let batch = "x-ms-cosmos-is-batch-request: True\r\nx-ms-cosmos-batch-atomic: True\r\n";
         let headers = format!("{}{batch}", key_header(&documents[0].key));
         let body = format!("[{}]", operations.join(","));
-        assert_eq!(self.send("POST", "docs", CONTAINER, &headers, &body).await, 200);
+        self.send("POST", "docs", CONTAINER, &headers, &body).await
     }
 
     /// Sends a signed request to a feed (`POST`) or a resource and reads the answer.

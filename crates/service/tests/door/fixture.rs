@@ -1,20 +1,25 @@
 //! A service in memory with one database, driven by short calls.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use model::json;
 use model::limits::Limits;
 use model::name::ItemId;
 use model::partition_key::PartitionKey;
 use partition::Position;
-use runtime::Runtime;
+use runtime::{Runtime, SimulatedClock};
 use service::{
-    Action, CatalogueAction, Conditions, ContainerAction, ItemOperation, ItemTarget, Kind, Link,
-    Principal, RangeInfo, Reply, Request, Response, Scope, Service, ServiceError, Throughput,
+    Action, Caller, CatalogueAction, Conditions, ContainerAction, ItemOperation, ItemTarget, Kind,
+    Link, Principal, RangeInfo, Reply, Request, Response, Scope, Service, ServiceError, Throughput,
+    ThroughputRules,
 };
 use storage::memory;
 use testkit::wait::block_on;
 
 pub(crate) struct Fixture {
     pub(crate) service: Service,
+    clock: Arc<SimulatedClock>,
 }
 
 impl Fixture {
@@ -23,8 +28,19 @@ impl Fixture {
     }
 
     pub(crate) fn with_limits(limits: Limits) -> Fixture {
-        let service = Service::open(memory::create(), Runtime::simulated(1), limits).unwrap();
-        let fixture = Fixture { service };
+        Fixture::open(limits, ThroughputRules::UNLIMITED)
+    }
+
+    /// One that holds its clients to these rules.
+    pub(crate) fn throttled(rules: ThroughputRules) -> Fixture {
+        Fixture::open(Limits::default(), rules)
+    }
+
+    fn open(limits: Limits, rules: ThroughputRules) -> Fixture {
+        let clock = Arc::new(SimulatedClock::new());
+        let runtime = Runtime::simulated_at(Arc::clone(&clock), 1);
+        let service = Service::open_with(memory::create(), runtime, limits, rules).unwrap();
+        let fixture = Fixture { service, clock };
         fixture.create("", Kind::Database, r#"{"id":"d"}"#).unwrap();
         fixture
     }
@@ -110,13 +126,28 @@ impl Fixture {
         report.total.logical_partitions
     }
 
+    pub(crate) fn advance(&self, duration: Duration) {
+        self.clock.advance(duration);
+    }
+
     pub(crate) fn within(
         &self,
         container: &str,
         action: ContainerAction,
     ) -> Result<Response, ServiceError> {
+        self.within_as(container, action, Caller::default())
+    }
+
+    pub(crate) fn within_as(
+        &self,
+        container: &str,
+        action: ContainerAction,
+        caller: Caller,
+    ) -> Result<Response, ServiceError> {
         let container = Link::parse(&format!("dbs/d/colls/{container}")).unwrap();
-        self.execute(Action::Container { container, intended_rid: None, merge_aware: true, action })
+        let action = Action::Container { container, intended_rid: None, merge_aware: true, action };
+        let request = Request { caller, ..Request::new(Principal::Account, action) };
+        Ok(block_on(self.service.execute(request))?)
     }
 
     fn execute(&self, action: Action) -> Result<Response, ServiceError> {

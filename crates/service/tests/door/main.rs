@@ -7,3 +7,4 @@ mod fixture;
 mod layout;
 mod limits;
 mod published;
+mod throughput;
