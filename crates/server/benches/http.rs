@@ -13,6 +13,7 @@
 #![allow(clippy::unwrap_used, reason = "a bench stops at the first error")]
 #![allow(clippy::print_stdout, reason = "a bench prints its figures")]
 
+#[allow(dead_code, reason = "the bench of throughput uses more of it")]
 #[path = "http/client.rs"]
 mod client;
 #[allow(dead_code, reason = "the tests of `serve` use more of it")]
