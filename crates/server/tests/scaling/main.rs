@@ -27,7 +27,7 @@ const AT_CREATION: u32 = 6_000;
 #[test]
 fn published_cases() {
     let Ok(text) = std::fs::read_to_string(CASES) else {
-        assert!(std::env::var_os("CI").is_none(), "{CASES} is missing");
+        assert!(std::env::var("CI").as_deref() != Ok("true"), "{CASES} is missing");
         println!("left out: the published cases of scaling, as {CASES} is missing");
         return;
     };

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use cluster::{Container, SystemWrite};
 use model::json::{Object, Value};
-use model::throughput::Throughput;
+use model::throughput::{Footprint, Throughput};
 use partition::EtagMatch;
 
 use crate::catalogue::{Counters, Record, Stored, item_id};
@@ -120,7 +120,7 @@ impl Service {
         &self,
         mut record: Record,
         if_match: Option<EtagMatch>,
-        wanted: impl FnOnce(&Offer, &model::throughput::Footprint) -> Throughput,
+        wanted: impl FnOnce(&Offer, &Footprint) -> Throughput,
     ) -> Result<Record, ServiceError> {
         let mut offer = Offer::read(&record)?;
         if offer.pending {
@@ -149,11 +149,12 @@ impl Service {
         Ok(OfferStatus { minimum, pending: offer.pending })
     }
 
-    /// Carries out the changes of throughput that wait for splits, and returns how
-    /// many splits that took.
+    /// Carries out the changes of throughput that wait for splits, and raises what
+    /// scales by itself and has outgrown its maximum. Returns how many splits that took.
     ///
     /// To be called after a start and whenever [`Service::scaling_wanted`] says so.
     pub async fn scale(&self) -> Result<usize, ServiceError> {
+        self.raise_outgrown().await?;
         let mut waiting = Vec::new();
         self.each_record(Kind::Offer, "", |stored| {
             if Offer::read(&stored.record)?.pending {
@@ -171,6 +172,29 @@ impl Service {
     /// Waits until there is something to [`Service::scale`].
     pub async fn scaling_wanted(&self) {
         self.scaling.notified().await;
+    }
+
+    /// An autoscale maximum also says how much may be stored: it grows with that.
+    async fn raise_outgrown(&self) -> Result<(), ServiceError> {
+        let _one_at_a_time = self.changes.lock().await;
+        let mut outgrown = Vec::new();
+        self.each_record(Kind::Offer, "", |Stored { record, .. }| {
+            let Offer { throughput, pending, .. } = Offer::read(&record)?;
+            let autoscale = matches!(throughput, Throughput::Autoscale { .. });
+            let higher = throughput.rate() + 1..=self.limits.throughput_max;
+            if autoscale && !pending && higher.contains(&self.offer_status(&record)?.minimum) {
+                outgrown.push(record);
+            }
+            Ok(())
+        })?;
+        for record in outgrown {
+            let raised = |offer: &Offer, footprint: &Footprint| {
+                let minimum = offer.throughput.minimum(&self.limits, footprint);
+                offer.throughput.at(minimum)
+            };
+            self.change_offer(record, None, raised).await?;
+        }
+        Ok(())
     }
 
     async fn scale_one(&self, record: Record) -> Result<usize, ServiceError> {

@@ -2,7 +2,8 @@
 
 use crate::fixture::Fixture;
 use model::limits::Limits;
-use service::{Kind, Remedy, ServiceError, Throughput};
+use service::{Kind, Link, Remedy, ServiceError, Throughput};
+use testkit::wait::block_on;
 
 fn small() -> Fixture {
     Fixture::with_limits(Limits {
@@ -91,4 +92,26 @@ fn one_of_many_who_create_the_same_thing_succeeds() {
     let container = r#"{"id":"c","partitionKey":{"paths":["/pk"]}}"#;
     assert_eq!(attempts("dbs/e", Kind::Container, container), (1, 7));
     assert_eq!(attempts("dbs/e", Kind::User, r#"{"id":"u"}"#), (1, 7));
+}
+
+/// A hundredth of a GB for each RU/s of an autoscale maximum: whoever stores more gets
+/// a higher one.
+#[test]
+fn an_autoscale_maximum_grows_with_what_is_stored() {
+    // What is stored counts a million times: 100 KB for 100 GB.
+    let fixture = Fixture::with_limits(Limits::default().scaled(1_000_000));
+    let autoscale = Throughput::Autoscale { max: 1_000, increment_percent: None };
+    fixture.create_container("c", 2, autoscale);
+    let offer = || {
+        let link = Link::parse("dbs/d/colls/c").unwrap();
+        fixture.service.throughput(&link, None).unwrap().throughput
+    };
+    for id in 0..11 {
+        let padding = "x".repeat(10_000);
+        let body = format!(r#"{{"id":"{id}","pk":"{id}","padding":"{padding}"}}"#);
+        fixture.create_item("c", body).unwrap();
+        block_on(fixture.service.scale()).unwrap();
+        let expected = if id < 10 { 1_000 } else { 2_000 };
+        assert_eq!(offer().rate(), expected, "{id}");
+    }
 }
