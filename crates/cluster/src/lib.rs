@@ -40,7 +40,7 @@ pub use map::{
     Closing, ContainerMap, Division, DivisionError, LayoutError, MapError, RangeId, RangeRecord,
 };
 pub use meter::{HeavyKey, Meter, Totals};
-pub use retired::Territory;
+pub use retired::{Removed, Territory};
 pub use statistics::{KeyCharge, KeySize, KeySummary};
 pub use switch::{Stage, Switched};
 pub use system::SystemWrite;

@@ -4,9 +4,14 @@
 //! A drop is done when the catalogue says so, a move when the map does; the keys
 //! are garbage from then on and their prefix is never used again. A *retired* item
 //! remembers the prefix until the last key is gone, across restarts.
+//!
+//! Most of a large territory lies in files of its own, which the store discards as they
+//! are. What is left is deleted key by key; the store then has to be rewritten for the
+//! disk to notice, which is worth it when that was much of the store.
 
 use std::borrow::Cow;
 use std::fmt;
+use std::sync::Arc;
 
 use model::json::Object;
 use partition::{BucketNumber, ContainerNumber, bucket_prefix, container_prefix};
@@ -21,6 +26,14 @@ const PREFIX: &str = "retired:";
 
 /// Marks read at once.
 const CHUNK_MARKS: usize = 256;
+
+/// Deleted bytes from which on rewriting the store is considered: about as much as it
+/// gathers in memory before it makes a file.
+const GARBAGE_BYTES_MIN: u64 = 16 << 20;
+
+/// One part in so many of the store's files that must have been deleted for all of it to
+/// be rewritten: a rewrite then moves at most three bytes for each that it frees.
+const GARBAGE_PART: u64 = 4;
 
 /// A part of the store that belongs to one owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -66,6 +79,14 @@ impl Territory {
     }
 }
 
+/// What was deleted key by key.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Removed {
+    pub keys: u64,
+    /// Bytes of those keys and their values.
+    pub bytes: u64,
+}
+
 impl fmt::Display for Territory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -94,31 +115,55 @@ impl Cluster {
         }
     }
 
-    /// Removes the keys of something retired. Returns how many there were.
-    pub async fn sweep(&self, retired: Territory) -> Result<u64, ClusterError> {
+    /// Removes the keys of something retired.
+    pub async fn sweep(&self, retired: Territory) -> Result<Removed, ClusterError> {
         // A layout that no longer has the bucket may be stored and not in force yet.
         drop(self.one_map_change().await);
-        let mut removed = 0;
+        let (store, keys) = (Arc::clone(self.store()), retired.keys());
+        self.aside(move || store.discard(&keys)).await??;
+        let mut removed = Removed::default();
+        // What was discarded may have covered up older values: until nothing shows.
+        while self.delete_keys(&retired.keys(), &mut removed).await? {}
+        let done = SystemWrite::Delete { id: retired.mark_id(), if_match: None };
+        self.write_system(vec![done]).await?;
+        self.observe(Stage::Swept);
+        Ok(removed)
+    }
+
+    /// Deletes what there is in a range. Whether there was anything.
+    async fn delete_keys(
+        &self,
+        range: &KeyRange,
+        removed: &mut Removed,
+    ) -> Result<bool, ClusterError> {
+        let before = removed.keys;
         let mut stream = self.store().stream();
-        loop {
+        let mut rest = Some(range.clone());
+        while let Some(range) = rest {
             let view = self.store().view()?;
-            let chunk = view.scan(&retired.keys(), Direction::Forward, ScanLimit::default())?;
+            let chunk = view.scan(&range, Direction::Forward, ScanLimit::default())?;
             drop(view);
-            if chunk.rows.is_empty() {
-                break;
-            }
             let mut batch = Batch::new();
-            removed += chunk.rows.len() as u64;
-            for (key, _) in chunk.rows {
+            for (key, value) in chunk.rows {
+                removed.keys += 1;
+                removed.bytes += (key.len() + value.len()) as u64;
                 batch.delete(key);
             }
             if stream.submit(batch).await != Outcome::Durable {
                 return Err(ClusterError::Unknown);
             }
+            rest = chunk.rest;
         }
-        let done = SystemWrite::Delete { id: retired.mark_id(), if_match: None };
-        self.write_system(vec![done]).await?;
-        self.observe(Stage::Swept);
-        Ok(removed)
+        Ok(removed.keys > before)
+    }
+
+    /// Has the store rewritten when so many deleted bytes are much of it. Whether it was.
+    pub async fn reclaim(&self, garbage: u64) -> Result<bool, ClusterError> {
+        let store = Arc::clone(self.store());
+        if garbage < GARBAGE_BYTES_MIN || garbage < store.table_bytes()? / GARBAGE_PART {
+            return Ok(false);
+        }
+        self.aside(move || store.compact()).await??;
+        Ok(true)
     }
 }

@@ -14,9 +14,10 @@ const AGAIN: Duration = Duration::from_secs(60);
 
 /// Sweeps after the start, after drops and now and then, until told to stop.
 pub(crate) async fn run(front: Arc<Front>, mut stop: Stop) {
+    let mut garbage = 0;
     loop {
         tokio::select! {
-            () = sweep(&front) => {}
+            () = sweep(&front, &mut garbage) => {}
             () = stop.raised() => return,
         }
         let wanted = async {
@@ -30,13 +31,28 @@ pub(crate) async fn run(front: Arc<Front>, mut stop: Stop) {
     }
 }
 
-async fn sweep(front: &Front) {
+/// Sweeps, and has the space given back once that is worth it. Counts in `garbage` what
+/// was deleted but is on the disk still.
+async fn sweep(front: &Front, garbage: &mut u64) {
     let Some(open) = front.open.get() else { return };
     match open.service.sweep().await {
         Ok(swept) if swept.resources + swept.containers + swept.buckets > 0 => {
             tracing::info!(swept.resources, swept.containers, swept.buckets, swept.keys, "swept");
+            *garbage += swept.bytes;
         }
         Ok(_) => {}
         Err(error) => tracing::warn!(%error, "what drops left could not be removed"),
+    }
+    match open.service.reclaim(*garbage).await {
+        Ok(true) => {
+            tracing::info!(deleted_bytes = *garbage, "gave back the space of what drops left");
+            *garbage = 0;
+        }
+        Ok(false) => {}
+        Err(error) => {
+            tracing::warn!(%error, "the space of what drops left was not given back");
+            // Not tried again before there is as much again: it may be a full disk.
+            *garbage = 0;
+        }
     }
 }

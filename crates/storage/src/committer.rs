@@ -157,6 +157,15 @@ impl<E: Engine> Committer<E> {
         failure.map_or(ended, |detail| Err(StorageError::Failed { detail }))
     }
 
+    /// Has the engine commit nothing, and so publish its state anew.
+    pub(crate) fn commit_nothing(&self) -> Result<(), StorageError> {
+        self.health()?;
+        let guard = PanicGuard { committer: self };
+        let committed = self.engine().commit(&Joined::new());
+        std::mem::forget(guard);
+        committed.inspect_err(|error| self.fail(error.to_string()))
+    }
+
     pub(crate) fn counters(&self) -> Counters {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         Counters {

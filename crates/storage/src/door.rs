@@ -35,6 +35,39 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// The first damage found.
     fn verify(&self) -> Result<VerifyReport, StorageError>;
 
+    /// Bytes of the files that hold rows, also of rows that are deleted or replaced but
+    /// not let go yet; none where there are no files.
+    ///
+    /// # Errors
+    /// When the store is closed.
+    fn table_bytes(&self) -> Result<u64, StorageError>;
+
+    /// Gives up what can be given up of `range` at once, whole files where there are
+    /// such, instead of key by key. For keys that nobody reads or writes any more.
+    ///
+    /// Any part of the range may be left, in values that had been replaced or deleted
+    /// before: **whoever calls this deletes what a view taken afterwards still shows.**
+    /// Outside the range nothing changes. Waits for a running compaction, so never to be
+    /// called on an async worker.
+    ///
+    /// # Errors
+    /// When the store is closed or its files cannot be changed.
+    fn discard(&self, range: &KeyRange) -> Result<(), StorageError>;
+
+    /// Rewrites all files without what was deleted or replaced, so that the disk has the
+    /// space back when this returns, but for what views still hold. Changes nothing that
+    /// can be read.
+    ///
+    /// Takes as long as reading and writing everything takes, and meanwhile room for a
+    /// second copy of what is kept. Reads and writes go on, writes until the files that
+    /// come in the meantime are too many. One at a time; closing waits for it. Never to
+    /// be called on an async worker.
+    ///
+    /// # Errors
+    /// When the store is closed or its files cannot be read or written. What could be read
+    /// before still can.
+    fn compact(&self) -> Result<(), StorageError>;
+
     /// Waits for what was submitted and tidies up so that the next opening is
     /// quick. Later submissions are refused. Closing twice is fine.
     ///

@@ -25,16 +25,16 @@ mod witness;
 use std::fs::File;
 use std::panic::AssertUnwindSafe;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use runtime::{Runtime, TaskHandle};
 
-use self::engine::{LocalEngine, Published};
+use self::engine::{Handles, LocalEngine, Published};
 use self::format::Format;
 use self::inspect::Inspection;
 use self::witness::{Testimony, Witness};
 use crate::committer::{Carrier, Committer, CommitterStream};
-use crate::{Counters, Durability, StorageError, Store, Stream, VerifyReport, View};
+use crate::{Counters, Durability, KeyRange, StorageError, Store, Stream, VerifyReport, View};
 
 /// The engine's number of the one keyspace that holds all data.
 const DATA_KEYSPACE: u64 = 1;
@@ -55,6 +55,11 @@ pub struct LocalConfig {
     /// compactions, but a longer replay after a crash. Fixed at creation.
     pub memtable_bytes: u64,
 
+    /// Bytes that compactions put into one table, 64 MiB by default. Smaller means more
+    /// files, and less around the ends of a range that is discarded. Fixed at creation, but
+    /// for what [`Store::compact`] writes.
+    pub table_bytes: u64,
+
     /// Threads for flushing and compacting, 2 by default: with one, a long
     /// compaction holds up the flushes and thereby the writers.
     pub worker_threads: usize,
@@ -70,6 +75,7 @@ impl Default for LocalConfig {
             durability: Durability::Full,
             cache_bytes: 32 << 20,
             memtable_bytes: 16 << 20,
+            table_bytes: 64 << 20,
             worker_threads: 2,
             accept_lost_writes: false,
         }
@@ -179,6 +185,8 @@ struct LocalStore {
     published: Arc<Published>,
     committer: Arc<Committer<LocalEngine>>,
     running: Mutex<Option<Running>>,
+    /// Held while space is given back: one at a time, and closing waits for it.
+    reclaiming: Mutex<()>,
 }
 
 /// What ends with the store.
@@ -201,10 +209,26 @@ impl LocalStore {
         let thread =
             thread.map_err(|source| StorageError::io("start the committer thread", source))?;
         let running = Mutex::new(Some(Running { thread, _lock: lock }));
-        Ok(Arc::new(LocalStore { path: published.path.clone(), published, committer, running }))
+        let (path, reclaiming) = (published.path.clone(), Mutex::default());
+        Ok(Arc::new(LocalStore { path, published, committer, running, reclaiming }))
+    }
+
+    fn reclaiming(&self) -> MutexGuard<'_, ()> {
+        self.reclaiming.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Lets go of what no view of now on can ask for.
+    ///
+    /// The engine keeps a deleted row and a replaced table for the oldest snapshot, and
+    /// asks which that is only when it rotates a memtable that has something in it. On
+    /// a quiet store the published snapshot would hold on to both.
+    fn renew(&self, engine: &Handles) -> Result<(), StorageError> {
+        self.committer.commit_nothing()?;
+        engine.flush()
     }
 
     fn stop(&self) -> Result<(), StorageError> {
+        let _no_handle_is_out = self.reclaiming();
         let closed = self.committer.close();
         let running = self.running.lock().unwrap_or_else(PoisonError::into_inner).take();
         match running.map(|running| running.thread.join()) {
@@ -242,6 +266,27 @@ impl Store for LocalStore {
         let files = view.check_tables()?;
         let rows = crate::scan::verify_rows(&view)?;
         Ok(VerifyReport { files, ..rows })
+    }
+
+    fn table_bytes(&self) -> Result<u64, StorageError> {
+        self.published.table_bytes()
+    }
+
+    fn discard(&self, range: &KeyRange) -> Result<(), StorageError> {
+        let _alone = self.reclaiming();
+        let engine = self.published.handles()?;
+        if engine.drop_tables(range)? {
+            self.renew(&engine)?;
+        }
+        Ok(())
+    }
+
+    fn compact(&self) -> Result<(), StorageError> {
+        let _alone = self.reclaiming();
+        let engine = self.published.handles()?;
+        self.renew(&engine)?;
+        engine.merge_tables()?;
+        self.renew(&engine)
     }
 
     fn close(&self) -> Result<(), StorageError> {

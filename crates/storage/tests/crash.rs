@@ -1,7 +1,8 @@
 //! Kills a process that writes through the door and looks at what it left.
 //!
 //! The process tells on its output which batches were acknowledged. After the kill
-//! every one of them must be there and whole, and nothing may be there in half.
+//! every one of them must be there and whole, and nothing may be there in half. It
+//! also gives up a range and rewrites the store all the time, which is to harm nobody.
 //! `ORRERY_KILLS` sets how often, `ORRERY_SEED` after how long.
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail the test")]
 #![allow(clippy::print_stdout, reason = "the writer reports on its output")]
@@ -22,6 +23,13 @@ const SEED_DEFAULT: u64 = 20_260_402;
 const WRITERS: u64 = 32;
 const KEYS_PER_BATCH: u64 = 9;
 
+/// Written and given up again and again, between the keys of the writers.
+const GARBAGE: &str = "15/x/";
+const GARBAGE_BYTES: u64 = 512 << 10;
+
+/// Said each time that is done.
+const RECLAIMED: &str = "reclaimed";
+
 /// Set in the process that writes until it is killed.
 const WRITER: &str = "ORRERY_CRASH_WRITER";
 
@@ -38,28 +46,37 @@ fn nothing_acknowledged_is_lost_when_the_process_is_killed() {
     println!("{kills} kills; repeat with ORRERY_KILLS={kills} ORRERY_SEED={seed}");
     let random = SeededRandom::new(seed);
     let folder = tempfile::tempdir().unwrap();
-    let config = LocalConfig { memtable_bytes: 256 << 10, ..LocalConfig::default() };
+    let config = LocalConfig {
+        memtable_bytes: 256 << 10,
+        table_bytes: GARBAGE_BYTES / 8,
+        ..LocalConfig::default()
+    };
     local::create(folder.path(), config, &Runtime::real()).unwrap().close().unwrap();
-    let mut acknowledged = BTreeMap::new();
+    let (mut acknowledged, mut reclaimed) = (BTreeMap::new(), 0);
     for kill in 0..kills {
-        // By what was acknowledged, not by the clock: the same on every machine.
-        let enough = 1 + random.next_u64() % 400;
+        // By what was said, not by the clock: the same on every machine. Half of them
+        // are killed in what follows the first time that space was given back.
+        let enough = (1 + random.next_u64() % 400, kill % 2);
         let mut child = start_writer(folder.path());
         let reports = BufReader::new(child.stdout.take().unwrap());
-        let mut seen = 0;
+        let mut seen = (0, 0);
         for line in reports.lines() {
-            let Some((writer, round)) = parse(&line.unwrap()) else { continue };
-            acknowledged.insert(writer, round);
-            seen += 1;
-            if seen == enough {
+            let line = line.unwrap();
+            if let Some((writer, round)) = parse(&line) {
+                acknowledged.insert(writer, round);
+                seen.0 += 1;
+            }
+            seen.1 += u64::from(line == RECLAIMED);
+            if seen.0 >= enough.0 && seen.1 >= enough.1 {
                 child.kill().unwrap();
             }
         }
         child.wait().unwrap();
-        assert!(seen >= enough, "the writer ended by itself");
+        assert!(seen.0 >= enough.0 && seen.1 >= enough.1, "the writer ended by itself");
+        reclaimed += seen.1;
         check(folder.path(), &mut acknowledged, kill);
     }
-    println!("{} acknowledged", acknowledged.values().sum::<u64>());
+    println!("{} acknowledged, {reclaimed} times reclaimed", acknowledged.values().sum::<u64>());
 }
 
 fn start_writer(folder: &Path) -> Child {
@@ -81,6 +98,11 @@ fn parse(line: &str) -> Option<(u64, u64)> {
 /// Every writer rewrites its own keys with the number of the round.
 fn write_until_killed(folder: &Path) -> ! {
     let store = open(folder);
+    let reclaimer = {
+        let store = Arc::clone(&store);
+        let body = move || reclaim_until_killed(store.as_ref());
+        Runtime::real().tasks.spawn("reclaimer", Box::new(body)).unwrap()
+    };
     let writers: Vec<_> = (0..WRITERS)
         .map(|writer| {
             let store = Arc::clone(&store);
@@ -93,16 +115,47 @@ fn write_until_killed(folder: &Path) -> ! {
                         batch.put(format!("{writer:02}/{key}"), format!("{round:0>40}"));
                     }
                     assert_eq!(stream.submit(batch).wait(), Outcome::Durable);
-                    let mut output = std::io::stdout().lock();
-                    writeln!(output, "acknowledged {writer} {round}").unwrap();
-                    output.flush().unwrap();
+                    say(&format!("acknowledged {writer} {round}"));
                 }
             };
             Runtime::real().tasks.spawn("writer", Box::new(body)).unwrap()
         })
         .collect();
-    writers.into_iter().for_each(|writer| writer.join().unwrap());
+    writers.into_iter().chain([reclaimer]).for_each(|thread| thread.join().unwrap());
     unreachable!("writers go on until the process is killed");
+}
+
+fn say(line: &str) {
+    let mut output = std::io::stdout().lock();
+    writeln!(output, "{line}").unwrap();
+    output.flush().unwrap();
+}
+
+/// Meets the kill while tables are dropped and merged.
+fn reclaim_until_killed(store: &dyn Store) {
+    let range = KeyRange::prefix(GARBAGE.as_bytes());
+    let value = Bytes::from(vec![b'x'; 4 << 10]);
+    for round in 0_u64.. {
+        for half in 0..2 {
+            let mut batch = Batch::new();
+            for key in 0..GARBAGE_BYTES / 2 / value.len() as u64 {
+                batch.put(format!("{GARBAGE}{half}{key:04}"), value.clone());
+            }
+            assert_eq!(store.stream().submit(batch).wait(), Outcome::Durable);
+        }
+        store.discard(&range).unwrap();
+        let all = ScanLimit { rows: usize::MAX, bytes: usize::MAX };
+        let left = store.view().unwrap().scan(&range, Direction::Forward, all).unwrap();
+        let mut batch = Batch::new();
+        left.rows.into_iter().for_each(|(key, _)| batch.delete(key));
+        assert_eq!(store.stream().submit(batch).wait(), Outcome::Durable);
+        let left = store.view().unwrap().scan(&range, Direction::Forward, all).unwrap();
+        assert!(left.rows.is_empty(), "deleted for good");
+        if round.is_multiple_of(2) {
+            store.compact().unwrap();
+        }
+        say(RECLAIMED);
+    }
 }
 
 /// What was found counts as acknowledged from now on: a reader has seen it.
@@ -123,7 +176,7 @@ fn check(folder: &Path, acknowledged: &mut BTreeMap<u64, u64>, kill: u64) {
 
 /// The round that a writer's keys are at: all of them at the same one.
 fn last_round(store: &dyn Store, writer: u64) -> u64 {
-    let range = KeyRange::prefix(format!("{writer:02}/").as_bytes());
+    let range = KeyRange::new(format!("{writer:02}/0"), format!("{writer:02}/:"));
     let view = store.view().unwrap();
     let chunk = view.scan(&range, Direction::Forward, ScanLimit::default()).unwrap();
     let round = |value: &Bytes| std::str::from_utf8(value).unwrap().parse::<u64>().unwrap();

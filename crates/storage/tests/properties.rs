@@ -26,6 +26,9 @@ enum Operation {
         backward: bool,
         rows: usize,
     },
+    /// Gives up a range, as its owner has to.
+    Discard(KeyRange),
+    Compact,
     /// Ends and opens the store again: with a clean stop, or by dropping it.
     Reopen {
         close: bool,
@@ -57,6 +60,8 @@ fn operation() -> impl Strategy<Value = Operation> {
         1 => Just(Operation::Keep),
         4 => key().prop_map(Operation::Get),
         4 => scan,
+        1 => (key(), key()).prop_map(|(start, end)| Operation::Discard(KeyRange::new(start, end))),
+        1 => Just(Operation::Compact),
         1 => any::<bool>().prop_map(|close| Operation::Reopen { close }),
     ]
 }
@@ -98,8 +103,19 @@ impl World {
                 let view = self.store().view().unwrap();
                 check_scan(view.as_ref(), &range, *backward, *rows, model);
             }
+            Operation::Discard(range) => self.discard(range),
+            Operation::Compact => self.store().compact().unwrap(),
             Operation::Reopen { close } => self.reopen(*close),
         }
+    }
+
+    fn discard(&self, range: &KeyRange) {
+        self.store().discard(range).unwrap();
+        let view = self.store().view().unwrap();
+        let left = view.scan(range, Direction::Forward, ScanLimit::rows(usize::MAX)).unwrap();
+        let writes: Vec<_> = left.rows.into_iter().map(|(key, _)| (key, None)).collect();
+        let ticket = self.store().stream().submit(batch(&writes));
+        assert_eq!(ticket.wait(), Outcome::Durable);
     }
 
     fn reopen(&mut self, close: bool) {
@@ -120,9 +136,15 @@ impl World {
     }
 }
 
-/// A memtable of a few batches, so that the engine flushes and compacts.
+/// A memtable of a few batches, so that the engine flushes and compacts, and tables of
+/// a few keys, so that some hold nothing but keys of a range.
 fn config() -> LocalConfig {
-    LocalConfig { memtable_bytes: 8 << 10, durability: Durability::Os, ..LocalConfig::default() }
+    LocalConfig {
+        memtable_bytes: 8 << 10,
+        table_bytes: 1 << 10,
+        durability: Durability::Os,
+        ..LocalConfig::default()
+    }
 }
 
 fn batch(writes: &[(Bytes, Option<Bytes>)]) -> Batch {
@@ -134,6 +156,25 @@ fn batch(writes: &[(Bytes, Option<Bytes>)]) -> Batch {
         }
     }
     batch
+}
+
+fn change(model: &mut Model, operation: &Operation) {
+    match operation {
+        Operation::Submit(writes) => {
+            for (key, value) in writes {
+                match value {
+                    Some(value) => model.insert(key.clone(), value.clone()),
+                    None => model.remove(key),
+                };
+            }
+        }
+        Operation::Discard(range) => model.retain(|key, _| !range.contains(key)),
+        Operation::Keep
+        | Operation::Get(_)
+        | Operation::Scan { .. }
+        | Operation::Compact
+        | Operation::Reopen { .. } => {}
+    }
 }
 
 fn check_scan(view: &dyn View, range: &KeyRange, backward: bool, rows: usize, model: &Model) {
@@ -167,14 +208,7 @@ proptest! {
         let mut worlds = [World::memory(), World::local()];
         let mut model = Model::new();
         for operation in &operations {
-            if let Operation::Submit(writes) = operation {
-                for (key, value) in writes {
-                    match value {
-                        Some(value) => model.insert(key.clone(), value.clone()),
-                        None => model.remove(key),
-                    };
-                }
-            }
+            change(&mut model, operation);
             worlds.iter_mut().for_each(|world| world.apply(operation, &model));
         }
         for world in &mut worlds {

@@ -173,6 +173,18 @@ impl Store for FaultyStore {
         self.inner.verify()
     }
 
+    fn table_bytes(&self) -> Result<u64, StorageError> {
+        self.inner.table_bytes()
+    }
+
+    fn discard(&self, range: &KeyRange) -> Result<(), StorageError> {
+        self.inner.discard(range)
+    }
+
+    fn compact(&self) -> Result<(), StorageError> {
+        self.inner.compact()
+    }
+
     fn close(&self) -> Result<(), StorageError> {
         self.forget_lost();
         self.inner.close()

@@ -3,7 +3,9 @@
 use std::fmt;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
-use storage::{Batch, Counters, Resolver, StorageError, Store, Stream, Ticket, VerifyReport, View};
+use storage::{
+    Batch, Counters, KeyRange, Resolver, StorageError, Store, Stream, Ticket, VerifyReport, View,
+};
 
 pub(crate) struct Gate {
     inner: Arc<dyn Store>,
@@ -98,6 +100,18 @@ impl Store for Gate {
 
     fn verify(&self) -> Result<VerifyReport, StorageError> {
         self.inner.verify()
+    }
+
+    fn table_bytes(&self) -> Result<u64, StorageError> {
+        self.inner.table_bytes()
+    }
+
+    fn discard(&self, range: &KeyRange) -> Result<(), StorageError> {
+        self.inner.discard(range)
+    }
+
+    fn compact(&self) -> Result<(), StorageError> {
+        self.inner.compact()
     }
 
     fn close(&self) -> Result<(), StorageError> {

@@ -4,7 +4,9 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use storage::{Batch, Counters, Resolver, StorageError, Store, Stream, Ticket, VerifyReport, View};
+use storage::{
+    Batch, Counters, KeyRange, Resolver, StorageError, Store, Stream, Ticket, VerifyReport, View,
+};
 
 /// Passes submissions on to `inner`, at once or when released, in their order.
 pub(crate) struct Gate {
@@ -86,6 +88,18 @@ impl Store for Gate {
 
     fn verify(&self) -> Result<VerifyReport, StorageError> {
         self.inner.verify()
+    }
+
+    fn table_bytes(&self) -> Result<u64, StorageError> {
+        self.inner.table_bytes()
+    }
+
+    fn discard(&self, range: &KeyRange) -> Result<(), StorageError> {
+        self.inner.discard(range)
+    }
+
+    fn compact(&self) -> Result<(), StorageError> {
+        self.inner.compact()
     }
 
     fn close(&self) -> Result<(), StorageError> {

@@ -23,7 +23,10 @@ pub struct Swept {
     pub containers: u64,
     /// Buckets that were moved into others.
     pub buckets: u64,
+    /// Keys of both that were deleted one by one; most go with their files.
     pub keys: u64,
+    /// Bytes of those keys and their values, which the store still has on its disk.
+    pub bytes: u64,
 }
 
 /// The write that marks the children of a dropped resource.
@@ -49,13 +52,21 @@ impl Service {
             }
         }
         for retired in self.settled_retired().await? {
-            swept.keys += self.cluster.sweep(retired).await?;
+            let removed = self.cluster.sweep(retired).await?;
+            swept.keys += removed.keys;
+            swept.bytes += removed.bytes;
             match retired {
                 Territory::Container(_) => swept.containers += 1,
                 Territory::Bucket(..) => swept.buckets += 1,
             }
         }
         Ok(swept)
+    }
+
+    /// Has the store rewritten without what was deleted, if sweeps that left so many
+    /// bytes make it worth it. Whether it was. Takes as long as copying the store.
+    pub async fn reclaim(&self, garbage: u64) -> Result<bool, ServiceError> {
+        Ok(self.cluster.reclaim(garbage).await?)
     }
 
     /// What was retired before now. For containers whose drop is over: while one is under way, writes that began

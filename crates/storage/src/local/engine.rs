@@ -13,6 +13,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use bytes::Bytes;
+use fjall::compaction::Leveled;
 use fjall::config::{BloomConstructionPolicy, CompressionPolicy, FilterPolicy, FilterPolicyEntry};
 use fjall::{
     AbstractTree, CompressionType, Database, Keyspace, KeyspaceCreateOptions, PersistMode,
@@ -24,7 +25,7 @@ use super::view::LocalView;
 use super::witness::Witness;
 use super::{LocalConfig, files, record};
 use crate::committer::{Engine, Joined};
-use crate::{Durability, StorageError};
+use crate::{Durability, KeyRange, StorageError};
 
 const DATA_NAME: &str = "data";
 
@@ -84,7 +85,9 @@ fn database(path: &Path, config: &LocalConfig) -> fjall::Result<Database> {
 fn options(config: &LocalConfig) -> KeyspaceCreateOptions {
     use CompressionType::{Lz4, None};
     let filter = |rate| FilterPolicyEntry::Bloom(BloomConstructionPolicy::BitsPerKey(rate));
+    let strategy = Leveled::default().with_table_target_size(config.table_bytes);
     KeyspaceCreateOptions::default()
+        .compaction_strategy(Arc::new(strategy))
         .max_memtable_size(config.memtable_bytes)
         .filter_policy(FilterPolicy::new([filter(14.0), filter(10.0)]))
         .data_block_compression_policy(CompressionPolicy::new([None, None, Lz4]))
@@ -97,9 +100,19 @@ pub(super) struct Published {
 }
 
 struct State {
+    handles: Handles,
+    /// None before the first commit.
+    snapshot: Option<Snapshot>,
+}
+
+/// The engine of an open store. It runs on as long as there is a handle, so whoever
+/// takes one lets go of it before the store is closed.
+#[derive(Clone)]
+pub(super) struct Handles {
+    path: PathBuf,
     database: Database,
     data: Keyspace,
-    snapshot: Snapshot,
+    table_bytes: u64,
 }
 
 impl Published {
@@ -110,7 +123,18 @@ impl Published {
     pub(super) fn view(&self) -> Result<LocalView, StorageError> {
         let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
         let state = state.as_ref().ok_or(StorageError::Closed)?;
-        Ok(LocalView::new(self.path.clone(), state.data.clone(), state.snapshot.clone()))
+        let data = state.handles.data.clone();
+        Ok(LocalView::new(self.path.clone(), data, state.snapshot.clone()))
+    }
+
+    pub(super) fn handles(&self) -> Result<Handles, StorageError> {
+        let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
+        state.as_ref().map(|state| state.handles.clone()).ok_or(StorageError::Closed)
+    }
+
+    pub(super) fn table_bytes(&self) -> Result<u64, StorageError> {
+        let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
+        state.as_ref().map(|state| state.handles.data.disk_space()).ok_or(StorageError::Closed)
     }
 
     /// Asks the engine whether one of its threads has failed.
@@ -119,7 +143,7 @@ impl Published {
         // runs on as long as there is a handle.
         let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
         match state.as_ref() {
-            Some(state) => check_engine(&self.path, &state.database),
+            Some(state) => state.handles.check(),
             None => Err(StorageError::Closed),
         }
     }
@@ -139,15 +163,72 @@ impl fmt::Debug for Published {
     }
 }
 
-/// Persisting what is persisted already costs next to nothing and is the one call
-/// that tells of a failed flush or compaction.
-fn check_engine(path: &Path, database: &Database) -> Result<(), StorageError> {
-    database.persist(PersistMode::Buffer).map_err(|error| explain(path, error))
+impl Handles {
+    /// Persisting what is persisted already costs next to nothing and is the one call
+    /// that tells of a failed flush or compaction.
+    fn check(&self) -> Result<(), StorageError> {
+        self.explained(self.database.persist(PersistMode::Buffer))
+    }
+
+    /// Turns what is in memory into tables.
+    pub(super) fn flush(&self) -> Result<(), StorageError> {
+        self.explained(self.data.rotate_memtable())?;
+        while self.data.tree.sealed_memtable_count() > 0 {
+            self.check()?;
+            step();
+        }
+        Ok(())
+    }
+
+    /// Waits until the engine has caught up with flushing and compacting.
+    fn await_room(&self) -> Result<(), StorageError> {
+        while self.data.tree.sealed_memtable_count() > SEALED_MEMTABLES_MAX
+            || self.data.tree.l0_run_count() > SMALL_RUNS_MAX
+        {
+            self.check()?;
+            step();
+        }
+        Ok(())
+    }
+
+    /// Drops the tables that hold nothing but keys of `range`. Whether there were any.
+    ///
+    /// The table with the commit record is never among them, as no range has the
+    /// reserved keys in it; so the tables go as far as they did.
+    pub(super) fn drop_tables(&self, range: &KeyRange) -> Result<bool, StorageError> {
+        let Some((start, end)) = range.visible() else {
+            return Ok(false);
+        };
+        let version = self.data.tree.current_version();
+        let inside = version.iter_tables().any(|table| {
+            let keys = &table.metadata.key_range;
+            **keys.min() >= *start && **keys.max() < *end
+        });
+        drop(version);
+        if inside {
+            // What was written about the range first has to be as durable as its end.
+            self.explained(self.database.persist(PersistMode::SyncAll))?;
+            let dropped = self.data.tree.drop_range(start..end);
+            self.explained(dropped.map_err(fjall::Error::from))?;
+        }
+        Ok(inside)
+    }
+
+    /// Merges all tables, without what no view can ask for any more.
+    pub(super) fn merge_tables(&self) -> Result<(), StorageError> {
+        let tracker = &self.database.supervisor.snapshot_tracker;
+        let merged = self.data.tree.major_compact(self.table_bytes, tracker.get_seqno_safe_to_gc());
+        self.explained(merged.map_err(fjall::Error::from))
+    }
+
+    fn explained<T>(&self, result: fjall::Result<T>) -> Result<T, StorageError> {
+        result.map_err(|error| explain(&self.path, error))
+    }
 }
 
 pub(super) struct LocalEngine {
     published: Arc<Published>,
-    open: Option<(Database, Keyspace)>,
+    open: Option<Handles>,
     commit: u64,
     witness: Witness,
     durability: Durability,
@@ -175,9 +256,10 @@ impl LocalEngine {
             return Err(damaged(path, detail));
         }
         witness.start_from(commit)?;
+        let table_bytes = config.table_bytes;
         let engine = LocalEngine {
             published: Arc::clone(published),
-            open: Some((database, data)),
+            open: Some(Handles { path: path.clone(), database, data, table_bytes }),
             commit,
             witness,
             durability: config.durability,
@@ -186,22 +268,24 @@ impl LocalEngine {
         Ok(engine)
     }
 
-    fn handles(&self) -> Result<&(Database, Keyspace), StorageError> {
+    fn handles(&self) -> Result<&Handles, StorageError> {
         self.open.as_ref().ok_or(StorageError::Closed)
     }
 
     /// Takes the snapshot that views get from now on. Called between commits only.
     fn publish(&self) {
-        let state = self.open.as_ref().map(|(database, data)| State {
-            database: database.clone(),
-            data: data.clone(),
-            snapshot: database.snapshot(),
+        let state = self.open.as_ref().map(|handles| {
+            let snapshot = handles.database.snapshot();
+            // Number 0 means "none" to the engine when it looks for the oldest snapshot:
+            // while one is open, it lets go of what later ones show.
+            let snapshot = (snapshot.seqno() > 0).then_some(snapshot);
+            State { handles: handles.clone(), snapshot }
         });
         self.published.publish(state);
     }
 
     fn write(&self, writes: &Joined, commit: u64) -> Result<(), StorageError> {
-        let (database, data) = self.handles()?;
+        let Handles { database, data, .. } = self.handles()?;
         let mut batch = database.batch().durability(Some(match self.durability {
             Durability::Full => PersistMode::SyncData,
             Durability::Os => PersistMode::Buffer,
@@ -215,35 +299,11 @@ impl LocalEngine {
         batch.insert(data, Bytes::from_static(record::KEY), record::encode(commit));
         batch.commit().map_err(|error| explain(&self.published.path, error))
     }
-
-    /// Waits until the engine has caught up with flushing and compacting.
-    fn await_room(&self) -> Result<(), StorageError> {
-        let (database, data) = self.handles()?;
-        while data.tree.sealed_memtable_count() > SEALED_MEMTABLES_MAX
-            || data.tree.l0_run_count() > SMALL_RUNS_MAX
-        {
-            check_engine(&self.published.path, database)?;
-            step();
-        }
-        Ok(())
-    }
-
-    /// Turns what is in memory into tables.
-    fn flush(&self) -> Result<(), StorageError> {
-        let (database, data) = self.handles()?;
-        let path = &self.published.path;
-        data.rotate_memtable().map_err(|error| explain(path, error))?;
-        while data.tree.sealed_memtable_count() > 0 {
-            check_engine(path, database)?;
-            step();
-        }
-        Ok(())
-    }
 }
 
 impl Engine for LocalEngine {
     fn commit(&mut self, writes: &Joined) -> Result<(), StorageError> {
-        self.await_room()?;
+        self.handles()?.await_room()?;
         let commit = self.commit + 1;
         self.write(writes, commit)?;
         self.commit = commit;
@@ -260,7 +320,7 @@ impl Engine for LocalEngine {
 
     /// Leaves a folder that opens without replaying anything.
     fn close(&mut self) -> Result<(), StorageError> {
-        let flushed = self.flush();
+        let flushed = self.handles().and_then(Handles::flush);
         self.published.publish(None);
         self.open = None;
         self.witness.sync()?;

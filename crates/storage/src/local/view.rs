@@ -13,11 +13,12 @@ use crate::{Chunk, Direction, KeyRange, RESERVED_PREFIX, ScanLimit, StorageError
 pub(super) struct LocalView {
     path: PathBuf,
     data: Keyspace,
-    snapshot: Snapshot,
+    /// None of a store that nothing was written to yet.
+    snapshot: Option<Snapshot>,
 }
 
 impl LocalView {
-    pub(super) fn new(path: PathBuf, data: Keyspace, snapshot: Snapshot) -> LocalView {
+    pub(super) fn new(path: PathBuf, data: Keyspace, snapshot: Option<Snapshot>) -> LocalView {
         LocalView { path, data, snapshot }
     }
 
@@ -41,10 +42,11 @@ impl LocalView {
 
 impl View for LocalView {
     fn get(&self, key: &[u8]) -> Result<Option<Bytes>, StorageError> {
-        if key.first() == Some(&RESERVED_PREFIX) {
+        let snapshot = self.snapshot.as_ref();
+        let Some(snapshot) = snapshot.filter(|_| key.first() != Some(&RESERVED_PREFIX)) else {
             return Ok(None);
-        }
-        let value = self.snapshot.get(&self.data, key);
+        };
+        let value = snapshot.get(&self.data, key);
         Ok(value.map_err(|error| explain(&self.path, error))?.map(Bytes::from))
     }
 
@@ -58,10 +60,10 @@ impl View for LocalView {
         direction: Direction,
         limit: ScanLimit,
     ) -> Result<Chunk, StorageError> {
-        let Some((start, end)) = range.visible() else {
+        let (Some(snapshot), Some((start, end))) = (&self.snapshot, range.visible()) else {
             return Ok(Chunk::default());
         };
-        let rows = self.snapshot.range(&self.data, start..end);
+        let rows = snapshot.range(&self.data, start..end);
         match direction {
             Direction::Forward => {
                 Chunk::collect(rows.map(|row| self.row(row)), range, direction, limit)
