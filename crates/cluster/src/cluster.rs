@@ -15,6 +15,7 @@ use crate::due::Due;
 use crate::error::ClusterError;
 use crate::executor::Executors;
 use crate::map::{ContainerMap, Division, LayoutError, RangeId};
+use crate::query::QueryThreads;
 use crate::retired::Territory;
 use crate::slot::Slot;
 use crate::switch::{Observer, Stage};
@@ -37,6 +38,7 @@ pub struct Cluster {
     /// One change of a map at a time: two grants worked out from the same map would be the same grant.
     map_changes: tokio::sync::Mutex<()>,
     executors: Executors,
+    query_threads: QueryThreads,
     observer: Observer,
     pub(crate) due: Due,
     storage_splits: Division,
@@ -59,6 +61,7 @@ impl Cluster {
         limits: Arc<Limits>,
     ) -> Result<Cluster, ClusterError> {
         let executors = Executors::start(&runtime).map_err(|_| ClusterError::Stopping)?;
+        let query_threads = QueryThreads::start(&runtime).map_err(|_| ClusterError::Stopping)?;
         let system_limits = Arc::new(system::limits());
         let system = Container::new(
             Arc::clone(&store),
@@ -76,6 +79,7 @@ impl Cluster {
             containers: RwLock::default(),
             map_changes: tokio::sync::Mutex::default(),
             executors,
+            query_threads,
             observer: Observer::default(),
             due: Due::default(),
             storage_splits: Division::default(),
@@ -112,6 +116,10 @@ impl Cluster {
 
     pub(crate) fn executors(&self) -> &Executors {
         &self.executors
+    }
+
+    pub(crate) fn query_threads(&self) -> &QueryThreads {
+        &self.query_threads
     }
 
     pub(crate) async fn one_map_change(&self) -> tokio::sync::MutexGuard<'_, ()> {

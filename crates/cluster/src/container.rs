@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
 use std::time::Duration;
 
 use index::IndexPlan;
+use model::charge::Charge;
 use model::epk::Epk;
 use model::limits::{Growth, Limits};
 use model::policy::{ContainerDefinition, IndexingPolicy};
@@ -200,6 +201,14 @@ impl Container {
             if attempts == 0 {
                 return Err(ClusterError::Busy);
             }
+        }
+    }
+
+    /// Has a partition's budget pay for what was done there without asking first.
+    pub fn bill(&self, range: RangeId, caller: Caller, charge: Charge) {
+        // Others may have taken its place: what it did has no budget any more.
+        if let Some(gauge) = self.governor.gauge(&self.map(), range) {
+            gauge.pass(caller).pay(None, charge);
         }
     }
 

@@ -191,6 +191,11 @@ impl Gauge {
         }
     }
 
+    /// Lets a request in whatever the budget says: it is under way already.
+    pub(crate) fn pass(self: Arc<Gauge>, caller: Caller) -> Pass {
+        Pass { gauge: self, caller }
+    }
+
     #[must_use]
     pub fn meter(&self) -> &Meter {
         &self.meter

@@ -20,6 +20,7 @@ mod executor;
 mod governor;
 mod map;
 mod meter;
+mod query;
 mod read;
 mod rebucket;
 mod retired;
@@ -40,6 +41,7 @@ pub use map::{
     Closing, ContainerMap, Division, DivisionError, LayoutError, MapError, RangeId, RangeRecord,
 };
 pub use meter::{HeavyKey, Meter, Totals};
+pub use query::{Cursor, CursorError, PageQuery, QueryFailure, QueryPage, QueryReport, QueryTimes};
 pub use retired::{Removed, Territory};
 pub use statistics::{KeyCharge, KeySize, KeySummary};
 pub use switch::{Stage, Switched};

@@ -12,7 +12,8 @@ use model::policy::{
 };
 
 use crate::path_hash::PathHash;
-use crate::value::TEXT_BYTES_MAX;
+use crate::range::{KeyRange, after};
+use crate::value::{Decoded, TEXT_BYTES_MAX};
 
 /// Bytes of a composite entry with its hash, however many paths it has.
 const COMPOSITE_BYTES_MAX: usize = 512;
@@ -154,13 +155,18 @@ impl IndexPlan {
         slot
     }
 
+    /// An index is read in both directions, so it can always begin with an ascending
+    /// path: then items with equal values come in the direction of the first path,
+    /// which is what clients that merge take for granted.
     fn composite(&mut self, root: &mut Node, paths: &[CompositePath]) -> Composite {
         let mut parts = Vec::with_capacity(paths.len());
         let mut hashed = Vec::with_capacity(paths.len());
+        let turned = paths.first().is_some_and(|first| first.order == SortOrder::Descending);
         for CompositePath { path, order } in paths {
             let slot = self.slot(root, path.names().to_vec());
-            parts.push((slot, *order));
-            hashed.push((self.slots.get(slot).expect("just made").hash, *order));
+            let order = if turned { opposite(*order) } else { *order };
+            parts.push((slot, order));
+            hashed.push((self.slots.get(slot).expect("just made").hash, order));
         }
         let share = (COMPOSITE_BYTES_MAX - HASH_BYTES) / paths.len().max(1);
         Composite {
@@ -168,6 +174,62 @@ impl IndexPlan {
             parts,
             text_max: share.saturating_sub(TEXT_OVERHEAD).min(TEXT_BYTES_MAX),
         }
+    }
+}
+
+/// A composite index, read in one of its two directions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CompositeIndex {
+    hash: PathHash,
+    pub backwards: bool,
+}
+
+impl IndexPlan {
+    /// The composite index whose entries are in the order of these places, each
+    /// with whether it is descending, forwards or backwards.
+    #[must_use]
+    pub fn composite_index(&self, order: &[(Vec<&str>, bool)]) -> Option<CompositeIndex> {
+        let (_, backwards) = *order.first()?;
+        let wanted = |descending: bool| match descending != backwards {
+            true => SortOrder::Descending,
+            false => SortOrder::Ascending,
+        };
+        let serves = |composite: &&Composite| {
+            composite.parts.len() == order.len()
+                && composite.parts.iter().zip(order).all(|((slot, has), (names, descending))| {
+                    let slot = self.slots.get(*slot);
+                    slot.is_some_and(|slot| slot.names == *names) && *has == wanted(*descending)
+                })
+        };
+        let composite = self.composites.iter().find(serves)?;
+        Some(CompositeIndex { hash: composite.hash, backwards })
+    }
+
+    /// Where entries that share their bytes up to here may differ in what is not in
+    /// them, the number of those bytes: a string was cut there.
+    #[must_use]
+    pub fn cut_of(&self, entry: &[u8]) -> Option<usize> {
+        let (hash, mut rest) = entry.split_first_chunk::<HASH_BYTES>()?;
+        let hash = PathHash::from_bytes(*hash);
+        let composite = self.composites.iter().find(|composite| composite.hash == hash);
+        let orders: Vec<SortOrder> = match composite {
+            Some(composite) => composite.parts.iter().map(|(_, order)| *order).collect(),
+            None => vec![SortOrder::Ascending],
+        };
+        let cut = |order: &SortOrder| {
+            let part = Decoded::read_part(&mut rest, *order).ok()?;
+            matches!(part, Decoded::Cut(_)).then_some(entry.len() - rest.len())
+        };
+        orders.iter().find_map(cut)
+    }
+}
+
+impl CompositeIndex {
+    /// All its entries.
+    #[must_use]
+    pub fn all(self) -> KeyRange {
+        let start = self.hash.to_bytes().to_vec();
+        KeyRange { end: after(&start), start, exact: true }
     }
 }
 
@@ -224,6 +286,13 @@ impl Node {
     /// What holds below this place, unless a longer path says otherwise.
     pub(crate) fn below(&self, inherited: bool) -> bool {
         self.subtree.unwrap_or(inherited)
+    }
+}
+
+fn opposite(order: SortOrder) -> SortOrder {
+    match order {
+        SortOrder::Ascending => SortOrder::Descending,
+        SortOrder::Descending => SortOrder::Ascending,
     }
 }
 

@@ -24,6 +24,18 @@ pub struct KeyRange {
     pub exact: bool,
 }
 
+impl KeyRange {
+    /// The entries that are in both. May be none.
+    #[must_use]
+    pub fn intersect(&self, other: &KeyRange) -> KeyRange {
+        KeyRange {
+            start: self.start.clone().max(other.start.clone()),
+            end: self.end.clone().min(other.end.clone()),
+            exact: self.exact && other.exact,
+        }
+    }
+}
+
 impl IndexedPath {
     /// Items whose value here is `value`.
     #[must_use]
@@ -127,7 +139,7 @@ impl IndexedPath {
 }
 
 /// The first key that does not begin with `prefix` and is above it.
-fn after(prefix: &[u8]) -> Vec<u8> {
+pub(crate) fn after(prefix: &[u8]) -> Vec<u8> {
     let mut key = prefix.to_vec();
     while let Some(last) = key.pop() {
         if let Some(next) = last.checked_add(1) {
@@ -135,7 +147,7 @@ fn after(prefix: &[u8]) -> Vec<u8> {
             return key;
         }
     }
-    unreachable!("a key has a type tag, which is below FF")
+    unreachable!("a key has a type tag or a hash in which not all is FF")
 }
 
 /// The tags of the one type that both bounds have.

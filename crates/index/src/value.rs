@@ -141,6 +141,13 @@ impl IndexValue<'_> {
     }
 }
 
+/// Appends what a value counts for in an order: bytes that compare as the language
+/// orders values, with the ties that an index has. `None` is undefined.
+pub fn encode_order(value: Option<&Value>, descending: bool, out: &mut Vec<u8>) {
+    let order = if descending { SortOrder::Descending } else { SortOrder::Ascending };
+    value.map_or(IndexValue::Undefined, IndexValue::from).encode_part(order, usize::MAX, out);
+}
+
 /// The lowest and the highest tag of each type that a predicate can ask for.
 pub(crate) fn tags_of(kind: Kind) -> (u8, u8) {
     match kind {

@@ -215,25 +215,25 @@ fn composite_indexes() {
         policy,
         r#"{"a":"x","b":{"c":-1.5}}"#,
         &expect![[r#"
-        (/a↑ "x", /b/c↓ -1.5)
-        (/b/c↓ -1.5, /a↓ "x")
-    "#]],
+            (/a↑ "x", /b/c↓ -1.5)
+            (/b/c↑ -1.5, /a↑ "x")
+        "#]],
     );
     check(
         policy,
         r#"{"a":[1]}"#,
         &expect![[r#"
-        (/a↑ […], /b/c↓ undefined)
-        (/b/c↓ undefined, /a↓ […])
-    "#]],
+            (/a↑ […], /b/c↓ undefined)
+            (/b/c↑ undefined, /a↑ […])
+        "#]],
     );
     check(
         policy,
         "{}",
         &expect![[r#"
-        (/a↑ undefined, /b/c↓ undefined)
-        (/b/c↓ undefined, /a↓ undefined)
-    "#]],
+            (/a↑ undefined, /b/c↓ undefined)
+            (/b/c↑ undefined, /a↑ undefined)
+        "#]],
     );
 }
 

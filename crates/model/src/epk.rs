@@ -205,6 +205,19 @@ impl EpkRange {
     pub fn is_empty(&self) -> bool {
         self.min >= self.max
     }
+
+    /// The range of one position.
+    #[must_use]
+    pub fn of(position: Epk) -> EpkRange {
+        let max = position.successor();
+        EpkRange { min: position, max }
+    }
+
+    /// The position, if it has only one.
+    #[must_use]
+    pub fn position(&self) -> Option<&Epk> {
+        (self.max == self.min.successor()).then_some(&self.min)
+    }
 }
 
 impl fmt::Display for EpkRange {

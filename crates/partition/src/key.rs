@@ -71,6 +71,9 @@ impl Group {
 /// Bytes before the group tag.
 const PREFIX_BYTES: usize = 8;
 
+/// Where the group tag is.
+pub(crate) const GROUP_AT: usize = PREFIX_BYTES;
+
 /// Makes the keys of one bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Keys {
@@ -133,6 +136,13 @@ impl Keys {
     pub(crate) fn ordinal(&self, ordinal: Ordinal) -> Bytes {
         let mut key = self.start(Group::Ordinal, 8);
         write_ordinal(&mut key, ordinal);
+        key.into()
+    }
+
+    /// What the keys of an entry begin with, whichever item has it.
+    pub(crate) fn index_entry(&self, entry: &[u8]) -> Bytes {
+        let mut key = self.start(Group::Index, entry.len());
+        key.extend_from_slice(entry);
         key.into()
     }
 

@@ -22,6 +22,7 @@ mod moving;
 mod numbers;
 mod overlay;
 mod patch;
+mod query;
 mod read;
 mod record;
 mod sequencer;
@@ -39,6 +40,10 @@ pub use document::{Document, DocumentError};
 pub use key::{BucketNumber, ContainerNumber, bucket_prefix, container_prefix, describe_key};
 pub use moving::Copied;
 pub use patch::{Patch, PatchError};
+pub use query::{
+    Access, Approach, Candidate, Choice, Effort, IndexSpec, IndexUse, OrderError, Start, Survey,
+    Walk,
+};
 pub use read::{ItemPage, Position, Reader};
 pub use record::{Head, Item, KeyStatistics, RecordError};
 pub use sequencer::{Application, Partition};

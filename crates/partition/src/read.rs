@@ -1,5 +1,6 @@
 //! What clients may read: views of what is durable.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -11,6 +12,9 @@ use storage::{Direction, KeyRange, ScanLimit, View};
 use crate::command::{Effect, EtagMatch, Problem};
 use crate::items;
 use crate::key::{self, Group};
+use crate::query::{
+    self as finding, Access, Approach, Choice, OrderError, Start, Survey, Walk, choose,
+};
 use crate::record::{Head, Item, KeyStatistics, RecordError};
 use crate::setup::{Bucket, Setup};
 
@@ -162,7 +166,8 @@ impl Reader {
         Ok(total)
     }
 
-    pub(crate) fn head(&self, view: &dyn View, bucket: &Bucket) -> Result<Head, Problem> {
+    /// The size of one bucket.
+    pub fn head(&self, view: &dyn View, bucket: &Bucket) -> Result<Head, Problem> {
         match view.get(&self.setup.keys(bucket).head())? {
             Some(value) => Ok(Head::decode(&value)?),
             None => Ok(Head::default()),
@@ -176,6 +181,54 @@ impl Reader {
             Some(value) => Ok(KeyStatistics::decode(&value)?),
             None => Ok(KeyStatistics::default()),
         }
+    }
+
+    /// The buckets of the partition, in the order of their ranges.
+    #[must_use]
+    pub fn buckets(&self) -> &[Bucket] {
+        &self.setup.buckets
+    }
+
+    /// Chooses how to find the items of a query, for every bucket of the container.
+    pub fn choose(
+        &self,
+        bound: &query::Bound,
+        approach: Approach,
+        survey: &dyn Survey,
+    ) -> Result<Result<Choice, OrderError>, Problem> {
+        choose(&self.setup, bound, approach, survey)
+    }
+
+    /// Goes through the items of a bucket that lie in `within` and whose ordinals
+    /// can be these.
+    pub fn walk<'v>(
+        &self,
+        (view, now): (&'v dyn View, Timestamp),
+        bucket: &Bucket,
+        access: &Access,
+        scope: (&[EpkRange], &Range<u64>),
+        start: Start<'_>,
+    ) -> Result<Walk<'v>, Problem> {
+        Walk::open((view, now), &self.setup, bucket, access, scope, start)
+    }
+
+    /// How many entries of a bucket are in a range; counting stops at `most`.
+    pub fn count_entries(
+        &self,
+        view: &dyn View,
+        bucket: &Bucket,
+        range: &index::KeyRange,
+        most: u64,
+    ) -> Result<u64, Problem> {
+        finding::count_entries(view, &self.setup.keys(bucket), range, most)
+    }
+
+    /// Where items whose positions agree up to there may still differ in what they
+    /// are sorted by.
+    #[must_use]
+    pub fn cut_of(&self, position: &[u8]) -> Option<usize> {
+        let (entry, _) = key::parse_trailing_ordinal(position)?;
+        self.setup.plans.values().next_back()?.cut_of(entry)
     }
 
     pub(crate) fn setup(&self) -> &Setup {

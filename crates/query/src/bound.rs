@@ -187,6 +187,13 @@ pub(crate) struct Source {
     pub(crate) slot: Slot,
 }
 
+impl Source {
+    /// Whether it gives each document of the container, as it is.
+    pub(crate) fn is_document(&self) -> bool {
+        matches!(self.origin, Origin::Container) && self.steps.is_empty() && !self.iterates
+    }
+}
+
 #[derive(Clone, Debug)]
 pub(crate) enum Origin {
     /// The documents that the query runs over.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use model::json::{Raw, Value};
 
 use crate::bind::{self, Path, Program};
-use crate::bound::{Block, Origin, Slot};
+use crate::bound::{Block, Slot};
 use crate::context::Context;
 use crate::error::{QueryError, Refusal};
 use crate::eval::{self, Ambient, Datum, Env};
@@ -167,12 +167,7 @@ impl Bound {
 
     fn row_slot(&self) -> Option<Slot> {
         match self.block().sources.as_slice() {
-            [source]
-                if matches!(source.origin, Origin::Container)
-                    && source.steps.is_empty()
-                    && !source.iterates
-                    && self.block().grouping.is_none() =>
-            {
+            [source] if source.is_document() && self.block().grouping.is_none() => {
                 Some(source.slot)
             }
             _ => None,

@@ -99,6 +99,14 @@ impl<'q> Run<'q> {
         values.filter_map(Result::transpose).collect()
     }
 
+    /// Adds documents that are known only by their number. For queries that count
+    /// documents and look at nothing else: see [`Bound::counts_documents`].
+    pub fn add_documents(&mut self, count: u64) {
+        if let Some(groups) = self.groups.as_mut().filter(|_| self.bound.counts_documents()) {
+            groups.count(usize::try_from(count).unwrap_or(usize::MAX));
+        }
+    }
+
     /// What is left of the steps that the run began with.
     #[must_use]
     pub fn steps_left(&self) -> usize {
@@ -110,6 +118,11 @@ impl Row<'_, '_> {
     /// What the query gives; `None` drops the row.
     pub fn value(&self) -> Result<Option<Value>, QueryError> {
         self.output.to_value(&self.ambient.budget)
+    }
+
+    /// What the query gives as JSON text; `None` drops the row.
+    pub fn text(&self) -> Result<Option<String>, QueryError> {
+        self.output.to_text(&self.ambient.budget)
     }
 
     /// The sort keys, `None` for undefined. They compare as the language orders
@@ -149,6 +162,19 @@ impl Bound {
     #[must_use]
     pub fn is_aggregated(&self) -> bool {
         self.program().block.grouping.is_some()
+    }
+
+    /// Whether all it asks of the documents that it keeps is how many there are.
+    #[must_use]
+    pub fn counts_documents(&self) -> bool {
+        let block = &self.program().block;
+        let one_row = matches!(block.sources.as_slice(), [source] if source.is_document());
+        let counts = |own: &Aggregated| {
+            let defined = matches!(own.argument, Argument::Constant(Some(_)));
+            own.kind == AggregateKind::Count && defined
+        };
+        let aggregates = self.aggregates();
+        one_row && !aggregates.is_empty() && aggregates.iter().all(counts)
     }
 
     /// The aggregates, in the order of the select list, if all rows make one group.

@@ -78,6 +78,8 @@ impl CatalogueTab {
                 Reply::Batch { .. }
                 | Reply::Bulk { .. }
                 | Reply::Ranges { .. }
+                | Reply::Rows { .. }
+                | Reply::QueryPlan { .. }
                 | Reply::Statistics { .. },
             ) => Work::Probe,
         }

@@ -39,7 +39,9 @@ fn check_operations(action: &ContainerAction, limits: &Limits) -> Result<(), Ser
         | ContainerAction::ReplaceItem { .. }
         | ContainerAction::DeleteItem { .. }
         | ContainerAction::PatchItem { .. }
-        | ContainerAction::ListItems { .. } => return Ok(()),
+        | ContainerAction::ListItems { .. }
+        | ContainerAction::QueryItems(_)
+        | ContainerAction::PlanQuery { .. } => return Ok(()),
     };
     check_count(count, limits)?;
     if bytes as u64 > limits.request_bytes_max {

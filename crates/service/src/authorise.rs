@@ -79,7 +79,9 @@ pub(crate) fn writes(action: &Action) -> bool {
             ContainerAction::ReadRanges
             | ContainerAction::ReadStatistics { .. }
             | ContainerAction::ReadItem { .. }
-            | ContainerAction::ListItems { .. } => false,
+            | ContainerAction::ListItems { .. }
+            | ContainerAction::QueryItems(_)
+            | ContainerAction::PlanQuery { .. } => false,
             ContainerAction::CreateItem { .. }
             | ContainerAction::UpsertItem { .. }
             | ContainerAction::ReplaceItem { .. }

@@ -4,7 +4,7 @@
 //! business of each protocol.
 
 use cluster::{ClusterError, Refusal};
-use model::json::JsonError;
+use model::json::{JsonError, Object, Value};
 use model::limits::{ITEM_ID_BYTES_MAX, NAME_CHARS_MAX};
 use model::name::NameError;
 use model::partition_key::KeyError;
@@ -27,6 +27,16 @@ pub enum ServiceError {
     /// The request makes no sense as it is.
     #[error("{message}")]
     Invalid { message: String },
+    /// The query is wrong or asks for what cannot be answered. `report` lists why, as
+    /// clients parse it.
+    #[error("{report}")]
+    Query { report: Value },
+    /// The query asks several partitions, and its sender did not agree to that.
+    #[error(
+        "Cross partition query is required but disabled. Please set x-ms-documentdb-query-enablecrosspartition to true, \
+         specify x-ms-documentdb-partitionkey, or revise your query to avoid this exception."
+    )]
+    AcrossPartitions,
     /// The partition key is not that of the container or of the document.
     #[error(
         "Partition key provided either doesn't correspond to definition in the collection or doesn't match partition \
@@ -93,6 +103,9 @@ pub enum ServiceError {
         #[source]
         error: Box<ServiceError>,
     },
+    /// A query took too long that cannot be answered in part. Ask for less.
+    #[error("The query could not be finished in time. Narrow it down by a filter.")]
+    TimedOut,
     /// Too much is waiting. Nothing was done; try again later.
     #[error("The request rate is too large for this partition. Please retry later.")]
     Busy,
@@ -130,6 +143,9 @@ impl ServiceError {
             | ServiceError::Forbidden
             | ServiceError::NotPermitted
             | ServiceError::Invalid { .. }
+            | ServiceError::Query { .. }
+            | ServiceError::AcrossPartitions
+            | ServiceError::TimedOut
             | ServiceError::KeyMismatch
             | ServiceError::TooLarge { .. }
             | ServiceError::MergeUnaware
@@ -154,6 +170,16 @@ impl ServiceError {
 
     pub(crate) fn invalid(message: impl Into<String>) -> ServiceError {
         ServiceError::Invalid { message: message.into() }
+    }
+
+    /// What is wrong with a query of that text.
+    pub(crate) fn query(error: &QueryError, text: &str) -> ServiceError {
+        ServiceError::Query { report: error.to_value(text) }
+    }
+
+    /// What speaks against a query as it is, in one text.
+    pub(crate) fn query_refused(message: &str) -> ServiceError {
+        ServiceError::Query { report: Object::from_iter([("Errors", vec![message])]).into() }
     }
 
     pub(crate) fn internal(

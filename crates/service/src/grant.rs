@@ -163,7 +163,9 @@ impl Service {
             | ContainerAction::UpsertItem { .. }
             | ContainerAction::Batch { .. }
             | ContainerAction::Bulk { .. }
-            | ContainerAction::ListItems { .. } => return Ok(false),
+            | ContainerAction::ListItems { .. }
+            | ContainerAction::QueryItems(_)
+            | ContainerAction::PlanQuery { .. } => return Ok(false),
         };
         let addressed = target.id.as_str();
         let actual = match rid_of(entry, target).filter(|_| by_rid) {
@@ -221,6 +223,9 @@ fn keys_are(action: &ContainerAction, key: &PartitionKey) -> bool {
             operations.iter().all(|bulk| is(Some(&bulk.key)))
         }
         ContainerAction::ListItems { scope, .. } => is(scope.key.as_ref()),
+        ContainerAction::QueryItems(query) => is(query.scope.key.as_ref()),
+        // Says nothing about items.
+        ContainerAction::PlanQuery { .. } => true,
     }
 }
 

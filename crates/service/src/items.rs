@@ -178,7 +178,11 @@ impl Service {
     }
 
     /// The part of the ring that a list covers.
-    fn scope_range(&self, entry: &ContainerEntry, scope: &Scope) -> Result<EpkRange, ServiceError> {
+    pub(crate) fn scope_range(
+        &self,
+        entry: &ContainerEntry,
+        scope: &Scope,
+    ) -> Result<EpkRange, ServiceError> {
         let nothing = || EpkRange::new(Epk::MIN, Epk::MIN);
         let mut within = scope.within.clone();
         if let Some(key) = &scope.key {
@@ -314,7 +318,7 @@ fn document_of(operation: &Operation) -> Option<&Document> {
 ///
 /// What it has seen of the ranges that this one came from counts as well: its
 /// positions go on where theirs ended.
-fn check_session(
+pub(crate) fn check_session(
     entry: &ContainerEntry,
     session: Option<&SessionToken>,
     receipt: &Receipt,

@@ -18,6 +18,7 @@ mod kind;
 mod offer;
 mod partitions;
 mod provision;
+mod queries;
 mod receipt;
 mod redistribute;
 mod request;
@@ -30,8 +31,8 @@ mod visit;
 
 pub use authorise::Principal;
 pub use cluster::{
-    Caller, Division, Halve, KeyCharge, KeySize, KeySummary, Priority, RangeId, Reason, Refusal,
-    Stage, ThroughputBucket,
+    Caller, Cursor, CursorError, Division, Halve, KeyCharge, KeySize, KeySummary, Priority,
+    QueryReport, RangeId, Reason, Refusal, Stage, ThroughputBucket,
 };
 pub use error::{Remedy, ServiceError};
 pub use grant::{Extent, Grant, Mode};
@@ -39,14 +40,15 @@ pub use kind::{Kind, Link};
 pub use model::partition_key::PartitionKey;
 pub use model::throughput::Throughput;
 pub use offer::{Migration, OfferStatus, manual_throughput, parse_autoscale};
-pub use partition::{EffectKind, EtagMatch, Position};
+pub use partition::{Approach, EffectKind, EtagMatch, IndexSpec, IndexUse, Position};
 pub use partitions::{LayoutChange, PartitionInfo};
 pub use provision::{Throttle, ThrottleError, ThroughputRules};
+pub use query::Features;
 pub use receipt::{Owner, Receipt};
 pub use redistribute::{Redistribution, ThroughputInfo};
 pub use request::{
-    Action, BulkOperation, CatalogueAction, Conditions, ContainerAction, ItemOperation, ItemTarget,
-    Request, Scope,
+    Action, BulkOperation, CatalogueAction, Conditions, ContainerAction, ItemOperation, ItemQuery,
+    ItemTarget, Request, Scope,
 };
 pub use resources::Swept;
 pub use response::{BulkResult, Failure, ItemResult, RangeInfo, Reply, Response, Rest};

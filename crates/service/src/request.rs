@@ -1,14 +1,15 @@
 //! What can be asked for, in no protocol's words.
 
 use bytes::Bytes;
-use cluster::{Caller, RangeId};
+use cluster::{Caller, Cursor, RangeId};
 use model::epk::EpkRange;
 use model::json::Value;
 use model::name::ItemId;
 use model::partition_key::PartitionKey;
 use model::session::SessionToken;
 use model::throughput::Throughput;
-use partition::{EtagMatch, Position};
+use partition::{Approach, EtagMatch, Position};
+use query::Features;
 
 use crate::authorise::Principal;
 use crate::kind::{Kind, Link};
@@ -204,4 +205,30 @@ pub enum ContainerAction {
         after: Option<Position>,
         items_max: usize,
     },
+    /// Rows that a query makes of items.
+    QueryItems(Box<ItemQuery>),
+    /// How a client that asks each partition by itself runs a query.
+    PlanQuery {
+        text: String,
+        parameters: Value,
+        /// What the client can do with the rows of several partitions.
+        features: Features,
+    },
+}
+
+/// A query on the items of a container.
+#[derive(Clone, Debug)]
+pub struct ItemQuery {
+    pub text: String,
+    /// The client's list of names and values.
+    pub parameters: Value,
+    pub scope: Scope,
+    /// Whether the client agrees to a query that asks more than one partition.
+    pub across_partitions: bool,
+    /// What the client has seen already: an answer may not be older.
+    pub session: Option<SessionToken>,
+    /// Where the page before ended.
+    pub after: Option<Cursor>,
+    pub items_max: usize,
+    pub approach: Approach,
 }

@@ -99,6 +99,7 @@ fn knows_ranges(action: &ContainerAction) -> bool {
         ContainerAction::ReadRanges => true,
         ContainerAction::Bulk { range, .. } => range.is_some(),
         ContainerAction::ListItems { scope, .. } => scope.range.is_some(),
+        ContainerAction::QueryItems(query) => query.scope.range.is_some(),
         ContainerAction::ReadStatistics { .. }
         | ContainerAction::CreateItem { .. }
         | ContainerAction::UpsertItem { .. }
@@ -106,7 +107,8 @@ fn knows_ranges(action: &ContainerAction) -> bool {
         | ContainerAction::ReplaceItem { .. }
         | ContainerAction::DeleteItem { .. }
         | ContainerAction::PatchItem { .. }
-        | ContainerAction::Batch { .. } => false,
+        | ContainerAction::Batch { .. }
+        | ContainerAction::PlanQuery { .. } => false,
     }
 }
 
@@ -123,6 +125,8 @@ fn target_of(action: &mut ContainerAction) -> Option<&mut ItemTarget> {
         | ContainerAction::UpsertItem { .. }
         | ContainerAction::Batch { .. }
         | ContainerAction::Bulk { .. }
-        | ContainerAction::ListItems { .. } => None,
+        | ContainerAction::ListItems { .. }
+        | ContainerAction::QueryItems(_)
+        | ContainerAction::PlanQuery { .. } => None,
     }
 }

@@ -1,10 +1,11 @@
 //! What is answered, in no protocol's words.
 
 use bytes::Bytes;
-use cluster::RangeId;
+use cluster::{Cursor, QueryReport, RangeId};
 use model::charge::Charge;
 use model::epk::EpkRange;
 use model::etag::Etag;
+use model::json::Value;
 use model::position::Lsn;
 use model::rid::ContainerRid;
 use partition::{EffectKind, Position};
@@ -65,6 +66,10 @@ pub enum Reply {
     Offer { kind: EffectKind, etag: Option<Etag>, body: Option<Bytes>, status: OfferStatus },
     /// Some of many, and where to go on. Each body is JSON text.
     Feed { owner_rid: String, bodies: Vec<Bytes>, rest: Option<Rest> },
+    /// Some of the rows of a query, and where to go on. Each row is JSON text.
+    Rows { owner_rid: String, rows: Vec<Bytes>, rest: Option<Cursor>, report: Box<QueryReport> },
+    /// How a client runs a query by itself: the text of a plan.
+    QueryPlan { plan: Value },
     /// The operations of a batch that was done.
     Batch { results: Vec<ItemResult> },
     /// The operations of a bulk request, each with its own answer.

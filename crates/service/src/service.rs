@@ -176,8 +176,8 @@ impl Service {
         receipt: &mut Receipt,
     ) -> Result<Reply, ServiceError> {
         use ContainerAction::{
-            Batch, Bulk, CreateItem, DeleteItem, ListItems, PatchItem, ReadItem, ReadRanges,
-            ReadStatistics, ReplaceItem, UpsertItem,
+            Batch, Bulk, CreateItem, DeleteItem, ListItems, PatchItem, PlanQuery, QueryItems,
+            ReadItem, ReadRanges, ReadStatistics, ReplaceItem, UpsertItem,
         };
         let (key, operation) = match action {
             ReadRanges => return self.read_ranges(container, receipt),
@@ -193,6 +193,10 @@ impl Service {
                 let (scope, session) = (&scope, session.as_ref());
                 let list = ItemList { scope, session, after, items_max };
                 return self.list_items(container, list, receipt);
+            }
+            QueryItems(query) => return self.query_items(container, *query, receipt).await,
+            PlanQuery { text, parameters, features } => {
+                return self.plan_query(container, (&text, &parameters), &features, receipt);
             }
             Batch { key, operations } => {
                 return self.batch(container, &key, operations, receipt).await;

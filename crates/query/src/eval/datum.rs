@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::rc::Rc;
 
-use model::json::{Kind, Object, Raw, Value};
+use model::json::{Kind, Object, Raw, Value, write_string};
 
 use super::budget::Budget;
 use crate::error::QueryError;
@@ -282,6 +282,51 @@ impl<'a> Datum<'a> {
         self.built().map_err(|NotFinite| QueryError::NotFinite)
     }
 
+    /// Writes the value as JSON; `None` for undefined. What comes from a document is
+    /// copied as it stands there.
+    pub(crate) fn to_text(&self, budget: &Budget) -> Result<Option<String>, QueryError> {
+        if !self.is_defined() {
+            return Ok(None);
+        }
+        budget.spend_bytes(self.weight())?;
+        let mut out = String::with_capacity(self.weight());
+        self.write(&mut out).map_err(|NotFinite| QueryError::NotFinite)?;
+        Ok(Some(out))
+    }
+
+    fn write(&self, out: &mut String) -> Result<(), NotFinite> {
+        match self {
+            // No part of an array or object is.
+            Datum::Undefined => {}
+            Datum::Null => out.push_str("null"),
+            Datum::Bool(truth) => out.push_str(if *truth { "true" } else { "false" }),
+            Datum::Number(number) => {
+                out.push_str(&number.to_number().ok_or(NotFinite)?.to_string());
+            }
+            Datum::String(text) => write_string(out, text),
+            Datum::Json(raw) => out.push_str(raw.text()),
+            Datum::Array(list) => {
+                out.push('[');
+                for (at, item) in list.items.iter().enumerate() {
+                    separate(out, at);
+                    item.write(out)?;
+                }
+                out.push(']');
+            }
+            Datum::Object(record) => {
+                out.push('{');
+                for (at, (name, value)) in record.members.iter().enumerate() {
+                    separate(out, at);
+                    write_string(out, name);
+                    out.push(':');
+                    value.write(out)?;
+                }
+                out.push('}');
+            }
+        }
+        Ok(())
+    }
+
     fn built(&self) -> Result<Option<Value>, NotFinite> {
         Ok(Some(match self {
             Datum::Undefined => return Ok(None),
@@ -304,6 +349,12 @@ impl<'a> Datum<'a> {
                 Value::Object(object)
             }
         }))
+    }
+}
+
+fn separate(out: &mut String, at: usize) {
+    if at > 0 {
+        out.push(',');
     }
 }
 

@@ -62,6 +62,15 @@ impl Groups {
         Ok(())
     }
 
+    /// Adds so many rows to the one group, all of whose aggregates count rows.
+    pub(crate) fn count(&mut self, rows: usize) {
+        for accumulator in self.groups.values_mut().flat_map(|group| &mut group.accumulators) {
+            if let Accumulator::Count(count) = accumulator {
+                *count = count.saturating_add(rows);
+            }
+        }
+    }
+
     /// The outputs of all groups, in the order of their keys.
     pub(crate) fn finish<'a>(
         self,

@@ -93,10 +93,11 @@ impl Filter {
 
 /// Leaves out that something is there where more is asked of it.
 fn drop_implied(parts: &mut Vec<Requirement>) {
-    let asked: Vec<Path> =
-        parts.iter().filter(|part| !part.is_presence()).filter_map(Requirement::path).collect();
+    let asked = parts.iter().filter(|part| !part.is_presence()).filter_map(Requirement::path);
+    let asked: Vec<Path> = asked.cloned().collect();
     let implied = |part: &Requirement| {
-        let within = |path: Path| asked.iter().any(|asked| asked.steps().starts_with(path.steps()));
+        let within =
+            |path: &Path| asked.iter().any(|asked| asked.steps().starts_with(path.steps()));
         part.is_presence() && part.path().is_some_and(within)
     };
     parts.retain(|part| !implied(part));
@@ -108,12 +109,14 @@ impl Requirement {
         matches!(self, Requirement::Types { types, .. } if *types == ANY_KIND)
     }
 
-    fn path(&self) -> Option<Path> {
+    /// The one place that it is about.
+    #[must_use]
+    pub fn path(&self) -> Option<&Path> {
         match self {
             Requirement::Compare { path, .. }
             | Requirement::OneOf { path, .. }
             | Requirement::Prefix { path, .. }
-            | Requirement::Types { path, .. } => Some(path.clone()),
+            | Requirement::Types { path, .. } => Some(path),
             Requirement::Anything
             | Requirement::Never
             | Requirement::All(_)

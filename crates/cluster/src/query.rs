@@ -1,0 +1,139 @@
+//! Queries over the items of a container, page by page.
+//!
+//! All partitions of this process share one store, so a page is read from one view:
+//! what it shows of different partitions belongs to one moment. Candidates of all
+//! buckets in question are brought into one order, and one run of the query makes
+//! rows of them; so a query means the same on one partition and on many, and what a
+//! page costs is what it looked at.
+
+mod candidates;
+mod cursor;
+mod layout;
+mod merge;
+mod page;
+mod threads;
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use model::charge::Scanned;
+use model::epk::EpkRange;
+use partition::{Approach, IndexUse, OrderError, Problem};
+use query::{Bound, QueryError};
+
+pub use cursor::{Cursor, CursorError};
+pub(crate) use threads::QueryThreads;
+
+use crate::cluster::{Cluster, Served};
+use crate::container::Container;
+use crate::error::ClusterError;
+use crate::map::RangeId;
+
+/// Bytes of rows after which a page ends.
+const PAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
+
+/// How long a page may take before it ends with what it has.
+const PAGE_TIME_MAX: Duration = Duration::from_secs(5);
+
+/// How long a query may take that cannot end before it has seen everything.
+const QUERY_TIME_MAX: Duration = Duration::from_secs(60);
+
+/// One page of a query.
+#[derive(Clone, Debug)]
+pub struct PageQuery {
+    pub bound: Arc<Bound>,
+    /// A number that all pages of a query share, and other queries most likely not.
+    pub fingerprint: u32,
+    /// The parts of the ring to look at, in order and apart from each other.
+    pub within: Vec<EpkRange>,
+    /// The ordinals that items there can have.
+    pub ordinals: Range<u64>,
+    pub after: Option<Cursor>,
+    pub rows_max: usize,
+    pub approach: Approach,
+}
+
+/// Some rows, and where to go on.
+#[derive(Debug)]
+pub struct QueryPage {
+    /// JSON texts.
+    pub rows: Vec<Bytes>,
+    pub rest: Option<Cursor>,
+    /// What each partition that was asked did.
+    pub served: Vec<Served<Scanned>>,
+    pub report: QueryReport,
+}
+
+/// What is told about a page besides its rows.
+#[derive(Clone, Debug, Default)]
+pub struct QueryReport {
+    /// How items were found, in words.
+    pub access: String,
+    /// Index entries that were looked at.
+    pub entries: u64,
+    /// Items that were looked into, and the bytes of their texts.
+    pub items: u64,
+    pub bytes: u64,
+    /// Items that gave a row.
+    pub hits: u64,
+    pub rows: u64,
+    pub row_bytes: u64,
+    /// The partitions that were asked.
+    pub partitions: Vec<RangeId>,
+    /// Whether rows that the order leaves open come in descending order of resource ids.
+    pub backwards: bool,
+    pub usage: IndexUse,
+    pub times: QueryTimes,
+}
+
+/// Where the time went.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct QueryTimes {
+    /// From the text to what can be run.
+    pub compiling: Duration,
+    /// Choosing how to find items.
+    pub choosing: Duration,
+    /// Finding and loading items.
+    pub loading: Duration,
+    /// From the beginning of the page to its end, without waiting for a thread.
+    pub total: Duration,
+}
+
+/// Why there is no page.
+#[derive(Debug, thiserror::Error)]
+pub enum QueryFailure {
+    #[error(transparent)]
+    Query(#[from] QueryError),
+    #[error(transparent)]
+    Order(#[from] OrderError),
+    #[error(transparent)]
+    Cursor(#[from] CursorError),
+    #[error("the query could not be finished within {} seconds", QUERY_TIME_MAX.as_secs())]
+    TimedOut,
+    #[error(transparent)]
+    Cluster(#[from] ClusterError),
+}
+
+impl From<Problem> for QueryFailure {
+    fn from(problem: Problem) -> QueryFailure {
+        QueryFailure::Cluster(problem.into())
+    }
+}
+
+impl Cluster {
+    /// Answers one page of a query, on a thread for queries.
+    pub async fn query(
+        &self,
+        container: &Arc<Container>,
+        query: PageQuery,
+    ) -> Result<QueryPage, QueryFailure> {
+        let container = Arc::clone(container);
+        let now = self.now();
+        self.query_threads()
+            .run(move |pace| page::answer(&container, now, &query, pace))
+            .await
+            .unwrap_or_else(|error| Err(error.into()))
+    }
+}

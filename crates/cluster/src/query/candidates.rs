@@ -1,0 +1,132 @@
+//! The candidates of a query, stretch after stretch.
+
+use std::collections::BTreeSet;
+
+use model::epk::EpkRange;
+use partition::{Access, Candidate, Choice, Effort, Problem, Start};
+
+use super::PageQuery;
+use super::cursor::{Place, Position};
+use super::layout::{Layout, Stretch};
+use super::merge::Merge;
+
+/// Goes through all candidates behind the cursor of a query.
+pub(super) struct Candidates<'p> {
+    query: &'p PageQuery,
+    layout: &'p Layout,
+    access: &'p Access,
+    stretches: std::vec::IntoIter<Stretch>,
+    merge: Merge<'p>,
+    /// The stretch that is being read.
+    current: EpkRange,
+    /// Where the first stretch begins.
+    start: Option<Position>,
+    /// One that was looked at already.
+    ahead: Option<(usize, Candidate)>,
+    /// How many there were so far.
+    pub(super) met: u64,
+    asked: BTreeSet<usize>,
+    efforts: Vec<Effort>,
+}
+
+impl<'p> Candidates<'p> {
+    pub(super) fn new(query: &'p PageQuery, layout: &'p Layout, choice: &'p Choice) -> Self {
+        let (current, start) = match query.after.as_ref().map(|after| &after.place) {
+            // What is sorted is looked at from the beginning each time.
+            Some(Place::Behind { stretch, position }) if choice.ordered => {
+                (Some(stretch), Some(position.clone()))
+            }
+            Some(_) | None => (None, None),
+        };
+        let merged = choice.ordered && !query.bound.order().is_empty();
+        let stretches = layout.stretches(query, merged, current);
+        Candidates {
+            query,
+            layout,
+            access: &choice.access,
+            stretches: stretches.into_iter(),
+            merge: Merge::new(Vec::new(), false),
+            current: EpkRange::full(),
+            start,
+            ahead: None,
+            met: 0,
+            asked: BTreeSet::new(),
+            efforts: vec![Effort::default(); layout.parts.len()],
+        }
+    }
+
+    /// The next candidate and the partition it is in.
+    pub(super) fn next(&mut self) -> Result<Option<(usize, Candidate)>, Problem> {
+        if let Some(ahead) = self.ahead.take() {
+            return Ok(Some(ahead));
+        }
+        loop {
+            if let Some(found) = self.merge.next()? {
+                self.met += 1;
+                return Ok(Some(found));
+            }
+            if !self.next_stretch()? {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// The next candidate, if its position begins like this.
+    pub(super) fn next_like(&mut self, shared: &[u8]) -> Result<Option<Candidate>, Problem> {
+        match self.next()? {
+            Some((_, next)) if next.position.starts_with(shared) => Ok(Some(next)),
+            other => {
+                self.ahead = other;
+                Ok(None)
+            }
+        }
+    }
+
+    /// Counts what is left without looking into items, as far as entries tell.
+    pub(super) fn count(&mut self) -> Result<u64, Problem> {
+        let mut count = 0;
+        while self.next_stretch()? {
+            count += self.merge.count()?;
+        }
+        Ok(count)
+    }
+
+    pub(super) fn stretch(&self) -> &EpkRange {
+        &self.current
+    }
+
+    /// The partitions that were asked, and what they did.
+    pub(super) fn efforts(mut self) -> Vec<(usize, Effort)> {
+        self.note_efforts();
+        let effort = |part: usize| self.efforts.get(part).copied().unwrap_or_default();
+        self.asked.iter().map(|part| (*part, effort(*part))).collect()
+    }
+
+    fn next_stretch(&mut self) -> Result<bool, Problem> {
+        self.note_efforts();
+        let Some(stretch) = self.stretches.next() else {
+            self.merge = Merge::new(Vec::new(), false);
+            return Ok(false);
+        };
+        let start = self.start.take();
+        let start = match &start {
+            None => Start::Beginning,
+            Some(position) if position.rows.is_some() => Start::At(&position.key),
+            Some(position) => Start::Behind(&position.key),
+        };
+        let walks = self.layout.walks(self.query, self.access, &stretch, start)?;
+        self.asked.extend(walks.iter().map(|(part, _)| *part));
+        self.merge = Merge::new(walks, self.access.is_backwards());
+        self.current = stretch.range;
+        Ok(true)
+    }
+
+    fn note_efforts(&mut self) {
+        for (part, effort) in self.merge.efforts() {
+            if let Some(sum) = self.efforts.get_mut(part) {
+                *sum += effort;
+            }
+        }
+        self.merge = Merge::new(Vec::new(), false);
+    }
+}

@@ -1,0 +1,236 @@
+//! Where the next page of a query begins.
+//!
+//! A cursor is a place in the order in which a query meets its items, and what was
+//! counted on the way there. It names no physical partition and no bucket, so it
+//! means the same after a restart, a split and a merge; and no view of the past is
+//! kept for it: what is written behind it is met, what is written before it is not.
+
+use model::epk::{Epk, EpkRange};
+
+/// The place between two pages of a query.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cursor {
+    /// Which query it belongs to.
+    pub(crate) query: u32,
+    /// Rows still to be left out by OFFSET.
+    pub(crate) skip: u64,
+    /// Rows already given, of the whole query.
+    pub(crate) given: u64,
+    pub(crate) place: Place,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// The rows are made again and those given are left out: queries that compare
+    /// each row with all others cannot say where they are in fewer words.
+    Again,
+    Behind {
+        /// The part of the ring that was being read. What comes before it is done,
+        /// and what comes behind it is not begun.
+        stretch: EpkRange,
+        position: Position,
+    },
+}
+
+/// A place among the items of a stretch: a key without what names its bucket.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Position {
+    pub(crate) key: Vec<u8>,
+    /// Whether only the beginning of the key is here.
+    pub(crate) cut: bool,
+    /// How many rows with this key were given. None if there are no more.
+    pub(crate) rows: Option<u32>,
+}
+
+/// A cursor that this version did not make, or not for this query.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CursorError {
+    #[error("the cursor is malformed")]
+    Malformed,
+    #[error("the cursor belongs to another query")]
+    OtherQuery,
+}
+
+/// Bytes of a key that a cursor keeps. Clients carry cursors in a header of which
+/// some allow a kilobyte, in an encoding that makes four bytes of three.
+pub(crate) const KEY_BYTES_MAX: usize = 560;
+
+const VERSION: u8 = 1;
+const AGAIN: u8 = 0;
+const BEHIND: u8 = 1;
+const CUT: u8 = 2;
+const MORE_ROWS: u8 = 4;
+
+impl Position {
+    /// The place of that key, behind all its rows.
+    pub(crate) fn of(key: &[u8]) -> Position {
+        match key.get(..KEY_BYTES_MAX) {
+            Some(kept) if kept.len() < key.len() => {
+                Position { key: kept.to_vec(), cut: true, rows: None }
+            }
+            Some(_) | None => Position { key: key.to_vec(), cut: false, rows: None },
+        }
+    }
+
+    /// Whether rows with a key may still have to be given.
+    pub(crate) fn is_before(&self, key: &[u8]) -> bool {
+        if self.cut { *key >= *self.key } else { *key > *self.key }
+    }
+
+    /// Whether a key is the one at this place, as far as it is known.
+    pub(crate) fn is_at(&self, key: &[u8]) -> bool {
+        if self.cut { key.starts_with(&self.key) } else { key == self.key }
+    }
+}
+
+impl Cursor {
+    /// The cursor as bytes, at most a kilobyte in base 64.
+    #[must_use]
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut out = vec![VERSION];
+        out.extend(self.query.to_be_bytes());
+        put_number(&mut out, self.skip);
+        put_number(&mut out, self.given);
+        match &self.place {
+            Place::Again => out.push(AGAIN),
+            Place::Behind { stretch, position } => {
+                let cut = if position.cut { CUT } else { 0 };
+                let rows = if position.rows.is_some() { MORE_ROWS } else { 0 };
+                out.push(BEHIND | cut | rows);
+                put_bytes(&mut out, stretch.min.as_bytes());
+                put_bytes(&mut out, stretch.max.as_bytes());
+                put_bytes(&mut out, &position.key);
+                if let Some(rows) = position.rows {
+                    put_number(&mut out, u64::from(rows));
+                }
+            }
+        }
+        out
+    }
+
+    /// Where on the ring the next page begins, if it is one place.
+    #[must_use]
+    pub fn position(&self) -> Option<&Epk> {
+        match &self.place {
+            Place::Again => None,
+            Place::Behind { stretch, .. } => Some(&stretch.min),
+        }
+    }
+
+    pub fn from_bytes(bytes: &[u8]) -> Result<Cursor, CursorError> {
+        parse(bytes).ok_or(CursorError::Malformed)
+    }
+}
+
+fn parse(mut input: &[u8]) -> Option<Cursor> {
+    let input = &mut input;
+    if take(input)? != VERSION {
+        return None;
+    }
+    let (query, rest) = input.split_first_chunk::<4>()?;
+    *input = rest;
+    let (skip, given) = (number(input)?, number(input)?);
+    let place = match take(input)? {
+        AGAIN => Place::Again,
+        flags if flags & !(CUT | MORE_ROWS) == BEHIND => {
+            let stretch = EpkRange::new(epk(input)?, epk(input)?);
+            let key = bytes(input)?.to_vec();
+            let rows = match flags & MORE_ROWS {
+                0 => None,
+                _ => Some(u32::try_from(number(input)?).ok()?),
+            };
+            Place::Behind { stretch, position: Position { key, cut: flags & CUT != 0, rows } }
+        }
+        _ => return None,
+    };
+    let query = u32::from_be_bytes(*query);
+    input.is_empty().then_some(Cursor { query, skip, given, place })
+}
+
+/// Seven bits at a time, the lowest first.
+fn put_number(out: &mut Vec<u8>, mut number: u64) {
+    while number >= 0x80 {
+        out.push(u8::try_from(number & 0x7F).unwrap_or_default() | 0x80);
+        number >>= 7;
+    }
+    out.push(u8::try_from(number).unwrap_or_default());
+}
+
+fn number(input: &mut &[u8]) -> Option<u64> {
+    let mut number = 0_u64;
+    for shift in (0..u64::BITS).step_by(7) {
+        let byte = take(input)?;
+        let bits = u64::from(byte & 0x7F);
+        number |= bits.checked_shl(shift).filter(|shifted| shifted >> shift == bits)?;
+        if byte & 0x80 == 0 {
+            return Some(number);
+        }
+    }
+    None
+}
+
+fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
+    put_number(out, bytes.len() as u64);
+    out.extend(bytes);
+}
+
+fn bytes<'i>(input: &mut &'i [u8]) -> Option<&'i [u8]> {
+    let length = usize::try_from(number(input)?).ok()?;
+    let (bytes, rest) = input.split_at_checked(length)?;
+    *input = rest;
+    Some(bytes)
+}
+
+fn epk(input: &mut &[u8]) -> Option<Epk> {
+    Epk::from_bytes(bytes(input)?).ok()
+}
+
+fn take(input: &mut &[u8]) -> Option<u8> {
+    let (byte, rest) = input.split_first()?;
+    *input = rest;
+    Some(*byte)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn cursors() -> impl Strategy<Value = Cursor> {
+        let key = prop::collection::vec(any::<u8>(), 0..KEY_BYTES_MAX);
+        let position = (key, any::<bool>(), any::<Option<u32>>());
+        let position = position.prop_map(|(key, cut, rows)| Position { key, cut, rows });
+        let stretch = EpkRange::new(Epk::from_bytes(&[5, 0, 1]).unwrap(), Epk::max());
+        let behind =
+            position.prop_map(move |position| Place::Behind { stretch: stretch.clone(), position });
+        let place = prop_oneof![Just(Place::Again), behind];
+        (any::<u32>(), any::<u64>(), any::<u64>(), place)
+            .prop_map(|(query, skip, given, place)| Cursor { query, skip, given, place })
+    }
+
+    proptest! {
+        #[test]
+        fn bytes_lead_back(cursor in cursors()) {
+            let bytes = cursor.to_bytes();
+            prop_assert_eq!(Cursor::from_bytes(&bytes).unwrap(), cursor);
+            prop_assert!(bytes.len() <= 768, "a kilobyte in base 64");
+        }
+
+        #[test]
+        fn foreign_bytes_are_refused_or_mean_themselves(bytes: Vec<u8>) {
+            if let Ok(cursor) = Cursor::from_bytes(&bytes) {
+                prop_assert_eq!(Cursor::from_bytes(&cursor.to_bytes()).unwrap(), cursor);
+            }
+        }
+
+        #[test]
+        fn damaged_bytes_never_panic(cursor in cursors(), at: prop::sample::Index, byte: u8) {
+            let mut bytes = cursor.to_bytes();
+            let at = at.index(bytes.len());
+            bytes[at] = byte;
+            let _ = Cursor::from_bytes(&bytes);
+            let _ = Cursor::from_bytes(&bytes[..at]);
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! The buckets that a query looks at, and in which order.
+
+use std::sync::Arc;
+
+use index::KeyRange;
+use model::epk::{Epk, EpkRange};
+use model::position::{Lsn, Timestamp};
+use partition::{Access, Bucket, Problem, Reader, Start, Survey, Walk};
+use storage::View;
+
+use super::{PageQuery, QueryFailure};
+use crate::cluster::ATTEMPTS_MAX;
+use crate::container::Container;
+use crate::error::ClusterError;
+use crate::map::RangeId;
+use crate::slot::{Standing, Unserved};
+
+/// The partitions of one moment, and a view of what they held then.
+pub(super) struct Layout {
+    pub(super) view: Box<dyn View>,
+    pub(super) now: Timestamp,
+    pub(super) parts: Vec<Part>,
+}
+
+/// One partition.
+pub(super) struct Part {
+    pub(super) range: RangeId,
+    pub(super) lsn: Lsn,
+    pub(super) reader: Reader,
+}
+
+/// A part of the ring whose candidates come in one order.
+pub(super) struct Stretch {
+    pub(super) range: EpkRange,
+    legs: Vec<Leg>,
+}
+
+/// What a stretch has of one bucket.
+struct Leg {
+    part: usize,
+    bucket: Bucket,
+    within: Vec<EpkRange>,
+}
+
+impl Layout {
+    /// Takes the partitions in question and a view, at a moment at which they were
+    /// the ones to ask: keys of buckets that were moved are removed sooner or later.
+    pub(super) fn of(
+        container: &Container,
+        now: Timestamp,
+        within: &[EpkRange],
+    ) -> Result<Layout, QueryFailure> {
+        for _ in 0..ATTEMPTS_MAX {
+            let (map, slots) = container.layout();
+            let asked = map
+                .ranges()
+                .iter()
+                .filter(|record| within.iter().any(|within| within.overlaps(&record.range)));
+            let mut parts = Vec::new();
+            let mut taken = Vec::new();
+            for record in asked {
+                let range = record.id;
+                let slot = slots.get(&range).ok_or(ClusterError::NoRange(range))?;
+                let lsn = slot.durable_lsn().map_err(|unserved: Unserved| unserved.of(range))?;
+                parts.push(Part { range, lsn, reader: slot.reader() });
+                taken.push(Arc::clone(slot));
+            }
+            let view = container.store().view().map_err(ClusterError::from)?;
+            if taken.iter().all(|slot| slot.standing() != Standing::Gone) {
+                return Ok(Layout { view, now, parts });
+            }
+        }
+        Err(ClusterError::Busy.into())
+    }
+
+    /// The stretches that are left to read, in order. Ordered candidates are one
+    /// stretch; otherwise each bucket is one, so that a page asks no more of them
+    /// than it needs.
+    pub(super) fn stretches(
+        &self,
+        query: &PageQuery,
+        ordered: bool,
+        current: Option<&EpkRange>,
+    ) -> Vec<Stretch> {
+        if ordered {
+            let range = EpkRange::full();
+            let legs = self.legs(&query.within, &range);
+            return vec![Stretch { range, legs }];
+        }
+        let mut ranges: Vec<EpkRange> = current.into_iter().cloned().collect();
+        for part in &self.parts {
+            for bucket in part.reader.buckets() {
+                let mut range = bucket.range.clone();
+                if let Some(current) = current {
+                    range.min = range.min.max(current.max.clone());
+                }
+                ranges.push(range);
+            }
+        }
+        let legs = |range: EpkRange| Stretch { legs: self.legs(&query.within, &range), range };
+        ranges.into_iter().map(legs).filter(|stretch| !stretch.legs.is_empty()).collect()
+    }
+
+    fn legs(&self, within: &[EpkRange], stretch: &EpkRange) -> Vec<Leg> {
+        let mut legs = Vec::new();
+        for (part, Part { reader, .. }) in self.parts.iter().enumerate() {
+            for bucket in reader.buckets() {
+                let Some(shared) = bucket.range.intersect(stretch) else { continue };
+                let within: Vec<EpkRange> =
+                    within.iter().filter_map(|within| within.intersect(&shared)).collect();
+                if !within.is_empty() {
+                    legs.push(Leg { part, bucket: bucket.clone(), within });
+                }
+            }
+        }
+        legs
+    }
+
+    /// Begins to read a stretch.
+    pub(super) fn walks<'l>(
+        &'l self,
+        query: &PageQuery,
+        access: &Access,
+        stretch: &Stretch,
+        start: Start<'_>,
+    ) -> Result<Vec<(usize, Walk<'l>)>, Problem> {
+        let from = (self.view.as_ref(), self.now);
+        let mut walks = Vec::with_capacity(stretch.legs.len());
+        for Leg { part, bucket, within } in &stretch.legs {
+            let Some(owner) = self.parts.get(*part) else { continue };
+            let scope = (within.as_slice(), &query.ordinals);
+            walks.push((*part, owner.reader.walk(from, bucket, access, scope, start)?));
+        }
+        Ok(walks)
+    }
+}
+
+/// What a query can know about its items beforehand.
+pub(super) struct Scene<'l> {
+    pub(super) layout: &'l Layout,
+    pub(super) query: &'l PageQuery,
+}
+
+impl Scene<'_> {
+    fn each_bucket(
+        &self,
+        mut visit: impl FnMut(&Reader, &Bucket) -> Result<bool, Problem>,
+    ) -> Result<(), Problem> {
+        for part in &self.layout.parts {
+            for bucket in part.reader.buckets() {
+                let asked = |within: &EpkRange| within.overlaps(&bucket.range);
+                if self.query.within.iter().any(asked) && !visit(&part.reader, bucket)? {
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Survey for Scene<'_> {
+    fn entries(&self, range: &KeyRange, most: u64) -> Result<u64, Problem> {
+        let mut count = 0;
+        self.each_bucket(|reader, bucket| {
+            let view = self.layout.view.as_ref();
+            count += reader.count_entries(view, bucket, range, most.saturating_sub(count))?;
+            Ok(count < most)
+        })?;
+        Ok(count)
+    }
+
+    fn items(&self) -> Result<u64, Problem> {
+        let keys: Option<Vec<&Epk>> = self.query.within.iter().map(EpkRange::position).collect();
+        let Some(keys) = keys else { return self.items_around() };
+        let mut items = 0;
+        self.each_bucket(|reader, bucket| {
+            for key in keys.iter().filter(|key| bucket.range.contains(key)) {
+                items += reader.key_statistics(self.layout.view.as_ref(), key)?.items;
+            }
+            Ok(true)
+        })?;
+        Ok(items)
+    }
+
+    fn items_around(&self) -> Result<u64, Problem> {
+        let mut items = 0;
+        self.each_bucket(|reader, bucket| {
+            items += reader.head(self.layout.view.as_ref(), bucket)?.items;
+            Ok(true)
+        })?;
+        Ok(items)
+    }
+}

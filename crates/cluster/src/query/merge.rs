@@ -1,0 +1,88 @@
+//! Candidates of several buckets in one order.
+
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+
+use partition::{Candidate, Effort, Problem, Walk};
+
+/// Walks side by side.
+pub(super) struct Merge<'v> {
+    /// Each with the partition that it is in.
+    walks: Vec<(usize, Walk<'v>)>,
+    /// The next candidate of each walk that has one.
+    heads: BinaryHeap<Head>,
+    begun: bool,
+    backwards: bool,
+}
+
+struct Head {
+    candidate: Candidate,
+    walk: usize,
+    backwards: bool,
+}
+
+impl<'v> Merge<'v> {
+    pub(super) fn new(walks: Vec<(usize, Walk<'v>)>, backwards: bool) -> Merge<'v> {
+        Merge { walks, heads: BinaryHeap::new(), begun: false, backwards }
+    }
+
+    /// The next candidate, and the partition that it is in.
+    pub(super) fn next(&mut self) -> Result<Option<(usize, Candidate)>, Problem> {
+        if !self.begun {
+            self.begun = true;
+            for walk in 0..self.walks.len() {
+                self.advance(walk)?;
+            }
+        }
+        let Some(Head { candidate, walk, .. }) = self.heads.pop() else { return Ok(None) };
+        self.advance(walk)?;
+        let partition = self.walks.get(walk).map(|(partition, _)| *partition).unwrap_or_default();
+        Ok(Some((partition, candidate)))
+    }
+
+    /// Counts all of them, looking into no item where entries tell enough. Instead of
+    /// `next`, not besides it.
+    pub(super) fn count(&mut self) -> Result<u64, Problem> {
+        let mut count = 0;
+        for (_, walk) in &mut self.walks {
+            count += walk.count()?;
+        }
+        Ok(count)
+    }
+
+    /// What each partition has looked at.
+    pub(super) fn efforts(&self) -> impl Iterator<Item = (usize, Effort)> {
+        self.walks.iter().map(|(partition, walk)| (*partition, walk.effort()))
+    }
+
+    fn advance(&mut self, walk: usize) -> Result<(), Problem> {
+        if let Some((_, walking)) = self.walks.get_mut(walk)
+            && let Some(candidate) = walking.advance()?
+        {
+            self.heads.push(Head { candidate, walk, backwards: self.backwards });
+        }
+        Ok(())
+    }
+}
+
+/// The heap gives the greatest first: the one that comes next is it.
+impl Ord for Head {
+    fn cmp(&self, other: &Head) -> Ordering {
+        let order = self.candidate.position.cmp(&other.candidate.position);
+        if self.backwards { order } else { order.reverse() }
+    }
+}
+
+impl PartialOrd for Head {
+    fn partial_cmp(&self, other: &Head) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Head {
+    fn eq(&self, other: &Head) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Head {}

@@ -1,0 +1,518 @@
+//! From candidates to rows.
+//!
+//! Most queries *stream*: what a candidate gives is a row of the page, until the page
+//! is full. Where no index has the order that is asked for, the first rows behind the
+//! cursor are *sorted* out of all. And what must see everything first (groups,
+//! aggregates, DISTINCT) is made *again* for each page.
+
+use std::collections::{BTreeSet, BinaryHeap};
+use std::ops::ControlFlow;
+
+use bytes::Bytes;
+use index::encode_order;
+use model::charge::Scanned;
+use model::position::Timestamp;
+use partition::{Candidate, Choice};
+use query::{QueryError, Row, Run, STEPS_MAX};
+
+use super::candidates::Candidates;
+use super::cursor::{Cursor, CursorError, Place, Position};
+use super::layout::{Layout, Scene};
+use super::threads::Pace;
+use super::{PAGE_BYTES_MAX, PageQuery, QueryFailure, QueryPage, QueryReport};
+use crate::cluster::Served;
+use crate::container::Container;
+
+/// Candidates between two looks at the clock.
+const PACE_CANDIDATES: u64 = 16;
+
+/// Candidates that are looked at to see whether there is another row behind a full page.
+const LOOK_AHEAD_MAX: u64 = 32;
+
+/// Steps of a query that cannot stop half-way. It is stopped by the clock long before.
+const LONG_STEPS_MAX: usize = STEPS_MAX * 1_000;
+
+/// Bytes of rows that are kept while they are sorted or compared.
+const KEPT_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// What a kept row takes besides its texts.
+const ROW_BYTES: usize = 64;
+
+/// Answers a page.
+pub(super) fn answer(
+    container: &Container,
+    now: Timestamp,
+    query: &PageQuery,
+    pace: &mut Pace<'_>,
+) -> Result<QueryPage, QueryFailure> {
+    if query.after.as_ref().is_some_and(|after| after.query != query.fingerprint) {
+        return Err(CursorError::OtherQuery.into());
+    }
+    let layout = Layout::of(container, now, &query.within)?;
+    let scene = Scene { layout: &layout, query };
+    let choice = match layout.parts.first() {
+        Some(part) => part.reader.choose(&query.bound, query.approach, &scene)??,
+        None => Choice::nothing(),
+    };
+    let choosing = pace.elapsed();
+    let mut pager = Pager::new(query, &layout, &choice, pace);
+    let rest = pager.fill()?;
+    let mut page = pager.finish(rest);
+    page.report.times.choosing = choosing;
+    page.report.times.total = pace.elapsed();
+    Ok(page)
+}
+
+struct Pager<'p, 't> {
+    query: &'p PageQuery,
+    layout: &'p Layout,
+    choice: &'p Choice,
+    candidates: Candidates<'p>,
+    pace: &'p mut Pace<'t>,
+    /// Rows to leave out before the first one.
+    skip: u64,
+    /// Rows that were given on this page and the ones before.
+    given: u64,
+    rows: Vec<Bytes>,
+    row_bytes: usize,
+    /// Bytes that each partition gave.
+    output: Vec<u64>,
+    hits: u64,
+    /// Where the page before ended.
+    resumed: Option<Position>,
+    /// The last place that was met, and how many rows there were at it.
+    last: Option<(Position, u32)>,
+}
+
+/// A row.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Made {
+    text: String,
+    /// What DISTINCT compares; empty without it.
+    identity: String,
+}
+
+/// A row with its place in the order and the partition it is from.
+type Kept = (Vec<u8>, usize, Made);
+
+/// What became of a row.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Taken {
+    Yes,
+    /// The page is full: the row is for the next one.
+    No,
+    /// It was the last one that is wanted.
+    Last,
+}
+
+impl<'p, 't> Pager<'p, 't> {
+    fn new(
+        query: &'p PageQuery,
+        layout: &'p Layout,
+        choice: &'p Choice,
+        pace: &'p mut Pace<'t>,
+    ) -> Pager<'p, 't> {
+        let (offset, _) = query.bound.window();
+        let (skip, given) = match &query.after {
+            Some(after) => (after.skip, after.given),
+            None => (offset as u64, 0),
+        };
+        let resumed = match query.after.as_ref().map(|after| &after.place) {
+            Some(Place::Behind { position, .. }) => Some(position.clone()),
+            Some(Place::Again) | None => None,
+        };
+        Pager {
+            query,
+            layout,
+            choice,
+            candidates: Candidates::new(query, layout, choice),
+            pace,
+            skip,
+            given,
+            rows: Vec::new(),
+            row_bytes: 0,
+            output: vec![0; layout.parts.len()],
+            hits: 0,
+            resumed,
+            last: None,
+        }
+    }
+
+    /// Makes the rows. Says where the next page begins.
+    fn fill(&mut self) -> Result<Option<Cursor>, QueryFailure> {
+        let bound = &self.query.bound;
+        if self.left() == 0 {
+            return Ok(None);
+        }
+        if !bound.reads_documents() {
+            let rows = bound.execute(std::iter::empty())?;
+            return Ok(self.again(rows.into_iter().map(|row| (0, row.to_string()))));
+        }
+        if bound.is_aggregated() {
+            return self.aggregated();
+        }
+        let sorts = !bound.order().is_empty() && !self.choice.ordered;
+        match (bound.is_distinct(), sorts) {
+            (true, true) => self.distinct_sorted(),
+            (true, false) => self.distinct(),
+            (false, true) => self.sorted(),
+            (false, false) => self.streamed(),
+        }
+    }
+
+    fn streamed(&mut self) -> Result<Option<Cursor>, QueryFailure> {
+        let mut run = Run::new(&self.query.bound, STEPS_MAX);
+        let mut looked_ahead = 0;
+        while let Some((part, candidate)) = self.candidates.next()? {
+            let (position, rows) = self.rows_of(&mut run, part, candidate)?;
+            self.hits += u64::from(!rows.is_empty());
+            if rows.is_empty() {
+                self.meet(&position);
+            }
+            for row in rows {
+                match self.offer(&position, part, row) {
+                    Taken::Yes => {}
+                    Taken::No => return Ok(self.behind_last(&position)),
+                    Taken::Last => return Ok(None),
+                }
+            }
+            looked_ahead += u64::from(self.is_full());
+            let out_of_time =
+                self.candidates.met.is_multiple_of(PACE_CANDIDATES) && !self.pace.go_on();
+            if looked_ahead > LOOK_AHEAD_MAX || out_of_time || run.steps_left() < STEPS_MAX / 2 {
+                return Ok(self.behind_last(&Position::default()));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The rows of a candidate, in order, and their place. Where the index does not
+    /// tell some candidates apart that the order does, those of all of them.
+    fn rows_of(
+        &mut self,
+        run: &mut Run<'_>,
+        part: usize,
+        first: Candidate,
+    ) -> Result<(Position, Vec<Made>), QueryFailure> {
+        let ordered = !self.query.bound.order().is_empty();
+        let reader = self.layout.parts.get(part).filter(|_| ordered).map(|part| &part.reader);
+        let Some(cut) = reader.and_then(|reader| reader.cut_of(&first.position)) else {
+            let rows = self.rows_of_one(run, &first)?;
+            return Ok((Position::of(&first.position), rows));
+        };
+        let shared = first.position.get(..cut).unwrap_or_default().to_vec();
+        let (mut kept, mut bytes, mut next) = (Vec::new(), 0, Some(first));
+        while let Some(candidate) = next {
+            self.keep_rows(run, part, &candidate, &mut |row| {
+                bytes += size_of(&row);
+                kept.push(row);
+                check_kept(bytes)
+            })?;
+            self.pace.go_on_to_the_end()?;
+            next = self.candidates.next_like(&shared)?;
+        }
+        kept.sort_unstable();
+        let rows = kept.into_iter().map(|(_, _, row)| row).collect();
+        Ok((Position { key: shared, cut: true, rows: None }, rows))
+    }
+
+    fn rows_of_one(
+        &self,
+        run: &mut Run<'_>,
+        candidate: &Candidate,
+    ) -> Result<Vec<Made>, QueryFailure> {
+        let mut rows = Vec::new();
+        let drops = !self.choice.keeps_undefined && !self.query.bound.order().is_empty();
+        let mut sink = |row: Row<'_, '_>| {
+            if !drops || row.keys()?.iter().all(Option::is_some) {
+                rows.extend(self.made(&row)?);
+            }
+            Ok(ControlFlow::Continue(()))
+        };
+        let _ = run.document(candidate.item.json(), &mut sink)?;
+        Ok(rows)
+    }
+
+    fn made(&self, row: &Row<'_, '_>) -> Result<Option<Made>, QueryError> {
+        let identity =
+            || if self.query.bound.is_distinct() { row.identity() } else { String::new() };
+        Ok(row.text()?.map(|text| Made { text, identity: identity() }))
+    }
+
+    /// Gives each row of a candidate to `keep`, with its place in the order: the sort
+    /// keys, then the item, in the direction of the first key, then the row.
+    fn keep_rows(
+        &self,
+        run: &mut Run<'_>,
+        part: usize,
+        candidate: &Candidate,
+        keep: &mut dyn FnMut(Kept) -> Result<(), QueryError>,
+    ) -> Result<(), QueryFailure> {
+        let ways: Vec<bool> = self.query.bound.order().iter().map(|key| key.descending).collect();
+        let ordinal = candidate.item.ordinal.as_u64();
+        let ordinal = if ways.first() == Some(&true) { !ordinal } else { ordinal };
+        let mut number = 0_u32;
+        let mut sink = |row: Row<'_, '_>| {
+            number += 1;
+            let keys = row.keys()?;
+            let dropped = !self.choice.keeps_undefined && keys.iter().any(Option::is_none);
+            if let Some(made) = self.made(&row)?.filter(|_| !dropped) {
+                let mut place = Vec::new();
+                for (key, descending) in keys.iter().zip(&ways) {
+                    encode_order(key.as_ref(), *descending, &mut place);
+                }
+                place.extend(ordinal.to_be_bytes());
+                place.extend(number.to_be_bytes());
+                keep((place, part, made))?;
+            }
+            Ok(ControlFlow::Continue(()))
+        };
+        let _ = run.document(candidate.item.json(), &mut sink)?;
+        Ok(())
+    }
+
+    /// The first rows behind the cursor, sorted out of all there are.
+    fn sorted(&mut self) -> Result<Option<Cursor>, QueryFailure> {
+        let resumed = self.resumed.clone();
+        let passed = resumed.as_ref().and_then(|resumed| resumed.rows).unwrap_or_default();
+        let wanted = self.skip.saturating_add(u64::from(passed));
+        let wanted = usize::try_from(wanted).unwrap_or(usize::MAX);
+        let wanted = wanted.saturating_add(self.query.rows_max).saturating_add(1);
+        let (mut first, mut bytes) = (BinaryHeap::new(), 0);
+        self.each_row(|row| {
+            if !resumed.as_ref().is_none_or(|resumed| resumed.is_before(&row.0)) {
+                return Ok(());
+            }
+            bytes += size_of(&row);
+            first.push(row);
+            if first.len() > wanted {
+                bytes -= first.pop().as_ref().map_or(0, size_of);
+            }
+            check_kept(bytes)
+        })?;
+        for (key, part, row) in first.into_sorted_vec() {
+            self.hits += 1;
+            let position = Position::of(&key);
+            match self.offer(&position, part, row) {
+                Taken::Yes => {}
+                Taken::No => return Ok(self.behind_last(&position)),
+                Taken::Last => return Ok(None),
+            }
+        }
+        Ok(None)
+    }
+
+    /// Gives all rows of all candidates to `keep`, with their places in the order.
+    fn each_row(
+        &mut self,
+        mut keep: impl FnMut(Kept) -> Result<(), QueryError>,
+    ) -> Result<(), QueryFailure> {
+        let mut run = Run::new(&self.query.bound, LONG_STEPS_MAX);
+        while let Some((part, candidate)) = self.candidates.next()? {
+            self.keep_rows(&mut run, part, &candidate, &mut keep)?;
+            self.keep_pace()?;
+        }
+        Ok(())
+    }
+
+    fn keep_pace(&mut self) -> Result<(), QueryFailure> {
+        if self.candidates.met.is_multiple_of(PACE_CANDIDATES) {
+            self.pace.go_on_to_the_end()?;
+        }
+        Ok(())
+    }
+
+    fn distinct(&mut self) -> Result<Option<Cursor>, QueryFailure> {
+        let (offset, _) = self.query.bound.window();
+        let wanted = self.given.saturating_add(offset as u64);
+        let wanted = wanted.saturating_add(self.query.rows_max as u64).saturating_add(1);
+        let mut run = Run::new(&self.query.bound, LONG_STEPS_MAX);
+        let mut rows = Distinct::default();
+        while let Some((part, candidate)) = self.candidates.next()? {
+            let (_, made) = self.rows_of(&mut run, part, candidate)?;
+            for row in made {
+                rows.add(part, row)?;
+            }
+            if rows.rows.len() as u64 >= wanted {
+                break;
+            }
+            self.keep_pace()?;
+        }
+        Ok(self.again(rows.rows.into_iter()))
+    }
+
+    fn distinct_sorted(&mut self) -> Result<Option<Cursor>, QueryFailure> {
+        let (mut all, mut bytes) = (Vec::new(), 0);
+        self.each_row(|row| {
+            bytes += size_of(&row);
+            all.push(row);
+            check_kept(bytes)
+        })?;
+        all.sort_unstable();
+        let mut rows = Distinct::default();
+        for (_, part, row) in all {
+            rows.add(part, row)?;
+        }
+        Ok(self.again(rows.rows.into_iter()))
+    }
+
+    fn aggregated(&mut self) -> Result<Option<Cursor>, QueryFailure> {
+        let mut run = Run::new(&self.query.bound, LONG_STEPS_MAX);
+        if self.choice.exact && self.query.bound.counts_documents() {
+            run.add_documents(self.candidates.count()?);
+        } else {
+            while let Some((_, candidate)) = self.candidates.next()? {
+                let mut no_rows = |_: Row<'_, '_>| Ok(ControlFlow::Continue(()));
+                let _ = run.document(candidate.item.json(), &mut no_rows)?;
+                self.keep_pace()?;
+            }
+        }
+        let rows = run.finish()?;
+        Ok(self.again(rows.into_iter().map(|row| (0, row.to_string()))))
+    }
+
+    /// Takes one row in, unless the page is full.
+    fn offer(&mut self, position: &Position, part: usize, row: Made) -> Taken {
+        let met = self.rows_at(position);
+        let given_before = |resumed: &Position| {
+            resumed.is_at(&position.key) && met < resumed.rows.unwrap_or_default()
+        };
+        if !self.resumed.as_ref().is_some_and(given_before) {
+            if self.skip > 0 {
+                self.skip -= 1;
+            } else if self.is_full() {
+                return Taken::No;
+            } else {
+                self.give(part, row.text);
+                if self.left() == 0 {
+                    return Taken::Last;
+                }
+            }
+        }
+        self.last = Some((position.clone(), met + 1));
+        Taken::Yes
+    }
+
+    /// How many rows there were at a place so far.
+    fn rows_at(&self, position: &Position) -> u32 {
+        let same = self.last.as_ref().filter(|(last, _)| last.key == position.key);
+        same.map_or(0, |(_, rows)| *rows)
+    }
+
+    /// Goes past a candidate that gives no row.
+    fn meet(&mut self, position: &Position) {
+        self.last = Some((position.clone(), self.rows_at(position)));
+    }
+
+    /// Gives the rows of a whole result that are next.
+    fn again(&mut self, rows: impl Iterator<Item = (usize, String)>) -> Option<Cursor> {
+        let (offset, _) = self.query.bound.window();
+        let before = self.given.saturating_add(offset as u64);
+        let before = usize::try_from(before).unwrap_or(usize::MAX);
+        for (part, text) in rows.skip(before) {
+            if self.is_full() {
+                return self.cursor(Place::Again);
+            }
+            self.hits += 1;
+            self.give(part, text);
+            if self.left() == 0 {
+                return None;
+            }
+        }
+        None
+    }
+
+    fn give(&mut self, part: usize, text: String) {
+        self.given += 1;
+        self.row_bytes += text.len();
+        if let Some(output) = self.output.get_mut(part) {
+            *output += text.len() as u64;
+        }
+        self.rows.push(text.into());
+    }
+
+    /// Rows that TOP or LIMIT still allow.
+    fn left(&self) -> u64 {
+        let (_, wanted) = self.query.bound.window();
+        (wanted as u64).saturating_sub(self.given)
+    }
+
+    fn is_full(&self) -> bool {
+        self.rows.len() >= self.query.rows_max.max(1) || self.row_bytes >= PAGE_BYTES_MAX
+    }
+
+    /// The cursor behind the last row, or candidate, that was met. `next` is where the
+    /// row stands that is for the next page.
+    fn behind_last(&self, next: &Position) -> Option<Cursor> {
+        let (mut position, rows) = match &self.last {
+            Some(last) => last.clone(),
+            None => (self.resumed.clone()?, 0),
+        };
+        let unfinished = position.key == next.key || position.cut;
+        if self.last.is_some() {
+            position.rows = unfinished.then_some(rows);
+        }
+        let stretch = self.candidates.stretch().clone();
+        self.cursor(Place::Behind { stretch, position })
+    }
+
+    fn cursor(&self, place: Place) -> Option<Cursor> {
+        let (query, skip, given) = (self.query.fingerprint, self.skip, self.given);
+        Some(Cursor { query, skip, given, place })
+    }
+
+    fn finish(self, rest: Option<Cursor>) -> QueryPage {
+        let mut report = QueryReport {
+            access: self.choice.to_string(),
+            hits: self.hits,
+            rows: self.rows.len() as u64,
+            row_bytes: self.row_bytes as u64,
+            backwards: self.query.bound.order().first().is_some_and(|key| key.descending),
+            usage: self.choice.usage.clone(),
+            ..QueryReport::default()
+        };
+        let mut served = Vec::new();
+        for (at, effort) in self.candidates.efforts() {
+            let Some(part) = self.layout.parts.get(at) else { continue };
+            report.entries += effort.entries;
+            report.items += effort.items;
+            report.bytes += effort.bytes;
+            report.partitions.push(part.range);
+            let output_bytes = self.output.get(at).copied().unwrap_or_default();
+            let value = Scanned { items: effort.items, output_bytes };
+            served.push(Served { range: part.range, lsn: part.lsn, value });
+        }
+        QueryPage { rows: self.rows, rest, served, report }
+    }
+}
+
+/// Rows that differ from all before them.
+#[derive(Default)]
+struct Distinct {
+    seen: BTreeSet<String>,
+    rows: Vec<(usize, String)>,
+    bytes: usize,
+}
+
+impl Distinct {
+    fn add(&mut self, part: usize, row: Made) -> Result<(), QueryError> {
+        let bytes = row.text.len() + row.identity.len() + ROW_BYTES;
+        if self.seen.insert(row.identity) {
+            self.rows.push((part, row.text));
+            self.bytes += bytes;
+        }
+        check_kept(self.bytes)
+    }
+}
+
+fn size_of((key, _, row): &Kept) -> usize {
+    key.len() + row.text.len() + row.identity.len() + ROW_BYTES
+}
+
+fn check_kept(bytes: usize) -> Result<(), QueryError> {
+    let what = "bytes kept while sorting or comparing rows";
+    if bytes > KEPT_BYTES_MAX {
+        return Err(QueryError::Limit { what, limit: KEPT_BYTES_MAX });
+    }
+    Ok(())
+}

@@ -1,0 +1,30 @@
+//! Finding the items that a query may be about, in one bucket at a time.
+//!
+//! An [`Access`] says where to look: at every item, along the entries of one index,
+//! or at the items that several indexes agree on. A [`Walk`] goes that way through
+//! one bucket and gives [`Candidate`]s, each with a *position*: its key without what
+//! names the bucket. Positions of several buckets can be compared, which is how
+//! whoever asks many buckets brings their candidates into one order, and a walk can
+//! begin behind any position, which is how a query goes on with its next page.
+
+mod access;
+mod choose;
+mod rows;
+mod set;
+mod walk;
+
+pub use access::Access;
+pub(crate) use choose::choose;
+pub use choose::{Choice, IndexSpec, IndexUse, OrderError, Survey};
+pub(crate) use set::count_entries;
+pub use walk::{Candidate, Effort, Start, Walk};
+
+/// How a query finds its items.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Approach {
+    /// Through the index, where that helps.
+    #[default]
+    Index,
+    /// By reading every item, whatever the index knows: what answers are compared with.
+    Scan,
+}

@@ -1,0 +1,464 @@
+//! Choosing the way to a query's items.
+//!
+//! What a filter asks of single places is turned into sets of index entries. Sets of
+//! entries with one value are always worth it: they are intersected without being
+//! read to their ends. Ranges may cover nearly everything, so they are tried first,
+//! up to a bound: a *probe*. An order is served by walking along an index, unless the
+//! filter leaves so few items that sorting them costs less.
+
+use std::fmt;
+use std::ops::Bound as Edge;
+
+use index::{IndexedPath, KeyRange};
+use model::policy::PathStep;
+use query::{Bound, Comparison, Order, Path, Requirement};
+
+use super::Approach;
+use super::access::{Access, Set};
+use crate::command::Problem;
+use crate::setup::Setup;
+
+/// Items that are rather loaded and sorted than found along the index of the order.
+const SORT_ITEMS_MAX: u64 = 1_000;
+
+/// Entries that are collected to bring them into the order of ordinals, at most.
+const COLLECT_ENTRIES_MAX: u64 = 10_000;
+
+/// A range that was probed this far counts as wide: half a millisecond.
+const PROBE_MAX: u64 = 1_000;
+
+/// Finding an item through the index takes about so many times as long as meeting it
+/// in a scan.
+const LOOKUP_FACTOR: u64 = 4;
+
+/// How a query's items are found.
+#[derive(Clone, Debug)]
+pub struct Choice {
+    pub access: Access,
+    /// Whether candidates come in the order of the query.
+    pub ordered: bool,
+    /// Whether the filter keeps every candidate, so that it need not be asked.
+    pub exact: bool,
+    /// Whether rows stay that have no value to be sorted by.
+    pub keeps_undefined: bool,
+    pub usage: IndexUse,
+}
+
+impl Choice {
+    /// How to find items where there are none.
+    #[must_use]
+    pub fn nothing() -> Choice {
+        Choice {
+            access: Access::Nothing,
+            ordered: true,
+            exact: true,
+            keeps_undefined: true,
+            usage: IndexUse::default(),
+        }
+    }
+}
+
+/// In words, for people and for transcripts.
+impl fmt::Display for Choice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.access)?;
+        if !self.exact {
+            f.write_str(", filter")?;
+        }
+        if !self.ordered {
+            f.write_str(", sort")?;
+        }
+        Ok(())
+    }
+}
+
+/// Which indexes a query uses, and which it could use if there were any.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct IndexUse {
+    pub used: Vec<IndexSpec>,
+    pub wanted: Vec<IndexSpec>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum IndexSpec {
+    /// A path as policies spell it: `/a/b/?`.
+    Single(String),
+    /// Paths with whether they are descending.
+    Composite(Vec<(String, bool)>),
+}
+
+/// An order that no index serves. The service sorts by index alone.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum OrderError {
+    #[error("The index path corresponding to the specified order-by item is excluded.")]
+    Excluded,
+    #[error(
+        "The order by query does not have a corresponding composite index that it can be served from."
+    )]
+    NoComposite,
+}
+
+/// What whoever asks knows about the items in question.
+pub trait Survey {
+    /// How many entries are in a range; counting may stop at `most`.
+    fn entries(&self, range: &KeyRange, most: u64) -> Result<u64, Problem>;
+
+    /// How many items a scan would meet.
+    fn items(&self) -> Result<u64, Problem>;
+
+    /// How many items the container has around them.
+    fn items_around(&self) -> Result<u64, Problem>;
+}
+
+/// Chooses, for all buckets alike.
+pub(crate) fn choose(
+    setup: &Setup,
+    bound: &Bound,
+    approach: Approach,
+    survey: &dyn Survey,
+) -> Result<Result<Choice, OrderError>, Problem> {
+    let mut chooser = Chooser { setup, survey, usage: IndexUse::default() };
+    let order = bound.order();
+    let served = match chooser.order(&order, bound) {
+        Ok(served) => served,
+        Err(error) => return Ok(Err(error)),
+    };
+    let keeps_undefined = served.as_ref().is_none_or(|served| served.keeps_undefined);
+    let scan = Choice {
+        access: Access::Items,
+        ordered: order.is_empty(),
+        exact: false,
+        keeps_undefined,
+        usage: IndexUse::default(),
+    };
+    if approach == Approach::Scan {
+        return Ok(Ok(scan));
+    }
+    let filter = bound.filter();
+    if filter.requirement == Requirement::Never {
+        return Ok(Ok(Choice { access: Access::Nothing, ordered: true, exact: true, ..scan }));
+    }
+    let scan = Choice { exact: filter.requirement == Requirement::Anything, ..scan };
+    let found = chooser.find(&filter.requirement)?;
+    let mut choice = match served {
+        Some(served) => chooser.ordered(served, found, scan)?,
+        None => chooser.unordered(found, scan)?,
+    };
+    choice.exact = choice.exact && filter.exact;
+    choice.usage = chooser.usage();
+    Ok(Ok(choice))
+}
+
+struct Chooser<'c> {
+    setup: &'c Setup,
+    survey: &'c dyn Survey,
+    usage: IndexUse,
+}
+
+/// An index that is in the order of the query.
+struct Served {
+    range: KeyRange,
+    backwards: bool,
+    keeps_undefined: bool,
+}
+
+/// A way to what a requirement asks for.
+struct Found {
+    set: Set,
+    /// Whether it asks for all of the requirement.
+    whole: bool,
+    /// Whether an item may have several entries in it.
+    repeats: bool,
+    /// Whether there is a range in it, of which nobody knows how wide it is.
+    ranges: bool,
+}
+
+impl Chooser<'_> {
+    /// The index that serves an order; `None` where there is no order, or one by
+    /// something that no policy could index.
+    fn order(&mut self, order: &[Order<'_>], bound: &Bound) -> Result<Option<Served>, OrderError> {
+        if order.is_empty() || bound.is_aggregated() {
+            return Ok(None);
+        }
+        let names: Option<Vec<(Vec<&str>, bool)>> =
+            order.iter().map(|key| Some((key.path.names()?, key.descending))).collect();
+        let Some(names) = names else { return Ok(None) };
+        if names.iter().any(|(names, _)| !self.is_indexable(names)) {
+            return Ok(None);
+        }
+        if let ([key], [(_, backwards)]) = (order, names.as_slice()) {
+            let path = self.path(key.path).ok_or(OrderError::Excluded)?;
+            let keeps_undefined = path.has_undefined();
+            let all = if keeps_undefined { path.all() } else { path.is_defined() };
+            let range = self.narrowed(all, key.path, &bound.filter().requirement);
+            return Ok(Some(Served { range, backwards: *backwards, keeps_undefined }));
+        }
+        let mut found = self.setup.plans.values().map(|plan| plan.composite_index(&names));
+        let Some(index) =
+            found.next().flatten().filter(|first| found.all(|own| own == Some(*first)))
+        else {
+            return Err(OrderError::NoComposite);
+        };
+        let spec = names.iter().map(|(names, way)| (format!("/{}", names.join("/")), *way));
+        self.usage.used.push(IndexSpec::Composite(spec.collect()));
+        let (range, backwards) = (index.all(), index.backwards);
+        Ok(Some(Served { range, backwards, keeps_undefined: true }))
+    }
+
+    /// The part of a path's entries that the filter leaves, if it is about the path.
+    fn narrowed(&mut self, all: KeyRange, path: &Path, requirement: &Requirement) -> KeyRange {
+        let parts = if let Requirement::All(parts) = requirement {
+            parts.as_slice()
+        } else {
+            std::slice::from_ref(requirement)
+        };
+        let about = parts.iter().filter(|part| part.path() == Some(path));
+        about.fold(all, |range, part| match self.leaf(part) {
+            Some(Set::Equal(part) | Set::Within(part)) => range.intersect(&part),
+            Some(Set::All(_) | Set::Any(_)) | None => range,
+        })
+    }
+
+    fn unordered(&self, found: Option<Found>, scan: Choice) -> Result<Choice, Problem> {
+        let Some(found) = found else { return Ok(scan) };
+        let exact = found.whole;
+        // Where each entry gives a row, a page has no more entries than rows.
+        if found.ranges && !(exact && scan.ordered) && self.is_wide(&found)? {
+            return Ok(scan);
+        }
+        let access = as_access(found);
+        Ok(Choice { exact: exact && access.is_exact(), access, ..scan })
+    }
+
+    /// Whether it costs less to look at all items than to look up these.
+    fn is_wide(&self, found: &Found) -> Result<bool, Problem> {
+        let items = self.survey.items()?;
+        let most = PROBE_MAX.min(items / LOOKUP_FACTOR + 1);
+        Ok(self.members(&found.set, most)? >= most)
+    }
+
+    /// Along the index of the order, unless few items are left to be sorted.
+    fn ordered(
+        &self,
+        served: Served,
+        found: Option<Found>,
+        scan: Choice,
+    ) -> Result<Choice, Problem> {
+        let around = self.survey.items_around()?;
+        let items = self.survey.items()?;
+        // One key of many: items of others would be met along the index.
+        let few = items <= SORT_ITEMS_MAX || items.saturating_mul(items) <= around;
+        if let Some(found) = found
+            && self.members(&found.set, SORT_ITEMS_MAX)? < SORT_ITEMS_MAX
+        {
+            let exact = found.whole;
+            let access = as_access(found);
+            return Ok(Choice { exact: exact && access.is_exact(), access, ..scan });
+        }
+        if few && items < around {
+            return Ok(scan);
+        }
+        let Served { range, backwards, .. } = served;
+        let access = Access::Entries { ranges: vec![range], backwards };
+        Ok(Choice { access, ordered: true, exact: false, ..scan })
+    }
+
+    /// At most so many members has a set, counted up to a bound.
+    fn members(&self, set: &Set, most: u64) -> Result<u64, Problem> {
+        match set {
+            Set::Equal(range) | Set::Within(range) => self.survey.entries(range, most),
+            Set::All(sets) => sets.iter().try_fold(most, |least, set| {
+                if least == 0 { Ok(0) } else { Ok(least.min(self.members(set, least)?)) }
+            }),
+            Set::Any(sets) => sets.iter().try_fold(0, |sum: u64, set| {
+                if sum >= most { Ok(sum) } else { Ok(sum + self.members(set, most - sum)?) }
+            }),
+        }
+    }
+
+    fn find(&mut self, requirement: &Requirement) -> Result<Option<Found>, Problem> {
+        if let Requirement::All(parts) = requirement {
+            return self.find_all(parts);
+        }
+        if let Requirement::Either(parts) = requirement {
+            return self.find_any(parts);
+        }
+        let Some(set) = self.leaf(requirement) else { return Ok(None) };
+        let elements = requirement.path().is_some_and(|path| path.names().is_none());
+        let whole = requirement.path().is_none_or(is_exact_place);
+        let ranges = matches!(set, Set::Within(_));
+        Ok(Some(Found { set, whole, repeats: elements, ranges }))
+    }
+
+    /// Single values together; if there are none, the narrowest of the ranges.
+    fn find_all(&mut self, parts: &[Requirement]) -> Result<Option<Found>, Problem> {
+        let (mut sets, mut ranges, mut whole) = (Vec::new(), Vec::new(), true);
+        for part in parts {
+            match self.find(part)? {
+                None => whole = false,
+                Some(found) => {
+                    whole = whole && found.whole;
+                    if found.ranges {
+                        ranges.push(found);
+                    } else {
+                        sets.push(found.set);
+                    }
+                }
+            }
+        }
+        if sets.is_empty() {
+            return self.narrowest(ranges, whole);
+        }
+        let whole = whole && ranges.is_empty();
+        let set = if sets.len() == 1 { sets.swap_remove(0) } else { Set::All(sets) };
+        Ok(Some(Found { set, whole, repeats: false, ranges: false }))
+    }
+
+    fn narrowest(&self, mut found: Vec<Found>, whole: bool) -> Result<Option<Found>, Problem> {
+        if found.len() < 2 {
+            return Ok(found.pop().map(|found| Found { whole, ..found }));
+        }
+        let mut narrowest: Option<(u64, Found)> = None;
+        for found in found {
+            let most = narrowest.as_ref().map_or(PROBE_MAX, |(least, _)| *least);
+            let members = self.members(&found.set, most)?;
+            if narrowest.is_none() || members < most {
+                narrowest = Some((members, found));
+            }
+        }
+        Ok(narrowest.map(|(_, found)| Found { whole: false, ..found }))
+    }
+
+    /// Every part must be found, or none is.
+    fn find_any(&mut self, parts: &[Requirement]) -> Result<Option<Found>, Problem> {
+        let mut found_parts = Vec::with_capacity(parts.len());
+        for part in parts {
+            let Some(found) = self.find(part)? else { return Ok(None) };
+            found_parts.push(found);
+        }
+        let whole = found_parts.iter().all(|found| found.whole);
+        let ranges = found_parts.iter().any(|found| found.ranges);
+        let set = Set::Any(found_parts.into_iter().map(|found| found.set).collect());
+        if ranges && self.members(&set, COLLECT_ENTRIES_MAX)? >= COLLECT_ENTRIES_MAX {
+            return Ok(None);
+        }
+        Ok(Some(Found { set, whole, repeats: true, ranges }))
+    }
+
+    /// The entries that a condition on one place asks for.
+    fn leaf(&mut self, requirement: &Requirement) -> Option<Set> {
+        let path = self.path(requirement.path()?)?;
+        match requirement {
+            Requirement::Compare { comparison, value, .. } => {
+                let range = match comparison {
+                    Comparison::Equal => return Some(Set::Equal(path.equal(value))),
+                    Comparison::NotEqual => return None,
+                    Comparison::Less => path.between(Edge::Unbounded, Edge::Excluded(value)),
+                    Comparison::LessEqual => path.between(Edge::Unbounded, Edge::Included(value)),
+                    Comparison::Greater => path.between(Edge::Excluded(value), Edge::Unbounded),
+                    Comparison::GreaterEqual => {
+                        path.between(Edge::Included(value), Edge::Unbounded)
+                    }
+                };
+                range.map(Set::Within)
+            }
+            Requirement::OneOf { values, .. } => {
+                Some(Set::Any(path.any_of(values).into_iter().map(Set::Equal).collect()))
+            }
+            Requirement::Prefix { prefix, ignores_case: false, .. } => {
+                Some(Set::Within(path.starts_with(prefix)))
+            }
+            Requirement::Types { types, .. } => match types {
+                [kind] => Some(Set::Within(path.of_type(*kind))),
+                all if all.len() == KINDS => Some(Set::Within(path.is_defined())),
+                _ => Some(Set::Within(KeyRange { exact: false, ..path.is_defined() })),
+            },
+            // These say nothing about entries, and what may come later does not yet.
+            Requirement::Anything
+            | Requirement::Never
+            | Requirement::Prefix { .. }
+            | Requirement::All(_)
+            | Requirement::Either(_)
+            | _ => None,
+        }
+    }
+
+    /// How a place is indexed, as far as all items that there may be agree.
+    fn path(&mut self, path: &Path) -> Option<IndexedPath> {
+        let steps = steps_of(path)?;
+        if !path.names().is_none_or(|names| self.is_indexable(&names)) {
+            return None;
+        }
+        let mut found = self.setup.plans.values().map(|plan| plan.path(&steps));
+        let first = found.next().flatten();
+        let agreed = first.filter(|first| found.all(|own| own == Some(*first)));
+        let spec = IndexSpec::Single(spelled(&steps));
+        match agreed {
+            Some(_) => self.usage.used.push(spec),
+            None => self.usage.wanted.push(spec),
+        }
+        agreed
+    }
+
+    /// Whether a policy could index a place: computed properties are in no item, and
+    /// some system properties have no entries whatever the policy says.
+    fn is_indexable(&self, names: &[&str]) -> bool {
+        const NEVER: [&str; 3] = ["_rid", "_self", "_attachments"];
+        let computed = self.setup.definition.computed_properties();
+        names.first().is_some_and(|first| {
+            !NEVER.contains(first)
+                && !computed.properties().iter().any(|property| property.name == *first)
+        })
+    }
+
+    fn usage(self) -> IndexUse {
+        let sorted = |mut specs: Vec<IndexSpec>| {
+            specs.sort();
+            specs.dedup();
+            specs
+        };
+        IndexUse { used: sorted(self.usage.used), wanted: sorted(self.usage.wanted) }
+    }
+}
+
+/// The types that a value may have.
+const KINDS: usize = 6;
+
+fn as_access(found: Found) -> Access {
+    match found.set {
+        Set::Within(range) if !found.repeats => {
+            Access::Entries { ranges: vec![range], backwards: false }
+        }
+        set @ (Set::Equal(_) | Set::Within(_) | Set::All(_) | Set::Any(_)) => Access::Set(set),
+    }
+}
+
+fn steps_of(path: &Path) -> Option<Vec<PathStep>> {
+    let steps: Vec<PathStep> = path
+        .steps()
+        .iter()
+        .map(|step| match step {
+            query::PathStep::Name(name) => PathStep::Property(name.clone()),
+            query::PathStep::Index(_) | query::PathStep::Each => PathStep::Elements,
+        })
+        .collect();
+    (!steps.is_empty()).then_some(steps)
+}
+
+/// Whether entries tell of the place itself: those of elements do not say which.
+fn is_exact_place(path: &Path) -> bool {
+    path.steps().iter().all(|step| !matches!(step, query::PathStep::Index(_)))
+}
+
+/// A path as indexing policies spell it.
+fn spelled(steps: &[PathStep]) -> String {
+    let mut text = String::new();
+    for step in steps {
+        text.push('/');
+        match step {
+            PathStep::Property(name) => text.push_str(name),
+            PathStep::Elements => text.push_str("[]"),
+        }
+    }
+    text + "/?"
+}

@@ -1,0 +1,71 @@
+//! The rows of a key range, read ahead in chunks.
+
+use std::collections::VecDeque;
+
+use bytes::Bytes;
+use storage::{Direction, KeyRange, ScanLimit, StorageError, View};
+
+/// Rows of the first chunk: most queries want few. Each chunk is larger than the one
+/// before, up to the usual size.
+const FIRST_ROWS: usize = 16;
+const GROWTH: usize = 4;
+
+/// Reads a range row by row.
+pub(super) struct Rows<'v> {
+    view: &'v dyn View,
+    direction: Direction,
+    /// What was not read yet.
+    rest: Option<KeyRange>,
+    ahead: VecDeque<(Bytes, Bytes)>,
+    chunk: usize,
+    /// Rows that were given.
+    pub(super) read: u64,
+}
+
+impl<'v> Rows<'v> {
+    pub(super) fn new(view: &'v dyn View, range: KeyRange, direction: Direction) -> Rows<'v> {
+        let rest = Some(range).filter(|range| !range.is_empty());
+        Rows { view, direction, rest, ahead: VecDeque::new(), chunk: FIRST_ROWS, read: 0 }
+    }
+
+    pub(super) fn next(&mut self) -> Result<Option<(Bytes, Bytes)>, StorageError> {
+        self.fill()?;
+        let row = self.ahead.pop_front();
+        self.read += u64::from(row.is_some());
+        Ok(row)
+    }
+
+    pub(super) fn peek(&mut self) -> Result<Option<&(Bytes, Bytes)>, StorageError> {
+        self.fill()?;
+        Ok(self.ahead.front())
+    }
+
+    /// Leaves out what comes before `key`. For ranges that are read forwards.
+    pub(super) fn seek(&mut self, key: &Bytes) {
+        while self.ahead.front().is_some_and(|(first, _)| first < key) {
+            self.ahead.pop_front();
+        }
+        if self.ahead.is_empty()
+            && let Some(rest) = &mut self.rest
+            && rest.start < key
+        {
+            rest.start = key.clone();
+            // Whoever jumps will most likely jump again.
+            self.chunk = FIRST_ROWS;
+            if rest.is_empty() {
+                self.rest = None;
+            }
+        }
+    }
+
+    fn fill(&mut self) -> Result<(), StorageError> {
+        while self.ahead.is_empty() {
+            let Some(range) = self.rest.take() else { return Ok(()) };
+            let chunk = self.view.scan(&range, self.direction, ScanLimit::rows(self.chunk))?;
+            self.chunk = self.chunk.saturating_mul(GROWTH).min(ScanLimit::ROWS_DEFAULT);
+            self.ahead.extend(chunk.rows);
+            self.rest = chunk.rest;
+        }
+        Ok(())
+    }
+}

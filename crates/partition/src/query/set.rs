@@ -1,0 +1,167 @@
+//! The members of a set of items, in the order of their ordinals.
+//!
+//! Entries with one value come in the order of ordinals, so sets of them are
+//! intersected and joined by going through all of them side by side: nothing is
+//! held in memory, and whatever cannot be in the intersection is jumped over.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use bytes::Bytes;
+use index::KeyRange;
+use storage::{Direction, KeyRange as StorageRange, View};
+
+use super::access::Set;
+use super::rows::Rows;
+use crate::command::Problem;
+use crate::key::{self, Keys};
+use crate::record::RecordError;
+
+/// Goes through a set. Ordinals are plain numbers here, because one behind the last
+/// one is asked for, too.
+pub(super) enum Members<'v> {
+    Equal {
+        rows: Rows<'v>,
+        entry: Bytes,
+    },
+    /// Those of a range, collected.
+    Sorted {
+        ordinals: Vec<u64>,
+        at: usize,
+        read: u64,
+    },
+    All(Vec<Members<'v>>),
+    Any {
+        members: Vec<Members<'v>>,
+        next: BinaryHeap<Reverse<(u64, usize)>>,
+        begun: bool,
+    },
+}
+
+impl<'v> Members<'v> {
+    pub(super) fn open(view: &'v dyn View, keys: &Keys, set: &Set) -> Result<Members<'v>, Problem> {
+        let open_all = |sets: &[Set]| {
+            sets.iter().map(|set| Members::open(view, keys, set)).collect::<Result<Vec<_>, _>>()
+        };
+        Ok(match set {
+            Set::Equal(range) => {
+                let rows = Rows::new(view, stored(keys, range), Direction::Forward);
+                Members::Equal { rows, entry: keys.index_entry(&range.start) }
+            }
+            Set::Within(range) => collected(view, stored(keys, range))?,
+            Set::All(sets) => Members::All(open_all(sets)?),
+            Set::Any(sets) => {
+                let members = open_all(sets)?;
+                Members::Any { members, next: BinaryHeap::new(), begun: false }
+            }
+        })
+    }
+
+    /// The first member from `least` on. Whoever asks never asks for less later.
+    pub(super) fn seek(&mut self, least: u64) -> Result<Option<u64>, Problem> {
+        match self {
+            Members::Equal { rows, entry } => {
+                rows.seek(&with_ordinal(entry, least));
+                rows.peek()?.map(|(key, _)| ordinal_of(key)).transpose()
+            }
+            Members::Sorted { ordinals, at, .. } => {
+                let rest = ordinals.get(*at..).unwrap_or_default();
+                *at += rest.partition_point(|ordinal| *ordinal < least);
+                Ok(ordinals.get(*at).copied())
+            }
+            Members::All(members) => seek_all(members, least),
+            Members::Any { members, next, begun } => {
+                if !*begun {
+                    *begun = true;
+                    for (at, member) in members.iter_mut().enumerate() {
+                        next.extend(member.seek(least)?.map(|ordinal| Reverse((ordinal, at))));
+                    }
+                }
+                seek_any(members, next, least)
+            }
+        }
+    }
+
+    /// Entries that were looked at.
+    pub(super) fn read(&self) -> u64 {
+        match self {
+            Members::Equal { rows, .. } => rows.read,
+            Members::Sorted { read, .. } => *read,
+            Members::All(members) | Members::Any { members, .. } => {
+                members.iter().map(Members::read).sum()
+            }
+        }
+    }
+}
+
+/// All must agree: whoever is ahead is where the others have to look next.
+fn seek_all(members: &mut [Members<'_>], mut least: u64) -> Result<Option<u64>, Problem> {
+    let mut agreed = 0;
+    while agreed < members.len() {
+        agreed = 0;
+        for member in members.iter_mut() {
+            let Some(found) = member.seek(least)? else { return Ok(None) };
+            if found > least {
+                least = found;
+                break;
+            }
+            agreed += 1;
+        }
+    }
+    Ok(Some(least))
+}
+
+fn seek_any(
+    members: &mut [Members<'_>],
+    next: &mut BinaryHeap<Reverse<(u64, usize)>>,
+    least: u64,
+) -> Result<Option<u64>, Problem> {
+    while let Some(Reverse((ordinal, at))) = next.peek().copied() {
+        if ordinal >= least {
+            return Ok(Some(ordinal));
+        }
+        next.pop();
+        if let Some(member) = members.get_mut(at) {
+            next.extend(member.seek(least)?.map(|ordinal| Reverse((ordinal, at))));
+        }
+    }
+    Ok(None)
+}
+
+fn collected<'v>(view: &'v dyn View, range: StorageRange) -> Result<Members<'v>, Problem> {
+    let mut rows = Rows::new(view, range, Direction::Forward);
+    let mut ordinals = Vec::new();
+    while let Some((key, _)) = rows.next()? {
+        ordinals.push(ordinal_of(&key)?);
+    }
+    ordinals.sort_unstable();
+    ordinals.dedup();
+    Ok(Members::Sorted { ordinals, at: 0, read: rows.read })
+}
+
+/// How many entries are in a range; counting stops at `most`.
+pub(crate) fn count_entries(
+    view: &dyn View,
+    keys: &Keys,
+    range: &KeyRange,
+    most: u64,
+) -> Result<u64, Problem> {
+    let mut rows = Rows::new(view, stored(keys, range), Direction::Forward);
+    while rows.read < most && rows.next()?.is_some() {}
+    Ok(rows.read)
+}
+
+/// The keys of a bucket that have an entry in the range.
+pub(super) fn stored(keys: &Keys, range: &KeyRange) -> StorageRange {
+    StorageRange::new(keys.index_entry(&range.start), keys.index_entry(&range.end))
+}
+
+fn with_ordinal(entry: &Bytes, ordinal: u64) -> Bytes {
+    [entry, ordinal.to_be_bytes().as_slice()].concat().into()
+}
+
+pub(super) fn ordinal_of(key: &[u8]) -> Result<u64, Problem> {
+    let malformed = RecordError::Malformed { what: "index key" };
+    let (_, ordinal) = key::parse_trailing_ordinal(key).ok_or(malformed)?;
+    Ok(ordinal.as_u64())
+}

@@ -1,0 +1,304 @@
+//! One way through one bucket.
+
+use std::fmt;
+use std::ops::{AddAssign, Range};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use model::epk::EpkRange;
+use model::policy::TimeToLive;
+use model::position::{Ordinal, Timestamp};
+use storage::{Direction, KeyRange, StorageError, View};
+
+use super::access::Access;
+use super::rows::Rows;
+use super::set::{self, Members};
+use crate::command::Problem;
+use crate::key::{self, GROUP_AT, Group, Keys};
+use crate::record::{Head, Item, KeyStatistics, RecordError};
+use crate::setup::{Bucket, Setup};
+
+/// An item that a query may be about.
+#[derive(Debug)]
+pub struct Candidate {
+    pub position: Vec<u8>,
+    pub item: Item,
+}
+
+/// Where a walk begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Start<'p> {
+    Beginning,
+    /// With the first candidate that is not before all those that begin so.
+    At(&'p [u8]),
+    /// With the first one behind it.
+    Behind(&'p [u8]),
+}
+
+/// What a walk has looked at.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Effort {
+    /// Index entries.
+    pub entries: u64,
+    pub items: u64,
+    /// Bytes of the items' texts.
+    pub bytes: u64,
+}
+
+impl AddAssign for Effort {
+    fn add_assign(&mut self, other: Effort) {
+        self.entries += other.entries;
+        self.items += other.items;
+        self.bytes += other.bytes;
+    }
+}
+
+/// Goes through one bucket.
+pub struct Walk<'v> {
+    view: &'v dyn View,
+    now: Timestamp,
+    setup: Arc<Setup>,
+    keys: Keys,
+    /// The parts of the ring that are asked for, where they do not have all of the bucket.
+    clip: Option<Vec<EpkRange>>,
+    source: Source<'v>,
+    loaded: Effort,
+}
+
+enum Source<'v> {
+    Nothing,
+    Items(Ranges<'v>),
+    Entries(Ranges<'v>),
+    Set { members: Members<'v>, next: Range<u64> },
+}
+
+/// An entry, or an item that needs no looking up.
+enum Found {
+    Entry { position: Vec<u8>, ordinal: u64 },
+    Item { position: Vec<u8>, item: Item },
+}
+
+impl<'v> Walk<'v> {
+    /// Begins. `ordinals` are those that items in `within` can have.
+    pub(crate) fn open(
+        (view, now): (&'v dyn View, Timestamp),
+        setup: &Arc<Setup>,
+        bucket: &Bucket,
+        access: &Access,
+        (within, ordinals): (&[EpkRange], &Range<u64>),
+        start: Start<'_>,
+    ) -> Result<Walk<'v>, Problem> {
+        let keys = setup.keys(bucket);
+        let source = match access {
+            Access::Nothing => Source::Nothing,
+            Access::Items => {
+                let group = keys.group(Group::Item);
+                let of_keys = |within: &EpkRange| {
+                    let mut range = KeyRange::prefix(&group);
+                    range.start = range.start.max(keys.item(&within.min, ""));
+                    if within.max < bucket.range.max {
+                        range.end = Some(keys.item(&within.max, ""));
+                    }
+                    begin(&mut range, &group, start, Direction::Forward);
+                    range
+                };
+                let rest = within.iter().rev().map(of_keys).collect();
+                Source::Items(Ranges::new(view, rest, Direction::Forward))
+            }
+            Access::Entries { ranges, backwards } => {
+                let direction = if *backwards { Direction::Backward } else { Direction::Forward };
+                let group = keys.group(Group::Index);
+                let mut rest: Vec<KeyRange> =
+                    ranges.iter().map(|range| set::stored(&keys, range)).collect();
+                rest.iter_mut().for_each(|range| begin(range, &group, start, direction));
+                if direction == Direction::Forward {
+                    rest.reverse();
+                }
+                Source::Entries(Ranges::new(view, rest, direction))
+            }
+            Access::Set(set) => {
+                let members = Members::open(view, &keys, set)?;
+                let first = match start {
+                    Start::Beginning => 0,
+                    Start::At(position) => ordinal_at(position)?,
+                    Start::Behind(position) => ordinal_at(position)?.saturating_add(1),
+                };
+                let next = ordinals.start.max(first)..ordinals.end;
+                Source::Set { members, next }
+            }
+        };
+        let whole = within.iter().any(|within| within.covers(&bucket.range));
+        let clip = (!whole).then(|| within.to_vec());
+        let loaded = Effort::default();
+        Ok(Walk { view, now, setup: Arc::clone(setup), keys, clip, source, loaded })
+    }
+
+    /// The next candidate.
+    pub fn advance(&mut self) -> Result<Option<Candidate>, Problem> {
+        while let Some(found) = self.find()? {
+            let (position, item) = match found {
+                Found::Item { position, item } => (position, Some(item)),
+                Found::Entry { position, ordinal } => (position, self.load(ordinal)?),
+            };
+            let Some(item) = item else { continue };
+            self.loaded.items += 1;
+            self.loaded.bytes += item.bytes();
+            if !self.setup.is_expired(&item, self.now) {
+                return Ok(Some(Candidate { position, item }));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Counts the candidates, on a walk that has not begun. No item is looked into
+    /// if none can have expired and all are in the part of the ring that is asked for.
+    pub fn count(&mut self) -> Result<u64, Problem> {
+        let lasting = self.setup.definition.ttl() == TimeToLive::Off;
+        let tell_all = lasting && self.clip.is_none();
+        if lasting
+            && matches!(self.source, Source::Items(_))
+            && let Some(known) = self.known_count()?
+        {
+            return Ok(known);
+        }
+        let mut count = 0;
+        while if tell_all { self.find()?.is_some() } else { self.advance()?.is_some() } {
+            count += 1;
+        }
+        Ok(count)
+    }
+
+    /// How many items there are, where that is written down: in the bucket, and in
+    /// each logical partition.
+    fn known_count(&self) -> Result<Option<u64>, Problem> {
+        let Some(clip) = &self.clip else {
+            let head = self.view.get(&self.keys.head())?;
+            let head = head.map(|head| Head::decode(&head)).transpose()?;
+            return Ok(Some(head.unwrap_or_default().items));
+        };
+        let mut count = 0;
+        for within in clip {
+            let Some(epk) = within.position() else { return Ok(None) };
+            if let Some(statistics) = self.view.get(&self.keys.statistics(epk))? {
+                count += KeyStatistics::decode(&statistics)?.items;
+            }
+        }
+        Ok(Some(count))
+    }
+
+    #[must_use]
+    pub fn effort(&self) -> Effort {
+        let entries = match &self.source {
+            Source::Nothing | Source::Items(_) => 0,
+            Source::Entries(ranges) => ranges.read + ranges.current.read,
+            Source::Set { members, .. } => members.read(),
+        };
+        Effort { entries, ..self.loaded }
+    }
+
+    fn find(&mut self) -> Result<Option<Found>, Problem> {
+        match &mut self.source {
+            Source::Nothing => Ok(None),
+            Source::Items(ranges) => {
+                let Some((key, value)) = ranges.next()? else { return Ok(None) };
+                let item = Item::decode(&value)?;
+                Ok(Some(Found::Item { position: position_in(&key), item }))
+            }
+            Source::Entries(ranges) => {
+                let Some((key, _)) = ranges.next()? else { return Ok(None) };
+                let ordinal = set::ordinal_of(&key)?;
+                Ok(Some(Found::Entry { position: position_in(&key), ordinal }))
+            }
+            Source::Set { members, next } => {
+                if next.is_empty() {
+                    return Ok(None);
+                }
+                let found = members.seek(next.start)?.filter(|ordinal| next.contains(ordinal));
+                let Some(ordinal) = found else {
+                    next.start = next.end;
+                    return Ok(None);
+                };
+                next.start = ordinal + 1;
+                let position = ordinal.to_be_bytes().to_vec();
+                Ok(Some(Found::Entry { position, ordinal }))
+            }
+        }
+    }
+
+    fn load(&self, ordinal: u64) -> Result<Option<Item>, Problem> {
+        let damaged = |what| RecordError::Malformed { what };
+        let ordinal = Ordinal::from_u64(ordinal).ok_or(damaged("index key"))?;
+        let name = self.view.get(&self.keys.ordinal(ordinal))?.ok_or(damaged("ordinal"))?;
+        let (epk, id) = key::parse_item_name(&name).ok_or(damaged("ordinal"))?;
+        let inside = |clip: &Vec<EpkRange>| clip.iter().any(|within| within.contains(&epk));
+        if !self.clip.as_ref().is_none_or(inside) {
+            return Ok(None);
+        }
+        let value = self.view.get(&self.keys.item(&epk, id))?.ok_or(damaged("index key"))?;
+        Ok(Some(Item::decode(&value)?))
+    }
+}
+
+/// The rows of ranges, one after the other.
+struct Ranges<'v> {
+    view: &'v dyn View,
+    direction: Direction,
+    current: Rows<'v>,
+    /// The last one comes next.
+    rest: Vec<KeyRange>,
+    /// Rows of the ranges before the current one.
+    read: u64,
+}
+
+impl<'v> Ranges<'v> {
+    fn new(view: &'v dyn View, rest: Vec<KeyRange>, direction: Direction) -> Ranges<'v> {
+        let nothing = KeyRange::new(Bytes::new(), Bytes::new());
+        Ranges { view, direction, current: Rows::new(view, nothing, direction), rest, read: 0 }
+    }
+
+    fn next(&mut self) -> Result<Option<(Bytes, Bytes)>, StorageError> {
+        loop {
+            if let Some(row) = self.current.next()? {
+                return Ok(Some(row));
+            }
+            let Some(range) = self.rest.pop() else { return Ok(None) };
+            self.read += self.current.read;
+            self.current = Rows::new(self.view, range, self.direction);
+        }
+    }
+}
+
+impl fmt::Debug for Walk<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Walk").field("effort", &self.effort()).finish_non_exhaustive()
+    }
+}
+
+/// Lets a range begin where a walk does.
+fn begin(range: &mut KeyRange, group: &[u8], start: Start<'_>, direction: Direction) {
+    let at = |position: &[u8]| -> Bytes { [group, position].concat().into() };
+    let behind = |position: &[u8]| -> Bytes { [group, position, &[0]].concat().into() };
+    let (first, end) = match (start, direction) {
+        (Start::Beginning, _) => return,
+        (Start::At(position), Direction::Forward) => (Some(at(position)), None),
+        (Start::Behind(position), Direction::Forward) => (Some(behind(position)), None),
+        (Start::At(position), Direction::Backward) => (None, KeyRange::prefix(&at(position)).end),
+        (Start::Behind(position), Direction::Backward) => (None, Some(at(position))),
+    };
+    if let Some(first) = first {
+        range.start = std::mem::take(&mut range.start).max(first);
+    }
+    if let Some(end) = end {
+        range.end = Some(range.end.take().map_or(end.clone(), |old| old.min(end)));
+    }
+}
+
+/// What is left of a key without what names its bucket and group.
+fn position_in(key: &[u8]) -> Vec<u8> {
+    key.get(GROUP_AT + 1..).unwrap_or_default().to_vec()
+}
+
+fn ordinal_at(position: &[u8]) -> Result<u64, Problem> {
+    let bytes = position.try_into().map_err(|_| RecordError::Malformed { what: "position" })?;
+    Ok(u64::from_be_bytes(bytes))
+}
