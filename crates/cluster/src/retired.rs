@@ -27,9 +27,9 @@ const PREFIX: &str = "retired:";
 /// Marks read at once.
 const CHUNK_MARKS: usize = 256;
 
-/// Deleted bytes from which on rewriting the store is considered: about as much as it
-/// gathers in memory before it makes a file.
-const GARBAGE_BYTES_MIN: u64 = 16 << 20;
+/// Deleted bytes from which on rewriting the store is considered. Nobody misses less, and
+/// those who drop small containers all day would have it rewritten each time.
+const GARBAGE_BYTES_MIN: u64 = 1 << 20;
 
 /// One part in so many of the store's files that must have been deleted for all of it to
 /// be rewritten: a rewrite then moves at most three bytes for each that it frees.

@@ -34,7 +34,7 @@ use crate::wait::block_on;
 
 pub use ledger::{Ledger, Line};
 pub use process::{Ending, Run};
-pub use restless::change_layouts;
+pub use restless::{Change, Halt, change_layouts};
 pub use verify::{Found, Verdict, add_item, judge, verify};
 pub use workload::{HOT_ID, HOT_KEY, HOT_PATCH, Writer, hot_increment, item_body, patch_body};
 

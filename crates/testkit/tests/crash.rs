@@ -6,10 +6,11 @@
 
 use std::path::Path;
 
+use model::epk::EpkRange;
 use runtime::{Random, Runtime, SeededRandom};
-use service::{Link, Service, Stage};
+use service::{Link, Service};
 use storage::local::LocalConfig;
-use testkit::crash::{self, CONTAINERS, Ending, Ledger, Run, Verdict};
+use testkit::crash::{self, CONTAINERS, Ending, Halt, Ledger, Run, Verdict};
 use testkit::wait::block_on;
 
 /// Enough for kills to meet commits, flushes and compactions, in well under a minute.
@@ -18,9 +19,6 @@ const SEED_DEFAULT: u64 = 20_260_403;
 
 /// Lines after which a process is killed at the latest.
 const LINES_MAX: u64 = 1_500;
-
-/// Kills at each stage of a transition.
-const STAGE_KILLS: usize = 2;
 
 /// Small enough that tables are written and merged between and during kills.
 const MEMTABLE_BYTES: u64 = 256 << 10;
@@ -69,8 +67,8 @@ fn nothing_acknowledged_is_lost_when_the_process_is_killed() {
     assert!(total.is_clean(), "{total:?}");
 }
 
-/// `kill -9` in every state of a split, merge and re-bucketing, under writers.
-/// Opening reads the map, which has to be a layout; what was under way goes on.
+/// `kill -9` from outside in every state of a split, merge and re-bucketing, under writers:
+/// the process stops in that state and waits. What was under way goes on afterwards.
 #[test]
 fn a_transition_that_is_killed_is_completed_resumed_or_undone() {
     let seed = std::env::var("ORRERY_SEED")
@@ -79,25 +77,22 @@ fn a_transition_that_is_killed_is_completed_resumed_or_undone() {
     let random = SeededRandom::new(seed);
     let folder = tempfile::tempdir().unwrap();
     let (mut ledger, mut moving, mut number) = (Ledger::default(), 0, 0);
-    for stage in Stage::ALL {
-        for _ in 0..STAGE_KILLS {
-            number += 1;
-            let run = Run {
-                program: env!("CARGO_BIN_EXE_crash_writer"),
-                folder: folder.path(),
-                number,
-                seed: random.next_u64(),
-                memtable_bytes: MEMTABLE_BYTES,
-                ending: Ending::Stage { stage, time: 1 + random.next_u64() % 3 },
-            };
-            run.perform(&mut ledger).unwrap();
-            let verdict = verify(folder.path(), &mut ledger);
-            assert!(verdict.is_clean(), "{stage:?}: {verdict:?}");
-            assert_eq!(verdict.strange, Vec::<String>::new(), "{stage:?}");
-            moving += resume(folder.path());
-            let verdict = verify(folder.path(), &mut ledger);
-            assert!(verdict.is_clean() && verdict.strange.is_empty(), "{stage:?}: {verdict:?}");
-        }
+    for at in Halt::all() {
+        number += 1;
+        let run = Run {
+            program: env!("CARGO_BIN_EXE_crash_writer"),
+            folder: folder.path(),
+            number,
+            seed: random.next_u64(),
+            memtable_bytes: MEMTABLE_BYTES,
+            ending: Ending::Halted { at, time: 1 + random.next_u64() % 2 },
+        };
+        run.perform(&mut ledger).unwrap();
+        let verdict = verify(folder.path(), &mut ledger);
+        assert!(verdict.is_clean() && verdict.strange.is_empty(), "{at}: {verdict:?}");
+        moving += resume(folder.path());
+        let verdict = verify(folder.path(), &mut ledger);
+        assert!(verdict.is_clean() && verdict.strange.is_empty(), "{at}: {verdict:?}");
     }
     println!("{number} kills, {} acknowledged, {moving} moves resumed", ledger.acknowledged);
     assert!(moving > 0, "some were killed while a bucket moved");
@@ -107,9 +102,7 @@ fn a_transition_that_is_killed_is_completed_resumed_or_undone() {
 fn resume(folder: &Path) -> usize {
     let service = crash::open_or_create(folder, LocalConfig::default()).unwrap();
     let moves = |service: &Service| -> usize {
-        let links =
-            CONTAINERS.map(|(name, _)| Link::parse(&format!("dbs/d/colls/{name}")).unwrap());
-        links.iter().map(|link| service.moves(link).unwrap()).sum()
+        links().iter().map(|link| service.moves(link).unwrap()).sum()
     };
     let before = moves(&service);
     block_on(service.relieve()).unwrap();
@@ -119,10 +112,23 @@ fn resume(folder: &Path) -> usize {
     before
 }
 
+fn links() -> [Link; CONTAINERS.len()] {
+    CONTAINERS.map(|(name, _)| Link::parse(&format!("dbs/d/colls/{name}")).unwrap())
+}
+
+/// The ranges follow each other from one end of the hashes to the other.
+fn assert_tiles(service: &Service, link: &Link) {
+    let (ranges, full) = (service.partitions(link).unwrap(), EpkRange::full());
+    let starts = ranges.iter().map(|one| &one.range.min).chain([&full.max]);
+    let ends = [&full.min].into_iter().chain(ranges.iter().map(|one| &one.range.max));
+    assert!(starts.eq(ends), "{ranges:?}");
+}
+
 fn verify(folder: &Path, ledger: &mut Ledger) -> Verdict {
     let service = crash::open_or_create(folder, LocalConfig::default()).unwrap();
     let report = service.check(|_| {}).unwrap();
     assert!(report.is_clean(), "{report:?}");
+    links().iter().for_each(|link| assert_tiles(&service, link));
     let verdict = crash::verify(&service, ledger).unwrap();
     service.store().close().unwrap();
     verdict

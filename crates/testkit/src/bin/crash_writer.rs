@@ -4,17 +4,18 @@
 //! Started by tests; see `testkit::crash` for who reads the lines.
 #![allow(clippy::print_stderr, reason = "figures that are not part of the protocol")]
 
+use std::fmt::Display;
 use std::io::Write;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 use anyhow::{Context, Result};
 use clap::Parser;
 use runtime::Runtime;
-use service::{Service, Stage};
+use service::Service;
 use storage::local::LocalConfig;
-use testkit::crash::{self, Line, Writer};
+use testkit::crash::{self, Halt, Line, Writer};
 
 /// Writes until it is killed, or until enough is done
 #[derive(Clone, Debug, Parser)]
@@ -35,29 +36,30 @@ struct Cli {
     /// Size of memtables, for a new folder; small ones make tables early
     #[arg(long, default_value_t = LocalConfig::default().memtable_bytes)]
     memtable_bytes: u64,
-    /// Changes the layout all the time, and dies at this stage of a transition
-    #[arg(long, value_parser = parse_stage)]
-    die_at: Option<Stage>,
+    /// Changes the layout all the time, and at this stage of a change says so and waits
+    /// to be killed, such as `Split-Paused`
+    #[arg(long)]
+    halt_at: Option<Halt>,
     /// At which time of coming to that stage
     #[arg(long, default_value_t = 1)]
-    die_time: u64,
-}
-
-fn parse_stage(name: &str) -> Result<Stage, String> {
-    let found = Stage::ALL.into_iter().find(|stage| format!("{stage:?}") == name);
-    found.ok_or_else(|| format!("the stages are {:?}", Stage::ALL))
+    halt_time: u64,
 }
 
 fn main() -> Result<()> {
     let cli = Cli::parse();
     let config = LocalConfig { memtable_bytes: cli.memtable_bytes, ..LocalConfig::default() };
     let mut service = crash::open_or_create(&cli.folder, config)?;
-    if let Some(fatal) = cli.die_at {
-        let left = AtomicU64::new(cli.die_time);
+    let under_way = Arc::new(Mutex::new(None));
+    if let Some(halt) = cli.halt_at {
+        let (under_way, left) = (Arc::clone(&under_way), AtomicU64::new(cli.halt_time));
         service = service.observed_by(move |stage| {
-            if stage == fatal && left.fetch_sub(1, Ordering::Relaxed) == 1 {
-                // Nothing is tidied up, as with a kill from outside.
-                std::process::abort();
+            let change = *under_way.lock().expect("nobody panics while holding it");
+            let here = change == Some(halt.change) && stage == halt.stage;
+            if here && left.fetch_sub(1, Ordering::Relaxed) == 1 {
+                say(&halt).expect("whoever started us listens");
+                loop {
+                    std::thread::park();
+                }
             }
         });
     }
@@ -73,10 +75,13 @@ fn main() -> Result<()> {
         let name = format!("writer-{number}");
         threads.push(Runtime::real().tasks.spawn(&name, Box::new(body))?);
     }
-    if cli.die_at.is_some() {
+    if cli.halt_at.is_some() {
         let (service, seed) = (Arc::clone(&service), cli.seed);
         let body = move || {
-            crash::change_layouts(&service, seed).expect("layouts can be changed");
+            let begin = |change| {
+                *under_way.lock().expect("nobody panics while holding it") = Some(change);
+            };
+            crash::change_layouts(&service, seed, begin).expect("layouts can be changed");
         };
         threads.push(Runtime::real().tasks.spawn("restless", Box::new(body))?);
     }
@@ -101,7 +106,7 @@ fn write(service: &Service, left: &AtomicU64, number: usize, writer: &mut Writer
 }
 
 /// One line in one write: it is out, or it is not.
-fn say(line: &Line) -> Result<()> {
+fn say(line: &impl Display) -> Result<()> {
     std::io::stdout().lock().write_all(format!("{line}\n").as_bytes())?;
     Ok(())
 }

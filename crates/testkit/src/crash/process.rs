@@ -5,9 +5,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
-use service::Stage;
 
-use super::{Ledger, Line};
+use super::{Halt, Ledger, Line};
 
 /// How a run ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,9 +16,10 @@ pub enum Ending {
     /// Killed without warning once it has said so many lines. By what was said,
     /// not by the clock: the same on every machine.
     Killed { lines: u64 },
-    /// By its own hand and without warning, while it changes the layout: when it
-    /// comes to that stage of a transition for the so-manieth time.
-    Stage { stage: Stage, time: u64 },
+    /// Killed without warning while it changes the layout, at that stage of a change:
+    /// the process stops there when it comes to it for the so-manieth time, says so,
+    /// and waits for the end.
+    Halted { at: Halt, time: u64 },
 }
 
 /// One run of the writing process on a folder.
@@ -40,30 +40,38 @@ impl Run<'_> {
     pub fn perform(&self, ledger: &mut Ledger) -> Result<()> {
         let mut writer = self.command().spawn().context("cannot start the writer")?;
         let mut output = BufReader::new(writer.stdout.take().context("its output is piped")?);
-        let (mut heard, mut line) = (0, String::new());
+        let (mut heard, mut killed, mut line) = (0, false, String::new());
         while output.read_line(&mut line)? > 0 {
             // The last line may be cut off; then the operation is simply under way.
-            if let Some(line) = Line::parse(line.trim_end_matches('\n')) {
+            let said = line.trim_end_matches('\n');
+            if let Some(line) = Line::parse(said) {
                 ledger.hear(line);
             }
             heard += 1;
-            if self.ending == (Ending::Killed { lines: heard }) {
+            if !killed && self.is_last_line(heard, said) {
                 writer.kill()?;
+                killed = true;
             }
             line.clear();
         }
         let status = writer.wait()?;
         match self.ending {
             Ending::Clean { .. } => ensure!(status.success(), "the writer failed: {status}"),
-            Ending::Killed { lines } => {
-                ensure!(heard >= lines, "the writer ended by itself after {heard} lines");
-            }
-            Ending::Stage { stage, .. } => {
-                ensure!(status.code().is_none(), "the writer failed before {stage:?}: {status}");
+            Ending::Killed { .. } | Ending::Halted { .. } => {
+                ensure!(killed, "the writer ended by itself after {heard} lines: {status}");
             }
         }
         ledger.writers_died();
         Ok(())
+    }
+
+    /// Whether the process is to be killed now that it has said so many lines.
+    fn is_last_line(&self, heard: u64, said: &str) -> bool {
+        match self.ending {
+            Ending::Clean { .. } => false,
+            Ending::Killed { lines } => heard == lines,
+            Ending::Halted { at, .. } => said == at.to_string(),
+        }
     }
 
     fn command(&self) -> Command {
@@ -78,8 +86,8 @@ impl Run<'_> {
                 command.args(["--stop-after", &operations.to_string()]).stderr(Stdio::null());
             }
             Ending::Killed { .. } => {}
-            Ending::Stage { stage, time } => {
-                command.args(["--die-at", &format!("{stage:?}"), "--die-time", &time.to_string()]);
+            Ending::Halted { at, time } => {
+                command.args(["--halt-at", &at.to_string(), "--halt-time", &time.to_string()]);
             }
         }
         command
