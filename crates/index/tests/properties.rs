@@ -160,7 +160,14 @@ proptest! {
                 return Ok(());
             }
         }
-        prop_assert_eq!(entry(&a).cmp(&entry(&b)), expected);
+        // One that begins descending is read backwards.
+        let wanted: Vec<_> =
+            ["a", "b", "c"].into_iter().zip(descending).map(|(name, down)| (vec![name], down)).collect();
+        let index = plan.composite_index(&wanted).expect("the policy has it");
+        prop_assert_eq!(index.backwards, descending[0]);
+        let order = entry(&a).cmp(&entry(&b));
+        prop_assert_eq!(if index.backwards { order.reverse() } else { order }, expected);
+        prop_assert!([&a[..], &b[..]].iter().all(|side| contains(&index.all(), &entry(side))));
     }
 
     #[test]
