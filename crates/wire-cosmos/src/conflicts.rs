@@ -7,8 +7,8 @@ use service::{ContainerAction, Link};
 
 use crate::error::WireError;
 use crate::gateway::Call;
+use crate::query::is_query;
 use crate::reply::{Answer, envelope};
-use crate::resources::is_query;
 
 pub(crate) async fn feed(call: &Call<'_>, container: Link) -> Result<Answer, WireError> {
     if *call.method != Method::GET && !(*call.method == Method::POST && is_query(call)) {

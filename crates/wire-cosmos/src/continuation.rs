@@ -2,10 +2,14 @@
 //!
 //! Names and ids may be anything, headers may not: both are spelled in hexadecimal,
 //! which also keeps tokens of ordinary names far below the kilobyte that some
-//! clients allow.
+//! clients allow. Queries have cursors, which are bytes already: they are spelled in
+//! base 64. They begin with a number that no text begins with, so that no client takes
+//! one for a token of its own.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use model::epk::Epk;
-use service::{Position, Rest};
+use service::{Cursor, Position, Rest};
 
 use crate::error::WireError;
 
@@ -26,6 +30,16 @@ pub(crate) fn parse_position(token: &str) -> Result<Position, WireError> {
         .split_once(':')
         .and_then(|(epk, id)| Some(Position { epk: Epk::from_hex(epk).ok()?, id: unhex(id)? }));
     parsed.ok_or_else(malformed)
+}
+
+/// The token of a place between the rows of a query.
+pub(crate) fn cursor_token(cursor: &Cursor) -> String {
+    URL_SAFE_NO_PAD.encode(cursor.to_bytes())
+}
+
+pub(crate) fn parse_cursor(token: &str) -> Result<Cursor, WireError> {
+    let bytes = URL_SAFE_NO_PAD.decode(token).map_err(|_| malformed())?;
+    Cursor::from_bytes(&bytes).map_err(|_| malformed())
 }
 
 fn malformed() -> WireError {
@@ -64,6 +78,19 @@ mod tests {
         fn any_text_is_a_token_or_refused(text in ".*") {
             let _ = parse_name(&text);
             let _ = parse_position(&text);
+            let _ = parse_cursor(&text);
+        }
+    }
+
+    #[test]
+    fn cursors_have_one_spelling() {
+        // The first page of the query with the number 0 was given.
+        let token = "AQAAAAAAAAA";
+        assert_eq!(cursor_token(&parse_cursor(token).unwrap()), token);
+        let others =
+            ["", "AQ", "AQAAAAAAAAA=", "AQAAAAAAAAB", "eyJ2IjoxfQ", "05C1:31", "[{}]", "é"];
+        for other in others {
+            assert!(parse_cursor(other).is_err(), "{other}");
         }
     }
 }

@@ -31,6 +31,10 @@ pub(crate) struct WireError {
     pub(crate) status: StatusCode,
     pub(crate) substatus: u32,
     pub(crate) message: String,
+    /// What is wrong with a query, as clients parse it: stands in place of the message.
+    pub(crate) report: Option<Value>,
+    /// What stands before the message.
+    pub(crate) context: &'static str,
     /// When to try again, where trying again helps.
     pub(crate) retry_after_ms: Option<u64>,
     /// Where it happened and what it cost, if the service was asked at all.
@@ -42,8 +46,15 @@ const BUSY_RETRY_MS: u64 = 20;
 
 impl WireError {
     pub(crate) fn new(status: StatusCode, substatus: u32, message: impl Into<String>) -> WireError {
-        let message = message.into();
-        WireError { status, substatus, message, retry_after_ms: None, receipt: None }
+        WireError {
+            status,
+            substatus,
+            message: message.into(),
+            report: None,
+            context: "",
+            retry_after_ms: None,
+            receipt: None,
+        }
     }
 
     pub(crate) fn bad_request(message: impl Into<String>) -> WireError {
@@ -74,8 +85,9 @@ impl WireError {
 
     /// The body that clients parse.
     pub(crate) fn body(&self, activity_id: &str) -> String {
-        let errors = Object::from_iter([("Errors", Value::from(vec![self.message.as_str()]))]);
-        let message = format!("Message: {}\r\nActivityId: {activity_id}", Value::Object(errors));
+        let plain = || Object::from_iter([("Errors", vec![self.message.as_str()])]).into();
+        let report = self.report.clone().unwrap_or_else(plain);
+        let message = format!("{}Message: {report}\r\nActivityId: {activity_id}", self.context);
         let body = Object::from_iter([("code", code(self.status)), ("message", message.as_str())]);
         Value::Object(body).to_string()
     }
@@ -109,7 +121,9 @@ impl From<ServiceError> for WireError {
         let cause = if let ServiceError::Batch { error, .. } = &error { error } else { &error };
         let (status, substatus) = status_of(cause);
         let retry_after_ms = retry_after_ms(cause);
-        WireError { retry_after_ms, ..WireError::new(status, substatus, cause.to_string()) }
+        let report =
+            if let ServiceError::Query { report } = cause { Some(report.clone()) } else { None };
+        WireError { report, retry_after_ms, ..WireError::new(status, substatus, cause.to_string()) }
     }
 }
 
@@ -133,7 +147,10 @@ fn status_of(error: &ServiceError) -> (StatusCode, u32) {
     match error {
         ServiceError::Unauthorised => (StatusCode::UNAUTHORIZED, 0),
         ServiceError::Forbidden | ServiceError::NotPermitted => (StatusCode::FORBIDDEN, 0),
-        ServiceError::Invalid { .. } | ServiceError::MergeUnaware => (StatusCode::BAD_REQUEST, 0),
+        ServiceError::Invalid { .. }
+        | ServiceError::Query { .. }
+        | ServiceError::AcrossPartitions
+        | ServiceError::MergeUnaware => (StatusCode::BAD_REQUEST, 0),
         ServiceError::KeyMismatch => (StatusCode::BAD_REQUEST, substatus::KEY_MISMATCH),
         ServiceError::ContainerRecreated => {
             (StatusCode::BAD_REQUEST, substatus::CONTAINER_RECREATED)
@@ -162,7 +179,7 @@ fn status_of(error: &ServiceError) -> (StatusCode, u32) {
         ServiceError::Busy => (StatusCode::TOO_MANY_REQUESTS, substatus::OVERLOADED),
         // The client cannot tell whether it happened, and its retry rules for
         // this status are made for exactly that.
-        ServiceError::Unknown => (StatusCode::REQUEST_TIMEOUT, 0),
+        ServiceError::Unknown | ServiceError::TimedOut => (StatusCode::REQUEST_TIMEOUT, 0),
         // Batches do not nest.
         ServiceError::Batch { .. } | ServiceError::Internal { .. } => {
             (StatusCode::INTERNAL_SERVER_ERROR, 0)

@@ -18,7 +18,7 @@ use crate::error::WireError;
 use crate::headers::{ACTIVITY_ID, Headers};
 use crate::reply::Answer;
 use crate::route::{Path, Route};
-use crate::{account, conflicts, items, ranges, resources};
+use crate::{account, binary_json, conflicts, items, ranges, resources};
 
 /// Largest body that is read. Items may have 2 MB and a batch as much in all;
 /// what is larger is refused without reading on.
@@ -215,9 +215,18 @@ impl Call<'_> {
         self.body.ok_or_else(WireError::too_large)
     }
 
-    /// The body as JSON, for resources other than items.
+    /// The body as JSON text, whichever of the two encodings it came in.
+    pub(crate) fn json_text(&self) -> Result<Bytes, WireError> {
+        let body = self.body()?;
+        if !binary_json::is_binary(body) {
+            return Ok(body.clone());
+        }
+        Ok(Bytes::from(binary_json::decode(body)?))
+    }
+
+    /// The body as JSON, for everything but items.
     pub(crate) fn json(&self) -> Result<Value, WireError> {
-        Ok(json::parse(self.body()?).map_err(ServiceError::from)?)
+        Ok(json::parse(&self.json_text()?).map_err(ServiceError::from)?)
     }
 
     pub(crate) fn not_allowed(&self) -> WireError {

@@ -14,6 +14,7 @@ pub(crate) const ACTIVITY_ID: &str = "x-ms-activity-id";
 pub(crate) const BATCH_ATOMIC: &str = "x-ms-cosmos-batch-atomic";
 pub(crate) const BATCH_CONTINUE: &str = "x-ms-cosmos-batch-continue-on-error";
 pub(crate) const CONTINUATION: &str = "x-ms-continuation";
+pub(crate) const END_EPK: &str = "x-ms-end-epk";
 pub(crate) const IS_BATCH: &str = "x-ms-cosmos-is-batch-request";
 pub(crate) const IS_QUERY: &str = "x-ms-documentdb-isquery";
 pub(crate) const IS_QUERY_PLAN: &str = "x-ms-cosmos-is-query-plan-request";
@@ -21,7 +22,7 @@ pub(crate) const IS_UPSERT: &str = "x-ms-documentdb-is-upsert";
 pub(crate) const PARTITION_KEY: &str = "x-ms-documentdb-partitionkey";
 const PRIORITY: &str = "x-ms-cosmos-priority-level";
 pub(crate) const RANGE_ID: &str = "x-ms-documentdb-partitionkeyrangeid";
-
+pub(crate) const START_EPK: &str = "x-ms-start-epk";
 const THROUGHPUT_BUCKET: &str = "x-ms-cosmos-throughput-bucket";
 
 /// Standard headers that change what a request means.
@@ -42,8 +43,8 @@ const CONSISTENCY_LEVELS: [&str; 5] =
 /// The account's own.
 pub(crate) const CONSISTENCY: &str = "Session";
 
-/// Page size where the client leaves it to the server.
-const PAGE_ITEMS_DEFAULT: usize = 100;
+/// Page size where the client says nothing about it.
+pub(crate) const PAGE_ITEMS_DEFAULT: usize = 100;
 
 /// The headers of one request.
 #[derive(Clone, Copy, Debug)]
@@ -100,7 +101,10 @@ impl<'a> Headers<'a> {
     /// Refuses what could be read in two ways: a header that is not text, or that is
     /// there twice. Somebody behind us, or before us, might read it the other way.
     pub(crate) fn check_readable(self) -> Result<(), WireError> {
-        let ours = |name: &str| name.starts_with("x-ms-") || OURS.contains(&name);
+        let prefixes = ["x-ms-", "x-orrery-"];
+        let ours = |name: &str| {
+            prefixes.iter().any(|prefix| name.starts_with(prefix)) || OURS.contains(&name)
+        };
         for name in self.map.keys().filter(|name| ours(name.as_str())) {
             let mut values = self.map.get_all(name).iter();
             let first = values.next();
@@ -143,10 +147,11 @@ impl<'a> Headers<'a> {
         }
     }
 
-    /// The page size; -1 leaves it to the server.
-    pub(crate) fn items_max(self) -> Result<usize, WireError> {
+    /// The page size; -1 leaves it to the server, which then takes `chosen`.
+    pub(crate) fn items_max(self, chosen: usize) -> Result<usize, WireError> {
         match self.text("x-ms-max-item-count").map(str::trim) {
-            None | Some("" | "-1") => Ok(PAGE_ITEMS_DEFAULT),
+            None | Some("") => Ok(PAGE_ITEMS_DEFAULT),
+            Some("-1") => Ok(chosen),
             Some(text) => match text.parse::<usize>() {
                 Ok(count) if count > 0 => Ok(count),
                 _ => Err(WireError::bad_request(format!(

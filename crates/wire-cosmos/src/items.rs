@@ -1,19 +1,20 @@
 //! Items: one at a time, as feeds, in batches.
 
-use bytes::Bytes;
 use http::{Method, StatusCode};
 use model::epk::{Epk, EpkRange};
 use model::name::ItemId;
 use service::{ContainerAction, EffectKind, ItemTarget, Link, RangeId, Reply, Response, Scope};
 
 use crate::batch;
-use crate::binary_json;
 use crate::continuation;
 use crate::error::WireError;
 use crate::gateway::Call;
-use crate::headers::{CONTINUATION, IS_BATCH, IS_QUERY_PLAN, IS_UPSERT, RANGE_ID};
+use crate::headers::{
+    CONTINUATION, END_EPK, IS_BATCH, IS_QUERY_PLAN, IS_UPSERT, PAGE_ITEMS_DEFAULT, RANGE_ID,
+    START_EPK,
+};
+use crate::query::{self, is_query};
 use crate::reply::{Answer, envelope, status_of};
-use crate::resources::is_query;
 
 /// Requests on the items of a container. What a POST is, its headers tell, in this order.
 pub(crate) async fn feed(call: &Call<'_>, container: Link) -> Result<Answer, WireError> {
@@ -22,9 +23,9 @@ pub(crate) async fn feed(call: &Call<'_>, container: Link) -> Result<Answer, Wir
             Err(WireError::later("The change feed of items"))
         }
         Method::GET => list(call, container).await,
-        Method::POST if call.headers.flag(IS_QUERY_PLAN) => Err(WireError::later("Query plans")),
+        Method::POST if call.headers.flag(IS_QUERY_PLAN) => query::plan(call, container).await,
         Method::POST if call.headers.flag(IS_BATCH) => batch::answer(call, container).await,
-        Method::POST if is_query(call) => Err(WireError::later("Querying items")),
+        Method::POST if is_query(call) => query::answer(call, container).await,
         Method::POST => write(call, container).await,
         _ => Err(call.not_allowed()),
     }
@@ -37,7 +38,7 @@ pub(crate) async fn item(call: &Call<'_>, container: Link, id: &str) -> Result<A
     let conditions = call.headers.conditions()?;
     let action = match *call.method {
         Method::GET => ContainerAction::ReadItem { target, conditions },
-        Method::PUT => ContainerAction::ReplaceItem { target, body: document(call)?, conditions },
+        Method::PUT => ContainerAction::ReplaceItem { target, body: call.json_text()?, conditions },
         Method::DELETE => ContainerAction::DeleteItem { target, conditions },
         Method::PATCH => {
             ContainerAction::PatchItem { target, body: call.body()?.clone(), conditions }
@@ -51,7 +52,7 @@ pub(crate) async fn item(call: &Call<'_>, container: Link, id: &str) -> Result<A
 async fn write(call: &Call<'_>, container: Link) -> Result<Answer, WireError> {
     refuse_triggers(call)?;
     call.headers.check_indexing_directive()?;
-    let (key, body) = (call.headers.partition_key()?, document(call)?);
+    let (key, body) = (call.headers.partition_key()?, call.json_text()?);
     let action = if call.headers.flag(IS_UPSERT) {
         ContainerAction::UpsertItem { key, body, conditions: call.headers.conditions()? }
     } else {
@@ -71,24 +72,10 @@ fn refuse_triggers(call: &Call<'_>) -> Result<(), WireError> {
     Ok(())
 }
 
-/// The body of an item as JSON text, whichever of the two encodings it came in.
-fn document(call: &Call<'_>) -> Result<Bytes, WireError> {
-    let body = call.body()?;
-    if !binary_json::is_binary(body) {
-        return Ok(body.clone());
-    }
-    let text = binary_json::decode(body)?;
-    Ok(Bytes::from(text))
-}
-
 async fn list(call: &Call<'_>, container: Link) -> Result<Answer, WireError> {
     let after = call.headers.text(CONTINUATION).map(continuation::parse_position).transpose()?;
-    let scope = Scope {
-        key: call.headers.partition_key()?,
-        range: range_id(call)?,
-        within: epk_range(call)?,
-    };
-    let items_max = call.headers.items_max()?;
+    let scope = scope(call)?;
+    let items_max = call.headers.items_max(PAGE_ITEMS_DEFAULT)?;
     let session = call.headers.session()?;
     let action = ContainerAction::ListItems { scope, session, after, items_max };
     let response = call.container(container, action).await?;
@@ -99,6 +86,15 @@ async fn list(call: &Call<'_>, container: Link) -> Result<Answer, WireError> {
     let mut answer = Answer::json(StatusCode::OK, envelope(owner_rid, "Documents", bodies));
     answer.set("x-ms-item-count", &bodies.len().to_string());
     Ok(answer.with_receipt(&response.receipt).with_continuation(rest.as_deref()))
+}
+
+/// The items that a client's headers speak of.
+pub(crate) fn scope(call: &Call<'_>) -> Result<Scope, WireError> {
+    Ok(Scope {
+        key: call.headers.partition_key()?,
+        range: range_id(call)?,
+        within: epk_range(call)?,
+    })
 }
 
 /// The physical partition that a client addresses; `<container rid>,<id>` is the old form.
@@ -118,7 +114,7 @@ fn epk_range(call: &Call<'_>) -> Result<EpkRange, WireError> {
         }
         Some(_) | None => Ok(default),
     };
-    Ok(EpkRange::new(bound("x-ms-start-epk", Epk::MIN)?, bound("x-ms-end-epk", Epk::max())?))
+    Ok(EpkRange::new(bound(START_EPK, Epk::MIN)?, bound(END_EPK, Epk::max())?))
 }
 
 fn one(call: &Call<'_>, response: Response) -> Answer {

@@ -16,6 +16,7 @@ mod error;
 mod gateway;
 mod headers;
 mod items;
+mod query;
 mod ranges;
 mod reply;
 mod resources;

@@ -1,13 +1,13 @@
 //! Databases, containers, users, permissions, scripts and offers.
 
 use http::{Method, StatusCode};
-use model::json::Value;
 use service::{CatalogueAction, Kind, Link, Migration, Reply, Response};
 
 use crate::continuation;
 use crate::error::WireError;
 use crate::gateway::Call;
-use crate::headers::{CONTINUATION, IS_QUERY, IS_UPSERT};
+use crate::headers::{CONTINUATION, IS_UPSERT, PAGE_ITEMS_DEFAULT};
+use crate::query::{Statement, is_query};
 use crate::reply::{Answer, envelope, feed_name, status_of};
 use crate::token::Issuer;
 use crate::usage;
@@ -56,34 +56,16 @@ pub(crate) async fn resource(call: &Call<'_>, link: Link) -> Result<Answer, Wire
 
 async fn list(call: &Call<'_>, parent: Link, kind: Kind) -> Result<Answer, WireError> {
     let after = call.headers.text(CONTINUATION).map(continuation::parse_name).transpose()?;
-    let items_max = call.headers.items_max()?;
+    let items_max = call.headers.items_max(PAGE_ITEMS_DEFAULT)?;
     let response = call.catalogue(CatalogueAction::List { parent, kind, after, items_max }).await?;
     feed_answer(call, kind, response)
 }
 
 async fn query(call: &Call<'_>, parent: Link, kind: Kind) -> Result<Answer, WireError> {
-    let (text, parameters) = query_body(call)?;
+    let Statement { text, parameters } = Statement::of(call)?;
     let response =
         call.catalogue(CatalogueAction::Query { parent, kind, text, parameters }).await?;
     feed_answer(call, kind, response)
-}
-
-/// Whether a POST on a feed is a query.
-pub(crate) fn is_query(call: &Call<'_>) -> bool {
-    let content_type = call.headers.text("content-type").unwrap_or_default();
-    call.headers.flag(IS_QUERY)
-        || call.headers.flag("x-ms-documentdb-query")
-        || content_type.starts_with("application/query+json")
-}
-
-/// The text and parameters of a query.
-pub(crate) fn query_body(call: &Call<'_>) -> Result<(String, Value), WireError> {
-    let body = call.json()?;
-    let text = body.get("query").and_then(Value::as_str);
-    let text =
-        text.ok_or_else(|| WireError::bad_request("The request body has no 'query' text."))?;
-    let parameters = body.get("parameters").filter(|value| !value.is_null()).cloned();
-    Ok((text.to_owned(), parameters.unwrap_or_else(|| Value::Array(Vec::new()))))
 }
 
 /// The change to the other kind of throughput that a client asks for. Its body, if
@@ -109,6 +91,8 @@ fn one(call: &Call<'_>, issuer: Option<&Issuer>, response: Response) -> Answer {
         Reply::One { kind, etag, body } => (kind, etag, body, None),
         Reply::Offer { kind, etag, body, status } => (kind, etag, body, Some(status)),
         Reply::Feed { .. }
+        | Reply::Rows { .. }
+        | Reply::QueryPlan { .. }
         | Reply::Batch { .. }
         | Reply::Bulk { .. }
         | Reply::Ranges { .. }

@@ -248,3 +248,35 @@ fn a_read_only_key_does_not_read_permissions() {
     let status = world.send(Method::GET, "/dbs/d/users/u", "", &[("authorization", &signed)]);
     assert_eq!(status.status(), StatusCode::OK);
 }
+
+#[test]
+fn a_token_of_one_key_queries_that_key() {
+    let world = world();
+    let container = "dbs/d/colls/c";
+    let read = token(&world, "read", "Read", container, None);
+    let keyed = token(&world, "keyed", "Read", container, Some(A));
+    let item = token(&world, "item", "All", "dbs/d/colls/c/docs/1", Some(A));
+    let key = |key| ("x-ms-documentdb-partitionkey", key);
+    let across = ("x-ms-documentdb-query-enablecrosspartition", "True");
+    let query = ("x-ms-documentdb-isquery", "True");
+    let plan = ("x-ms-cosmos-is-query-plan-request", "True");
+    // What each of the three is answered: read, keyed, item.
+    let range = ("x-ms-documentdb-partitionkeyrangeid", "0");
+    let table = [
+        (vec![query, key(A)], [200, 200, 403]),
+        (vec![query, key(A), across, range], [200, 200, 403]),
+        (vec![query, key(B)], [200, 403, 403]),
+        (vec![query, across], [200, 403, 403]),
+        (vec![query, range], [200, 403, 403]),
+        (vec![plan], [200, 200, 403]),
+    ];
+    // A filter says what is wanted, not what may be had.
+    let body = r#"{"query":"SELECT * FROM c WHERE c.pk = 'a'"}"#;
+    for (headers, expected) in table {
+        let answered = [&read, &keyed, &item].map(|token| {
+            let headers = [headers.as_slice(), &[("authorization", token.as_str())]].concat();
+            world.send(Method::POST, ITEMS, body, &headers).status().as_u16()
+        });
+        assert_eq!(answered, expected, "{headers:?}");
+    }
+}

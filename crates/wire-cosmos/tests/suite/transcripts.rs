@@ -34,7 +34,8 @@ impl goldenscript::Runner for World {
     type Command = goldenscript::Command;
 
     /// `METHOD /path [body] [header=value …] [key=…] [sign=…] [date=±secs] [keep=name:property]`,
-    /// and `refuse` before it for a request that must change nothing.
+    /// and `refuse` before it for a request that must change nothing. What is kept is a
+    /// property of the body or, by a name that begins with `x-ms-`, a header.
     fn run(
         &mut self,
         command: &goldenscript::Command,
@@ -98,13 +99,21 @@ impl World {
         let request = HttpRequest { method, path, headers, body, scheme: "http" };
         let response = self.tokio.block_on(self.gateway.answer(request));
         if let Some((name, property)) = keep.as_deref().and_then(|keep| keep.split_once(':')) {
-            let json: serde_json::Value = serde_json::from_slice(response.body())?;
-            let value =
-                json.get(property).and_then(|value| value.as_str()).ok_or("nothing to keep")?;
-            self.kept.insert(name.to_owned(), value.to_owned());
+            self.kept.insert(name.to_owned(), kept(&response, property)?);
         }
         Ok(response)
     }
+}
+
+/// A property of the body, or a header.
+fn kept(response: &http::Response<Bytes>, name: &str) -> Result<String, Box<dyn Error>> {
+    if name.starts_with("x-ms-") {
+        let value = response.headers().get(name).ok_or("nothing to keep")?;
+        return Ok(value.to_str()?.to_owned());
+    }
+    let json: serde_json::Value = serde_json::from_slice(response.body())?;
+    let value = json.get(name).and_then(|value| value.as_str()).ok_or("nothing to keep")?;
+    Ok(value.to_owned())
 }
 
 /// Status, sub-status and message in one line.

@@ -1,0 +1,166 @@
+//! Queries on the items of a container, and the plans of clients that merge by themselves.
+//!
+//! A client sends a query as it stands and follows the tokens of its pages, or it asks
+//! for a plan first and sends what the plan says to one range after another. Both are
+//! the same request here: which items it is about is in its headers.
+
+mod metrics;
+
+use bytes::Bytes;
+use http::StatusCode;
+use model::json::{Object, Value};
+use service::{Approach, ContainerAction, Features, ItemQuery, Link, QueryReport, Reply};
+
+use crate::continuation;
+use crate::error::WireError;
+use crate::gateway::Call;
+use crate::headers::{CONTINUATION, END_EPK, IS_QUERY, RANGE_ID, START_EPK};
+use crate::items::scope;
+use crate::reply::{Answer, envelope};
+
+const ACROSS_PARTITIONS: &str = "x-ms-documentdb-query-enablecrosspartition";
+const FEATURES: &str = "x-ms-cosmos-supported-query-features";
+const TOKEN_KB_MAX: &str = "x-ms-documentdb-responsecontinuationtokenlimitinkb";
+/// Says that the request is about a part of the ring, even where it names no bounds.
+const READ_KEY_TYPE: &str = "x-ms-read-key-type";
+const POPULATE_METRICS: &str = "x-ms-documentdb-populatequerymetrics";
+const POPULATE_INDEX_METRICS: &str = "x-ms-cosmos-populateindexmetrics";
+const POPULATE_INDEX_METRICS_V2: &str = "x-ms-cosmos-populateindexmetrics-v2";
+const INDEX_METRICS: &str = "x-ms-cosmos-index-utilization";
+
+/// Our own: `scan` has every item read, whatever the index knows.
+const APPROACH: &str = "x-orrery-query-approach";
+/// Our own: asks how the items were found, and answers it.
+const EXPLAIN: &str = "x-orrery-query-explain";
+
+/// Rows of a page where the client leaves their number to the server: the most that a
+/// page is documented to have. Bytes, time and charge end most pages before.
+const PAGE_ROWS: usize = 1_000;
+
+/// What clients read before the text of a plan that cannot be made.
+const NO_PLAN: &str = "Gateway Failed to Retrieve Query Plan: ";
+
+/// A query as it stands in a body.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Statement {
+    pub(crate) text: String,
+    pub(crate) parameters: Value,
+}
+
+impl Statement {
+    pub(crate) fn of(call: &Call<'_>) -> Result<Statement, WireError> {
+        let body = call.json()?;
+        let text = body.get("query").and_then(Value::as_str);
+        let text =
+            text.ok_or_else(|| WireError::bad_request("The request body has no 'query' text."))?;
+        let parameters = body.get("parameters").filter(|value| !value.is_null()).cloned();
+        let parameters = parameters.unwrap_or_else(|| Value::Array(Vec::new()));
+        Ok(Statement { text: text.to_owned(), parameters })
+    }
+}
+
+/// Whether a POST on a feed is a query.
+pub(crate) fn is_query(call: &Call<'_>) -> bool {
+    let content_type = call.headers.text("content-type").unwrap_or_default();
+    call.headers.flag(IS_QUERY)
+        || call.headers.flag("x-ms-documentdb-query")
+        || content_type.starts_with("application/query+json")
+}
+
+/// One page of a query on items.
+pub(crate) async fn answer(call: &Call<'_>, container: Link) -> Result<Answer, WireError> {
+    let query = item_query(call)?;
+    let keyed = query.scope.key.is_some();
+    let response = call.container(container, ContainerAction::QueryItems(Box::new(query))).await?;
+    let Reply::Rows { owner_rid, rows, rest, report } = &response.reply else {
+        return Ok(Answer::empty(StatusCode::INTERNAL_SERVER_ERROR));
+    };
+    let rest = rest.as_ref().map(continuation::cursor_token);
+    let answer = page(owner_rid, rows).with_receipt(&response.receipt);
+    Ok(reported(call, answer, report, keyed).with_continuation(rest.as_deref()))
+}
+
+/// How a client that asks each partition runs a query.
+pub(crate) async fn plan(call: &Call<'_>, container: Link) -> Result<Answer, WireError> {
+    let Statement { text, parameters } = Statement::of(call)?;
+    let features = Features::parse(call.headers.text(FEATURES).unwrap_or_default());
+    let action = ContainerAction::PlanQuery { text, parameters, features };
+    let response = call.container(container, action).await.map_err(|error| {
+        let context = if error.report.is_some() { NO_PLAN } else { error.context };
+        WireError { context, ..error }
+    })?;
+    let Reply::QueryPlan { plan } = &response.reply else {
+        return Ok(Answer::empty(StatusCode::INTERNAL_SERVER_ERROR));
+    };
+    Ok(Answer::json(StatusCode::OK, plan.to_string()).with_receipt(&response.receipt))
+}
+
+fn item_query(call: &Call<'_>) -> Result<ItemQuery, WireError> {
+    let Statement { text, parameters } = Statement::of(call)?;
+    check_token_limit(call)?;
+    let after = call.headers.text(CONTINUATION).filter(|token| !token.is_empty());
+    Ok(ItemQuery {
+        text,
+        parameters,
+        scope: scope(call)?,
+        across_partitions: call.headers.flag(ACROSS_PARTITIONS) || routes_itself(call),
+        session: call.headers.session()?,
+        after: after.map(continuation::parse_cursor).transpose()?,
+        items_max: call.headers.items_max(PAGE_ROWS)?,
+        approach: approach(call)?,
+    })
+}
+
+/// Whether the client says itself where its items are. It need not agree to ask
+/// several partitions then.
+fn routes_itself(call: &Call<'_>) -> bool {
+    [RANGE_ID, START_EPK, END_EPK, READ_KEY_TYPE]
+        .iter()
+        .any(|name| call.headers.text(name).is_some_and(|value| !value.is_empty()))
+}
+
+/// Tokens are never longer than the least that can be asked for, which is a kilobyte.
+fn check_token_limit(call: &Call<'_>) -> Result<(), WireError> {
+    match call.headers.text(TOKEN_KB_MAX).map(str::trim) {
+        None | Some("") => Ok(()),
+        Some(text) => match text.parse::<u32>() {
+            Ok(1..) => Ok(()),
+            Ok(0) | Err(_) => Err(call.headers.invalid(TOKEN_KB_MAX)),
+        },
+    }
+}
+
+fn approach(call: &Call<'_>) -> Result<Approach, WireError> {
+    match call.headers.text(APPROACH).map(str::trim) {
+        None | Some("index") => Ok(Approach::Index),
+        Some("scan") => Ok(Approach::Scan),
+        Some(_) => Err(call.headers.invalid(APPROACH)),
+    }
+}
+
+fn page(owner_rid: &str, rows: &[Bytes]) -> Answer {
+    let mut answer = Answer::json(StatusCode::OK, envelope(owner_rid, "Documents", rows));
+    answer.set("x-ms-item-count", &rows.len().to_string());
+    answer
+}
+
+/// Adds what the client asked to be told about the work.
+fn reported(call: &Call<'_>, mut answer: Answer, report: &QueryReport, keyed: bool) -> Answer {
+    if call.headers.flag(POPULATE_METRICS) {
+        answer.set("x-ms-documentdb-query-metrics", &metrics::of(report));
+    }
+    if call.headers.flag(POPULATE_INDEX_METRICS_V2) {
+        answer.set(INDEX_METRICS, &metrics::index_use_v2(&report.usage, keyed));
+    } else if call.headers.flag(POPULATE_INDEX_METRICS) {
+        answer.set(INDEX_METRICS, &metrics::index_use(&report.usage, keyed));
+    }
+    if call.headers.flag(EXPLAIN) {
+        answer.set(EXPLAIN, &metrics::explained(report));
+    }
+    // Rows with equal sort keys come in the direction of the first of them, which
+    // clients must know to go on between two of them.
+    let direction =
+        Object::from_iter([("reverseRidEnabled", true), ("reverseIndexScan", report.backwards)]);
+    answer.set("x-ms-cosmos-query-execution-info", &Value::Object(direction).to_string());
+    answer
+}

@@ -1,0 +1,197 @@
+//! What clients may learn about the work that a page of a query took.
+//!
+//! Only what was measured is told. Clients take what is left out for nothing.
+
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use model::json::{Object, Value};
+use service::{IndexSpec, IndexUse, QueryReport};
+
+/// How the service calls the order of hashed keys, along which the items of one key
+/// are found.
+const HASHED_KEY: &str = "/_epk/?";
+
+/// `name=value;…` without an end: some clients refuse an empty last piece.
+pub(super) fn of(report: &QueryReport) -> String {
+    let times = [
+        ("totalExecutionTimeInMs", report.times.total),
+        ("queryPhysicalPlanBuildTimeInMs", report.times.choosing),
+        ("documentLoadTimeInMs", report.times.loading),
+    ];
+    let counts = [
+        ("retrievedDocumentCount", report.items),
+        ("retrievedDocumentSize", report.bytes),
+        ("outputDocumentCount", report.rows),
+        ("outputDocumentSize", report.row_bytes),
+    ];
+    let times = times.iter().map(|(name, time)| format!("{name}={}", milliseconds(*time)));
+    let counts = counts.iter().map(|(name, count)| format!("{name}={count}"));
+    let ratio = format!("indexUtilizationRatio={:.2}", ratio(report));
+    times.chain(counts).chain([ratio]).collect::<Vec<_>>().join(";")
+}
+
+fn milliseconds(time: Duration) -> String {
+    format!("{:.2}", time.as_secs_f64() * 1_000.0)
+}
+
+/// How many of the items that were looked into gave a row.
+fn ratio(report: &QueryReport) -> f64 {
+    let count = |count: u64| f64::from(u32::try_from(count).unwrap_or(u32::MAX));
+    if report.items == 0 { 1.0 } else { count(report.hits) / count(report.items) }
+}
+
+/// How the items were found, for people and tests.
+pub(super) fn explained(report: &QueryReport) -> String {
+    let number = |count: u64| Value::from(i64::try_from(count).unwrap_or(i64::MAX));
+    let partitions = report.partitions.iter().map(ToString::to_string);
+    let object = Object::from_iter([
+        ("access", Value::from(report.access.as_str())),
+        ("partitions", partitions.collect::<Value>()),
+        ("entries", number(report.entries)),
+        ("items", number(report.items)),
+        ("bytes", number(report.bytes)),
+    ]);
+    ascii(&Value::Object(object).to_string())
+}
+
+/// Headers carry no other characters; in JSON all of them can be escaped.
+fn ascii(json: &str) -> String {
+    let mut out = String::with_capacity(json.len());
+    for character in json.chars() {
+        if character.is_ascii() {
+            out.push(character);
+        } else {
+            let mut units = [0; 2];
+            let units = character.encode_utf16(&mut units);
+            out.extend(units.iter().map(|unit| format!("\\u{unit:04x}")));
+        }
+    }
+    out
+}
+
+/// The first form of index metrics: base 64 of four lists.
+pub(super) fn index_use(usage: &IndexUse, keyed: bool) -> String {
+    let used = used(usage, keyed);
+    let single = |path: &str| {
+        Object::from_iter([
+            ("FilterExpression", Value::from("")),
+            ("IndexSpec", Value::from(path)),
+            ("FilterPreciseSet", Value::from(true)),
+            ("IndexPreciseSet", Value::from(true)),
+            ("IndexImpactScore", Value::from(IMPACT)),
+        ])
+    };
+    let composite = |parts: Value| {
+        Object::from_iter([
+            ("IndexSpecs", parts),
+            ("IndexPreciseSet", Value::from(true)),
+            ("IndexImpactScore", Value::from(IMPACT)),
+        ])
+    };
+    let lists = Object::from_iter([
+        ("UtilizedSingleIndexes", singles(&used, single)),
+        ("PotentialSingleIndexes", singles(&usage.wanted, single)),
+        ("UtilizedCompositeIndexes", composites(&used, composite)),
+        ("PotentialCompositeIndexes", composites(&usage.wanted, composite)),
+    ]);
+    STANDARD.encode(Value::Object(lists).to_string())
+}
+
+/// An index that a filter or an order asks for spares reading other items; whether
+/// that is much depends on the data.
+const IMPACT: &str = "High";
+
+/// The second form: two objects, percent-encoded.
+pub(super) fn index_use_v2(usage: &IndexUse, keyed: bool) -> String {
+    let lists = |specs: &[IndexSpec], impact: bool| {
+        let scored = |mut object: Object| {
+            if impact {
+                object.insert("IndexImpactScore", IMPACT);
+            }
+            object
+        };
+        let single = |path: &str| scored(Object::from_iter([("IndexSpec", path)]));
+        let composite = |parts: Value| scored(Object::from_iter([("IndexSpecs", parts)]));
+        Object::from_iter([
+            ("SingleIndexes", singles(specs, single)),
+            ("CompositeIndexes", composites(specs, composite)),
+        ])
+    };
+    let both = Object::from_iter([
+        ("Utilized", lists(&used(usage, keyed), false)),
+        ("Potential", lists(&usage.wanted, true)),
+    ]);
+    percent_encoded(&Value::Object(both).to_string())
+}
+
+fn used(usage: &IndexUse, keyed: bool) -> Vec<IndexSpec> {
+    let key = keyed.then(|| IndexSpec::Single(HASHED_KEY.to_owned()));
+    key.into_iter().chain(usage.used.iter().cloned()).collect()
+}
+
+fn singles(specs: &[IndexSpec], object: impl Fn(&str) -> Object) -> Value {
+    let single = |spec: &IndexSpec| match spec {
+        IndexSpec::Single(path) => Some(object(path)),
+        IndexSpec::Composite(_) => None,
+    };
+    specs.iter().filter_map(single).collect()
+}
+
+fn composites(specs: &[IndexSpec], object: impl Fn(Value) -> Object) -> Value {
+    let part = |(path, descending): &(String, bool)| {
+        format!("{path} {}", if *descending { "DESC" } else { "ASC" })
+    };
+    let composite = |spec: &IndexSpec| match spec {
+        IndexSpec::Single(_) => None,
+        IndexSpec::Composite(parts) => Some(object(parts.iter().map(part).collect())),
+    };
+    specs.iter().filter_map(composite).collect()
+}
+
+fn percent_encoded(text: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte);
+    let encoded = |byte: u8| {
+        if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }
+    };
+    text.bytes().map(encoded).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn usage() -> IndexUse {
+        let composite = vec![("/a".to_owned(), false), ("/b".to_owned(), true)];
+        IndexUse {
+            used: vec![IndexSpec::Single("/a/?".to_owned()), IndexSpec::Composite(composite)],
+            wanted: vec![IndexSpec::Single("/\"ä b\"/?".to_owned())],
+        }
+    }
+
+    #[test]
+    fn the_first_form_is_base_64_of_four_lists() {
+        let decoded = STANDARD.decode(index_use(&usage(), true)).unwrap();
+        let precise = r#""FilterPreciseSet":true,"IndexPreciseSet":true,"IndexImpactScore":"High""#;
+        let expected = format!(
+            r#"{{"UtilizedSingleIndexes":[{{"FilterExpression":"","IndexSpec":"/_epk/?",{precise}}},{{"FilterExpression":"","IndexSpec":"/a/?",{precise}}}],"PotentialSingleIndexes":[{{"FilterExpression":"","IndexSpec":"/\"ä b\"/?",{precise}}}],"UtilizedCompositeIndexes":[{{"IndexSpecs":["/a ASC","/b DESC"],"IndexPreciseSet":true,"IndexImpactScore":"High"}}],"PotentialCompositeIndexes":[]}}"#
+        );
+        assert_eq!(String::from_utf8(decoded).unwrap(), expected);
+    }
+
+    #[test]
+    fn the_second_form_is_percent_encoded() {
+        let encoded = index_use_v2(&usage(), false);
+        assert!(encoded.starts_with("%7B%22Utilized%22%3A%7B%22SingleIndexes%22%3A%5B%7B%22IndexSpec%22%3A%22%2Fa%2F%3F%22%7D"));
+        assert!(encoded.contains("%C3%A4%20b"), "{encoded}");
+        assert!(encoded.ends_with(
+            "%22IndexImpactScore%22%3A%22High%22%7D%5D%2C%22CompositeIndexes%22%3A%5B%5D%7D%7D"
+        ));
+    }
+
+    #[test]
+    fn explanations_are_ascii() {
+        assert_eq!(ascii("aä🚀"), "a\\u00e4\\ud83d\\ude80");
+    }
+}

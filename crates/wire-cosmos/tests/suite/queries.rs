@@ -1,0 +1,93 @@
+//! Queries in ways that a script cannot spell: bytes, many pages, tokens.
+
+use http::{Method, StatusCode};
+use serde_json::{Value, json};
+
+use crate::world::World;
+
+const ITEMS: &str = "/dbs/d/colls/c/docs";
+const QUERY: (&str, &str) = ("x-ms-documentdb-isquery", "True");
+const ACROSS: (&str, &str) = ("x-ms-documentdb-query-enablecrosspartition", "True");
+
+/// Tokens may have a kilobyte, as the JavaScript SDK asks.
+const TOKEN_BYTES_MAX: usize = 1024;
+
+/// A container with five partitions and these items.
+fn world(items: &[Value]) -> World {
+    let world = World::new();
+    let container = json!({"id": "c", "partitionKey": {"paths": ["/pk"], "version": 2}});
+    let setup = [("/dbs", json!({"id": "d"})), ("/dbs/d/colls", container)];
+    let items = items.iter().map(|item| (ITEMS, item.clone()));
+    for (path, body) in setup.into_iter().chain(items) {
+        let throughput = [("x-ms-offer-throughput", "30000")];
+        let headers = if path == "/dbs/d/colls" { &throughput[..] } else { &[] };
+        let created = world.send(Method::POST, path, body.to_string(), headers);
+        assert_eq!(created.status(), StatusCode::CREATED, "{:?}", created.body());
+    }
+    world
+}
+
+/// All rows of a query in pages of that size, each of which has an honest token.
+fn rows(world: &World, text: &str, size: usize) -> Vec<Value> {
+    let (size, mut token) = (size.to_string(), String::new());
+    let body = json!({"query": text}).to_string();
+    let mut rows = Vec::new();
+    loop {
+        let headers =
+            [QUERY, ACROSS, ("x-ms-max-item-count", &size), ("x-ms-continuation", &token)];
+        let answer = world.send(Method::POST, ITEMS, &body, &headers);
+        assert_eq!(answer.status(), StatusCode::OK, "{text}: {:?}", answer.body());
+        let page: Value = serde_json::from_slice(answer.body()).unwrap();
+        rows.extend(page["Documents"].as_array().unwrap().iter().cloned());
+        let Some(next) = answer.headers().get("x-ms-continuation") else { return rows };
+        assert_ne!(next.to_str().unwrap(), token, "{text} does not get on");
+        token = next.to_str().unwrap().to_owned();
+        assert!(!token.is_empty() && token.len() <= TOKEN_BYTES_MAX, "{} bytes", token.len());
+    }
+}
+
+/// The same beginning, longer than a token may be.
+fn long(n: usize) -> String {
+    format!("{}{n:02}", "ä".repeat(900))
+}
+
+#[test]
+fn pages_make_the_whole_whatever_their_size() {
+    let item = |n: usize| {
+        let (id, pk) = (format!("{n:02}{}", "x".repeat(250)), long(n % 7));
+        json!({"id": id, "pk": pk, "n": n % 5, "text": long(n % 3), "list": [n, n + 1, n + 2]})
+    };
+    let world = world(&(0..40).map(item).collect::<Vec<_>>());
+    let texts = [
+        ("SELECT VALUE c.id FROM c", 40),
+        ("SELECT VALUE c.id FROM c WHERE c.n = 3", 8),
+        ("SELECT VALUE c.id FROM c ORDER BY c.n", 40),
+        ("SELECT VALUE c.id FROM c ORDER BY c.text DESC", 40),
+        ("SELECT c.id, element FROM c JOIN element IN c.list", 120),
+        ("SELECT c.id FROM c ORDER BY c.id OFFSET 10 LIMIT 15", 15),
+        ("SELECT TOP 11 VALUE c.id FROM c ORDER BY c.pk", 11),
+        ("SELECT DISTINCT VALUE c.pk FROM c", 7),
+        ("SELECT c.n, COUNT(1) AS many FROM c GROUP BY c.n", 5),
+    ];
+    for (text, count) in texts {
+        let whole = rows(&world, text, 1_000);
+        assert_eq!(whole.len(), count, "{text}");
+        for size in [1, 3, 7, count] {
+            assert_eq!(rows(&world, text, size), whole, "{text} in pages of {size}");
+        }
+    }
+}
+
+#[test]
+fn a_query_in_binary_json_is_understood() {
+    let world = world(&[json!({"id": "1", "pk": "a"})]);
+    let text = "SELECT VALUE c.id FROM c";
+    // An object of one property, whose name and value are strings with their lengths.
+    let string =
+        |text: &str| [&[0x80 | u8::try_from(text.len()).unwrap()], text.as_bytes()].concat();
+    let body = [&[0x80, 0xE9][..], &string("query"), &string(text)].concat();
+    let answer = world.send(Method::POST, ITEMS, &body, &[QUERY, ACROSS]);
+    assert_eq!(answer.status(), StatusCode::OK, "{:?}", answer.body());
+    let page: Value = serde_json::from_slice(answer.body()).unwrap();
+    assert_eq!(page["Documents"], json!(["1"]));
+}
