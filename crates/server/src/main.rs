@@ -9,11 +9,13 @@ mod bench;
 mod cert;
 mod certificate;
 mod check;
+mod compact;
 mod connection;
 mod counters;
 mod data;
 mod front;
 mod host;
+mod indexer;
 mod layout;
 mod listener;
 mod log;
@@ -54,6 +56,11 @@ enum Command {
     Cert(cert::Arguments),
     /// Read everything in a data folder and say whether it all agrees.
     Check(check::Arguments),
+    /// Give the disk back what was dropped, deleted and replaced in a data folder.
+    ///
+    /// The folder must not be in use. Takes as long as copying what is kept, and for that
+    /// time as much room again.
+    Compact(compact::Arguments),
     /// Measure durable writes and point reads on this machine.
     Bench(bench::Arguments),
     /// Look at the physical partitions of a container on a running server, split or merge them.
@@ -70,6 +77,7 @@ fn main() -> ExitCode {
         Command::Serve(arguments) => serve::run(arguments),
         Command::Cert(arguments) => cert::run(&arguments),
         Command::Check(arguments) => check::run(&arguments),
+        Command::Compact(arguments) => compact::run(&arguments),
         Command::Bench(arguments) => bench::run(&arguments),
         Command::Partitions(arguments) => partitions::run(&arguments),
     };

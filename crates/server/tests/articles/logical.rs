@@ -81,6 +81,7 @@ fn fill_one_key(arguments: &[&str], text: &str) {
     assert!(at > 1, "full after {at} items");
     let refused = world.create_item(&item(at)).refused(403, text);
     assert_eq!(refused.header("x-ms-substatus"), "1014");
+    assert_eq!(refused.header("x-ms-request-charge"), "1.2380952380952381", "26/21 RU");
     assert_eq!(world.ranges().len(), 1, "one key is never split");
     world.read_item(&j!("Seattle"), "0").expect(200);
     world.create_item(&j!({"id": "1", "city": "Redmond"})).expect(201);

@@ -2,6 +2,7 @@
 
 mod admin;
 mod client;
+mod compact;
 mod frames;
 mod hostile;
 mod hosts;
