@@ -111,6 +111,16 @@ impl Budget {
     /// A budget that begins with one second's worth.
     #[must_use]
     pub fn new(now: Duration, allowance: Option<Allowance>) -> Budget {
+        Budget::instead_of(&[], now, allowance)
+    }
+
+    /// A budget that begins as full, or as deep in debt, as those were together whose
+    /// place it takes. Their savings are gone.
+    #[must_use]
+    pub fn instead_of(before: &[&Budget], now: Duration, allowance: Option<Allowance>) -> Budget {
+        let tanks: Vec<Tank> = before.iter().filter_map(|budget| budget.tank(now)).collect();
+        let capacity: f64 = tanks.iter().map(Tank::capacity).sum();
+        let balance: f64 = tanks.iter().map(|tank| tank.balance).sum();
         let mut state = State {
             allowance: None,
             filled_at: now,
@@ -119,7 +129,17 @@ impl Budget {
             buckets: Vec::new(),
         };
         state.allow(allowance);
+        if capacity > 0.0 {
+            state.main.balance = state.main.capacity() * (balance / capacity);
+        }
         Budget { state: Mutex::new(state) }
+    }
+
+    /// What can be spent now, unless it is not limited.
+    fn tank(&self, now: Duration) -> Option<Tank> {
+        let mut state = self.state();
+        state.fill(now);
+        state.allowance.as_ref().map(|_| state.main)
     }
 
     /// Whether a request may be done now. Ask before, [`Budget::pay`] after.

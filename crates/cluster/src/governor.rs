@@ -133,10 +133,9 @@ impl Governor {
             let (budget, pooled) = match &state.plan {
                 Plan::Database(pool) => (pool.budget(place), true),
                 own @ (Plan::Unlimited | Plan::Container { .. } | Plan::EachRange { .. }) => {
-                    let kept = old.as_ref().filter(|gauge| !gauge.pooled);
-                    let kept = kept.map(|gauge| Arc::clone(&gauge.budget));
+                    let parents = record.parents.iter().filter_map(|id| before.get(id));
                     let allowance = self.allowance(own, map.fraction(record));
-                    (filled(kept, now, allowance), false)
+                    (filled(old.as_ref(), parents, now, allowance), false)
                 }
             };
             let meter = old.map_or_else(Arc::default, |gauge| Arc::clone(&gauge.meter));
@@ -227,15 +226,20 @@ impl Pass {
     }
 }
 
-/// A budget that is filled like this, if possible the one there was, with its debts.
-fn filled(kept: Option<Arc<Budget>>, now: Duration, allowance: Option<Allowance>) -> Arc<Budget> {
-    match kept {
-        Some(budget) => {
-            budget.set(now, allowance);
-            budget
-        }
-        None => Arc::new(Budget::new(now, allowance)),
+/// A budget that is filled like this, if possible the one there was, with its debts;
+/// else one that takes the place of those of its parents.
+fn filled<'a>(
+    kept: Option<&Arc<Gauge>>,
+    parents: impl Iterator<Item = &'a Arc<Gauge>>,
+    now: Duration,
+    allowance: Option<Allowance>,
+) -> Arc<Budget> {
+    if let Some(gauge) = kept.filter(|gauge| !gauge.pooled) {
+        gauge.budget.set(now, allowance);
+        return Arc::clone(&gauge.budget);
     }
+    let own = parents.filter(|gauge| !gauge.pooled).map(|gauge| gauge.budget.as_ref());
+    Arc::new(Budget::instead_of(&own.collect::<Vec<_>>(), now, allowance))
 }
 
 impl Pool {

@@ -90,6 +90,35 @@ fn a_new_map_is_divided_anew_and_nothing_counted_is_lost() {
     assert_eq!(governor.totals().charge, Charge::from_units(21));
 }
 
+/// Splitting and merging makes no throughput: who was in debt stays in debt.
+#[test]
+fn children_begin_as_full_as_their_parents_were() {
+    let world = World::new(Limits::default());
+    let governor = world.governor(container(10_000));
+    let wait = |map: &ContainerMap, range| {
+        let gauge = governor.gauge(map, RangeId(range)).unwrap();
+        gauge.admit(Caller::default()).err().map(|refusal| refusal.retry_after)
+    };
+    let pay = |map: &ContainerMap, range, request_units: u64| {
+        let gauge = governor.gauge(map, RangeId(range)).unwrap();
+        gauge.pass(Caller::default()).pay(None, Charge::from_units(request_units * 21));
+    };
+    let whole = fresh(1);
+    pay(&whole, 0, 13_000);
+    assert_eq!(wait(&whole, 0), Some(Duration::from_millis(300)));
+    let half = &Epk::from_hex("1FFFFFFFFFFFFFFFFFFFFFFFFFFFFFFF").unwrap();
+    let closing = Closing { lsn: Lsn::from_u64(1), numbers: Vec::new() };
+    let split = whole.split(RangeId(0), half, &closing).unwrap();
+    assert_eq!(wait(&split, 1), Some(Duration::from_millis(300)), "its half of the debt");
+    assert_eq!(wait(&split, 2), Some(Duration::from_millis(300)), "its half of the debt");
+    world.clock.advance(Duration::from_millis(200));
+    // A debt of 500 and one of 1,500 together.
+    pay(&split, 2, 1_000);
+    let parts = [(RangeId(1), closing.clone()), (RangeId(2), closing)];
+    let merged = split.merge(&parts).unwrap();
+    assert_eq!(wait(&merged, 3), Some(Duration::from_millis(200)));
+}
+
 /// The articles' picture, in simulated time: 18,000 RU/s on three partitions.
 #[test]
 fn a_hot_partition_flattens_while_the_others_serve_on() {
