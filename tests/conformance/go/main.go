@@ -167,6 +167,91 @@ func sample6Delete(w *world) {
 	itemRefused(404)(w.container.DeleteItem(ctx, text("XMS-0001"), "XMS-001-FE24C", nil))
 }
 
+// readings are those of ten devices, every second one a temperature.
+func readings() (all []document) {
+	for device := 1; device <= 10; device++ {
+		for n := range 12 {
+			kind := []string{"Temperature", "Humidity"}[n%2]
+			all = append(all, document{
+				"id": fmt.Sprintf("%d-%d", device, n), "deviceId": fmt.Sprintf("XMS-%04d", device),
+				"metricType": kind, "metricValue": 80 + (device*37+n*11)%50,
+			})
+		}
+	}
+	return all
+}
+
+const hotOnes = `SELECT * FROM root WHERE root["metricType"] = "Temperature" AND root["metricValue"] > 100`
+
+// hot are the ids of those that hotOnes asks for, from the coolest.
+func hot() (ids []string) {
+	chosen := slices.DeleteFunc(readings(), func(each document) bool {
+		return each["metricType"] != "Temperature" || each["metricValue"].(int) <= 100
+	})
+	slices.SortStableFunc(chosen, func(a, b document) int { return a["metricValue"].(int) - b["metricValue"].(int) })
+	for _, each := range chosen {
+		ids = append(ids, each["id"].(string))
+	}
+	return ids
+}
+
+// query gives the rows of a query and the number of partitions that answered it, which its session token names.
+func (w *world) query(query string, key azcosmos.PartitionKey, options *azcosmos.QueryOptions) (rows []document, asked int) {
+	container := must(w.database.NewContainer("readings"))
+	for pager := container.NewQueryItemsPager(query, key, options); pager.More(); {
+		page := must(pager.NextPage(ctx))
+		for _, item := range page.Items {
+			var row document
+			check(json.Unmarshal(item, &row) == nil, "no object: %s", item)
+			rows = append(rows, row)
+		}
+		asked = max(asked, strings.Count(page.RawResponse.Header.Get("x-ms-session-token"), "#"))
+	}
+	return rows, asked
+}
+
+func ids(rows []document) (ids []string) {
+	for _, row := range rows {
+		ids = append(ids, row["id"].(string))
+	}
+	return ids
+}
+
+func sample7QueryByKeyAsksOnePartition(w *world) {
+	container := w.createContainer(keyed("readings", "/deviceId"))
+	for _, each := range readings() {
+		must(container.CreateItem(ctx, text(each["deviceId"].(string)), marshal(each), nil))
+	}
+	options := &azcosmos.QueryOptions{QueryParameters: []azcosmos.QueryParameter{
+		{Name: "@type", Value: "Temperature"}, {Name: "@device", Value: "XMS-0001"},
+	}}
+	query := `SELECT * FROM root WHERE root["metricType"] = @type AND root["deviceId"] = @device`
+	for _, key := range []azcosmos.PartitionKey{azcosmos.NewPartitionKey(), text("XMS-0001")} {
+		rows, asked := w.query(query, key, options)
+		check(len(rows) == 6 && asked == 1, "%d rows of %d partitions", len(rows), asked)
+	}
+}
+
+func sample8QueryAcrossPartitions(w *world) {
+	rows, asked := w.query(hotOnes, azcosmos.NewPartitionKey(), nil)
+	found, expected := ids(rows), hot()
+	slices.Sort(found)
+	slices.Sort(expected)
+	check(slices.Equal(found, expected), "%v", found)
+	check(asked == w.partitions, "asked %d", asked)
+}
+
+func sample9QueryInOrder(w *world) {
+	query := hotOnes + ` ORDER BY root["metricValue"]`
+	whole, _ := w.query(query, azcosmos.NewPartitionKey(), nil)
+	paged, _ := w.query(query, azcosmos.NewPartitionKey(), &azcosmos.QueryOptions{PageSizeHint: 3})
+	check(slices.Equal(ids(whole), ids(paged)), "pages change the order")
+	ordered := slices.IsSortedFunc(whole, func(a, b document) int {
+		return int(a["metricValue"].(float64) - b["metricValue"].(float64))
+	})
+	check(ordered && len(whole) == len(hot()), "%v", ids(whole))
+}
+
 func upsertCreatesAndReplaces(w *world) {
 	for n, status := range []int{201, 200} {
 		item := marshal(document{"id": "up", "deviceId": "u", "n": n})
@@ -436,6 +521,9 @@ var cases = []func(*world){
 	sample4ReadByKeyAndId,
 	sample5Replace,
 	sample6Delete,
+	sample7QueryByKeyAsksOnePartition,
+	sample8QueryAcrossPartitions,
+	sample9QueryInOrder,
 	upsertCreatesAndReplaces,
 	sameIdUnderTwoKeys,
 	everyTypeOfKey,

@@ -16,6 +16,7 @@ import com.azure.cosmos.models.CosmosItemRequestOptions;
 import com.azure.cosmos.models.CosmosItemResponse;
 import com.azure.cosmos.models.CosmosPatchItemRequestOptions;
 import com.azure.cosmos.models.CosmosPatchOperations;
+import com.azure.cosmos.models.CosmosQueryRequestOptions;
 import com.azure.cosmos.models.CosmosStoredProcedureProperties;
 import com.azure.cosmos.models.CosmosUserProperties;
 import com.azure.cosmos.models.ExcludedPath;
@@ -25,6 +26,8 @@ import com.azure.cosmos.models.PartitionKeyBuilder;
 import com.azure.cosmos.models.PartitionKeyDefinition;
 import com.azure.cosmos.models.PartitionKeyDefinitionVersion;
 import com.azure.cosmos.models.PartitionKind;
+import com.azure.cosmos.models.SqlParameter;
+import com.azure.cosmos.models.SqlQuerySpec;
 import com.azure.cosmos.models.ThroughputProperties;
 import com.azure.cosmos.models.UniqueKey;
 import com.azure.cosmos.models.UniqueKeyPolicy;
@@ -175,6 +178,83 @@ public final class Conformance {
         refused(404, () -> container.deleteItem("XMS-001-FE24C", key("XMS-0001"), null));
     }
 
+    private static final String HOT_ONES =
+            "SELECT * FROM root WHERE root[\"metricType\"] = \"Temperature\" AND root[\"metricValue\"] > 100";
+
+    /** Readings of ten devices, every second one a temperature. */
+    private static List<ObjectNode> readings() {
+        List<ObjectNode> readings = new ArrayList<>();
+        for (int device = 1; device <= 10; device++) {
+            for (int n = 0; n < 12; n++) {
+                readings.add(item(device + "-" + n, "deviceId", String.format("XMS-%04d", device))
+                        .put("metricType", n % 2 == 1 ? "Humidity" : "Temperature")
+                        .put("metricValue", 80 + (device * 37 + n * 11) % 50));
+            }
+        }
+        return readings;
+    }
+
+    private static List<Integer> hotValues() {
+        return readings().stream()
+                .filter(each -> each.get("metricType").asText().equals("Temperature"))
+                .map(each -> each.get("metricValue").asInt())
+                .filter(value -> value > 100)
+                .sorted()
+                .toList();
+    }
+
+    private static CosmosQueryRequestOptions inParallel() {
+        return new CosmosQueryRequestOptions().setMaxDegreeOfParallelism(10).setMaxBufferedItemCount(100);
+    }
+
+    private <T> List<T> query(SqlQuerySpec query, CosmosQueryRequestOptions options, Class<T> type) {
+        return database.getContainer("readings").queryItems(query, options, type).stream().toList();
+    }
+
+    private <T> List<T> query(String text, Class<T> type) {
+        return query(new SqlQuerySpec(text), inParallel(), type);
+    }
+
+    private static List<String> ids(List<JsonNode> rows) {
+        return rows.stream().map(row -> row.get("id").asText()).toList();
+    }
+
+    private void sample7QueryByKey() {
+        CosmosContainer readings = createContainer(new CosmosContainerProperties("readings", "/deviceId"));
+        readings().forEach(readings::createItem);
+        SqlQuerySpec query = new SqlQuerySpec(
+                "SELECT * FROM root WHERE root[\"metricType\"] = @type AND root[\"deviceId\"] = @device",
+                new SqlParameter("@type", "Temperature"), new SqlParameter("@device", "XMS-0001"));
+        same(6, query(query, new CosmosQueryRequestOptions(), JsonNode.class).size());
+        same(6, query(query, new CosmosQueryRequestOptions().setPartitionKey(key("XMS-0001")), JsonNode.class).size());
+    }
+
+    private void sample8QueryAcrossPartitions() {
+        List<Integer> values = query(HOT_ONES, JsonNode.class).stream()
+                .map(row -> row.get("metricValue").asInt()).sorted().toList();
+        same(hotValues(), values);
+    }
+
+    private void sample9QueryInOrderInParallel() {
+        SqlQuerySpec query = new SqlQuerySpec(HOT_ONES + " ORDER BY root[\"metricValue\"]");
+        List<JsonNode> parallel = query(query, inParallel(), JsonNode.class);
+        same(hotValues(), parallel.stream().map(row -> row.get("metricValue").asInt()).toList());
+        CosmosQueryRequestOptions serial = new CosmosQueryRequestOptions().setMaxDegreeOfParallelism(0);
+        same(ids(parallel), ids(query(query, serial, JsonNode.class)));
+    }
+
+    private void aggregatesGroupsAndPagesAcrossPartitions() {
+        same(List.of(120), query("SELECT VALUE COUNT(1) FROM c", Integer.class));
+        same(List.of("Humidity", "Temperature"),
+                query("SELECT DISTINCT VALUE c.metricType FROM c", String.class).stream().sorted().toList());
+        List<JsonNode> groups =
+                query("SELECT c.metricType, COUNT(1) AS many FROM c GROUP BY c.metricType", JsonNode.class);
+        same(List.of(60, 60), groups.stream().map(group -> group.get("many").asInt()).toList());
+        List<String> byId = ids(readings().stream().map(each -> (JsonNode) each).toList()).stream().sorted().toList();
+        same(byId.subList(30, 50), ids(query("SELECT c.id FROM c ORDER BY c.id OFFSET 30 LIMIT 20", JsonNode.class)));
+        same(byId.subList(0, 7), ids(query("SELECT TOP 7 c.id FROM c ORDER BY c.id", JsonNode.class)));
+    }
+
     private void upsertCreatesAndReplaces() {
         same(201, container.upsertItem(item("up", "deviceId", "u").put("n", 1)).getStatusCode());
         CosmosItemResponse<ObjectNode> second = container.upsertItem(item("up", "deviceId", "u").put("n", 2));
@@ -294,6 +374,11 @@ public final class Conformance {
     private void readMany() {
         List<CosmosItemIdentity> one = List.of(new CosmosItemIdentity(key("bulk 2"), "bulk13"));
         same("bulk13", container.readMany(one, JsonNode.class).getResults().get(0).get("id").asText());
+        List<CosmosItemIdentity> many = new ArrayList<>();
+        for (int n = 0; n < 30; n++) {
+            many.add(new CosmosItemIdentity(key("bulk " + n % 11), "bulk" + n));
+        }
+        same(30, container.readMany(many, JsonNode.class).getResults().size());
     }
 
     private void wrongItemsAreRefused() {
@@ -439,6 +524,10 @@ public final class Conformance {
                 new Case("sample4ReadByKeyAndId", this::sample4ReadByKeyAndId),
                 new Case("sample5Replace", this::sample5Replace),
                 new Case("sample6Delete", this::sample6Delete),
+                new Case("sample7QueryByKey", this::sample7QueryByKey),
+                new Case("sample8QueryAcrossPartitions", this::sample8QueryAcrossPartitions),
+                new Case("sample9QueryInOrderInParallel", this::sample9QueryInOrderInParallel),
+                new Case("aggregatesGroupsAndPagesAcrossPartitions", this::aggregatesGroupsAndPagesAcrossPartitions),
                 new Case("upsertCreatesAndReplaces", this::upsertCreatesAndReplaces),
                 new Case("sameIdUnderTwoKeys", this::sameIdUnderTwoKeys),
                 new Case("everyTypeOfKey", this::everyTypeOfKey),

@@ -77,6 +77,106 @@ cases.sample6Delete = async () => {
   await refused(404, container.item(reading.id, "XMS-0001").delete());
 };
 
+// Readings of ten devices, every second one a temperature.
+const readings = [...Array(120).keys()].map((at) => {
+  const [device, n] = [1 + Math.floor(at / 12), at % 12];
+  return {
+    id: `${device}-${n}`, deviceId: `XMS-${String(device).padStart(4, "0")}`,
+    metricType: n % 2 ? "Humidity" : "Temperature", metricValue: 80 + ((device * 37 + n * 11) % 50),
+  };
+});
+const temperatures = readings.filter((each) => each.metricType === "Temperature");
+const hot = temperatures.filter((each) => each.metricValue > 100);
+const hotOnes = 'SELECT * FROM root WHERE root["metricType"] = "Temperature" AND root["metricValue"] > 100';
+const ids = (items) => items.map((each) => each.id);
+
+/** The rows of a query, and the partitions that were asked for them. */
+async function query(text, feedOptions = {}) {
+  const pages = database.container("readings").items.query(text, {
+    initialHeaders: { "x-orrery-query-explain": "true" }, ...feedOptions,
+  });
+  const [rows, partitions] = [[], new Set()];
+  while (pages.hasMoreResults()) {
+    const { resources, headers } = await pages.fetchNext();
+    rows.push(...(resources ?? []));
+    const explained = headers?.["x-orrery-query-explain"];
+    if (explained) JSON.parse(explained).partitions.forEach((each) => partitions.add(each));
+  }
+  return { rows, partitions };
+}
+
+cases.sample7QueryByKeyAsksOnePartition = async () => {
+  await database.containers.create({ id: "readings", partitionKey: { paths: ["/deviceId"] }, throughput });
+  for (const each of readings) await database.container("readings").items.create(each);
+  const text = {
+    query: 'SELECT * FROM root WHERE root["metricType"] = @type AND root["deviceId"] = @device',
+    parameters: [{ name: "@type", value: "Temperature" }, { name: "@device", value: "XMS-0001" }],
+  };
+  const expected = ids(temperatures.filter((each) => each.deviceId === "XMS-0001")).sort();
+  for (const feedOptions of [{}, { partitionKey: "XMS-0001" }]) {
+    const { rows, partitions } = await query(text, feedOptions);
+    assert.deepEqual(ids(rows).sort(), expected);
+    assert.equal(partitions.size, 1);
+  }
+};
+
+cases.sample8QueryAcrossPartitions = async () => {
+  const { rows, partitions: asked } = await query(hotOnes);
+  assert.deepEqual(ids(rows).sort(), ids(hot).sort());
+  assert.equal(asked.size, partitions);
+};
+
+cases.sample9QueryInOrderInParallel = async () => {
+  const text = `${hotOnes} ORDER BY root["metricValue"]`;
+  const { rows: serial, partitions: asked } = await query(text);
+  assert.deepEqual(serial.map((each) => each.metricValue), hot.map((each) => each.metricValue).sort((a, b) => a - b));
+  assert.equal(asked.size, partitions);
+  const { rows: parallel } = await query(text, { maxDegreeOfParallelism: 10, bufferItems: true, maxItemCount: 7 });
+  assert.deepEqual(ids(parallel), ids(serial));
+  // By a plan and the rewritten query on each partition, merged by the client.
+  const { rows: merged } = await query(text, { maxDegreeOfParallelism: 10, forceQueryPlan: true });
+  assert.deepEqual(ids(merged), ids(serial));
+  const { rows: backwards } = await query(`${text} DESC`, { maxItemCount: 1 });
+  assert.deepEqual(ids(backwards), ids(serial).reverse());
+  const { rows: top } = await query(text.replace("SELECT", "SELECT TOP 10"));
+  assert.deepEqual(ids(top), ids(serial).slice(0, 10));
+};
+
+cases.queriesMergedByTheClientAgree = async () => {
+  const texts = [
+    "SELECT VALUE COUNT(1) FROM c", "SELECT VALUE AVG(c.metricValue) FROM c", "SELECT VALUE MAX(c.metricValue) FROM c",
+    "SELECT DISTINCT VALUE c.metricValue FROM c ORDER BY c.metricValue",
+    "SELECT c.id FROM c ORDER BY c.id OFFSET 30 LIMIT 20", "SELECT TOP 7 c.id FROM c ORDER BY c.id DESC",
+    "SELECT COUNT(1) AS many, SUM(c.metricValue) AS total FROM c",
+    "SELECT VALUE c.id FROM c WHERE c.deviceId IN ('XMS-0002', 'XMS-0005') ORDER BY c.id",
+  ];
+  for (const text of texts) {
+    const { rows: raw } = await query(text);
+    const { rows: merged } = await query(text, { forceQueryPlan: true });
+    assert.deepEqual(merged, raw, text);
+  }
+  const groups = "SELECT c.metricType, COUNT(1) AS many FROM c GROUP BY c.metricType";
+  const sorted = (rows) => rows.map((each) => JSON.stringify(each)).sort();
+  const { rows: raw } = await query(groups);
+  const { rows: merged } = await query(groups, { forceQueryPlan: true });
+  assert.deepEqual(sorted(merged), sorted(raw));
+  assert.equal(raw.length, 2);
+};
+
+cases.pagesOfAQueryGoOnFromTheirToken = async () => {
+  const items = database.container("readings").items;
+  const whole = ids((await items.query(hotOnes).fetchAll()).resources);
+  const first = await items.query(hotOnes, { maxItemCount: 7 }).fetchNext();
+  assert.ok(first.continuationToken.length <= 1024);
+  const rest = await items.query(hotOnes, { continuationToken: first.continuationToken }).fetchAll();
+  assert.deepEqual([...ids(first.resources), ...ids(rest.resources)], whole);
+};
+
+cases.wrongQueriesAreRefused = async () => {
+  const error = await refused(400, database.container("readings").items.query("SELECT * FORM c").fetchAll());
+  assert.match(error.message, /SC1001/);
+};
+
 cases.everyTypeOfKey = async () => {
   for (const value of ["text", "", 1, 1.5, -3, true, false, null, "ünï 🚀"]) {
     const { resource } = await container.items.create({ deviceId: value });

@@ -113,6 +113,101 @@ def sample_6_delete(world):
     refused(404, world.container.delete_item, "XMS-001-FE24C", partition_key="XMS-0001")
 
 
+# Readings of ten devices, every second one a temperature.
+READINGS = [{"id": f"{device}-{n}", "deviceId": f"XMS-{device:04}", "metricType": "Humidity" if n % 2 else "Temperature",
+             "metricValue": 80 + (device * 37 + n * 11) % 50} for device in range(1, 11) for n in range(12)]
+TEMPERATURES = [reading for reading in READINGS if reading["metricType"] == "Temperature"]
+HOT = [reading for reading in TEMPERATURES if reading["metricValue"] > 100]
+HOT_ONES = 'SELECT * FROM root WHERE root["metricType"] = "Temperature" AND root["metricValue"] > 100'
+
+
+def query(container, text, **options):
+    """The rows of a query, and the partitions that were asked for them, which session tokens name."""
+    partitions = set()
+
+    def note(headers, _):
+        partitions.update(part.split(":")[0] for part in headers[HttpHeaders.SessionToken].split(","))
+
+    return list(container.query_items(text, response_hook=note, **options)), partitions
+
+
+def ids(items):
+    return [item["id"] for item in items]
+
+
+@case
+def sample_7_query_by_key_asks_one_partition(world):
+    container = world.database.create_container("readings", PartitionKey("/deviceId"), offer_throughput=THROUGHPUT)
+    for reading in READINGS:
+        container.create_item(reading)
+    text = 'SELECT * FROM root WHERE root["metricType"] = @type AND root["deviceId"] = @device'
+    parameters = [{"name": "@type", "value": "Temperature"}, {"name": "@device", "value": "XMS-0001"}]
+    expected = sorted(ids(each for each in TEMPERATURES if each["deviceId"] == "XMS-0001"))
+    for options in [{}, {"enable_cross_partition_query": True}, {"partition_key": "XMS-0001"}]:
+        rows, partitions = query(container, text, parameters=parameters, **options)
+        assert sorted(ids(rows)) == expected and len(partitions) == 1, (ids(rows), partitions)
+
+
+@case
+def sample_8_query_across_partitions(world):
+    container = world.database.get_container_client("readings")
+    rows, partitions = query(container, HOT_ONES, enable_cross_partition_query=True)
+    assert sorted(ids(rows)) == sorted(ids(HOT)) and len(partitions) == PARTITIONS, partitions
+    error = refused(400, list, container.query_items(HOT_ONES))
+    assert "Cross partition query is required but disabled" in error.message, error.message
+
+
+@case
+def sample_9_query_in_order(world):
+    container = world.database.get_container_client("readings")
+    text = HOT_ONES + ' ORDER BY root["metricValue"]'
+    serial, partitions = query(container, text, enable_cross_partition_query=True)  # this SDK knows no parallelism
+    values = [row["metricValue"] for row in serial]
+    assert values == sorted(row["metricValue"] for row in HOT) and len(partitions) == PARTITIONS
+    paged, _ = query(container, text, enable_cross_partition_query=True, max_item_count=7)
+    assert ids(paged) == ids(serial)
+    backwards, _ = query(container, text + " DESC", enable_cross_partition_query=True, max_item_count=1)
+    assert ids(backwards) == ids(reversed(serial))
+    top, _ = query(container, text.replace("SELECT", "SELECT TOP 10"), enable_cross_partition_query=True)
+    assert ids(top) == ids(serial)[:10]
+
+
+@case
+def aggregates_groups_and_pages_across_partitions(world):
+    container = world.database.get_container_client("readings")
+
+    def rows(text, **options):
+        return query(container, text, enable_cross_partition_query=True, **options)[0]
+
+    assert rows("SELECT VALUE COUNT(1) FROM c") == [len(READINGS)]
+    assert rows("SELECT VALUE MAX(c.metricValue) FROM c") == [max(each["metricValue"] for each in READINGS)]
+    assert sorted(rows("SELECT DISTINCT VALUE c.metricType FROM c")) == ["Humidity", "Temperature"]
+    groups = rows("SELECT c.metricType, COUNT(1) AS many FROM c GROUP BY c.metricType")
+    assert sorted((each["metricType"], each["many"]) for each in groups) == [("Humidity", 60), ("Temperature", 60)]
+    by_id = sorted(ids(READINGS))
+    assert ids(rows("SELECT c.id FROM c ORDER BY c.id OFFSET 30 LIMIT 20", max_item_count=6)) == by_id[30:50]
+
+
+@case
+def pages_of_a_query_go_on_from_their_token(world):
+    container = world.database.get_container_client("readings")
+    options = {"enable_cross_partition_query": True, "max_item_count": 7}
+    whole = ids(container.query_items(HOT_ONES, **options))
+    pages = container.query_items(HOT_ONES, **options).by_page()
+    first = ids(next(pages))
+    rest = container.query_items(HOT_ONES, **options).by_page(pages.continuation_token)
+    assert first + [each["id"] for page in rest for each in page] == whole and len(first) == 7
+
+
+@case
+def wrong_queries_are_refused(world):
+    container = world.database.get_container_client("readings")
+    for text, reason in [("SELECT * FORM c", "SC1001"), ("SELECT NOTHING(c.id) FROM c", "SC2005"),
+                         ("SELECT * FROM c ORDER BY c.a, c.b", "composite index")]:
+        error = refused(400, list, container.query_items(text, enable_cross_partition_query=True))
+        assert reason in error.message, error.message
+
+
 @case
 def same_id_under_two_keys(world):
     for key in ["a", "b"]:

@@ -8,6 +8,7 @@
 //! does, and speaks HTTP/2 from the first byte. One option is not its default: over
 //! https no certificate is checked, as for the emulators.
 
+use std::collections::BTreeSet;
 use std::error::Error;
 use std::process::ExitCode;
 
@@ -16,13 +17,14 @@ use azure_data_cosmos::clients::{ContainerClient, DatabaseClient};
 use azure_data_cosmos::models::{ContainerProperties, ItemResponse, ThroughputProperties};
 use azure_data_cosmos::options::{
     BatchOptions, ConnectionPoolOptions, ContentResponseOnWrite, CreateContainerOptions,
-    ItemWriteOptions, OperationOptions, OperationOptionsBuilder, Precondition,
-    ServerCertificateValidation,
+    ItemWriteOptions, MaxItemCountHint, OperationOptions, OperationOptionsBuilder, Precondition,
+    QueryOptions, QueryPlanMode, ServerCertificateValidation,
 };
 use azure_data_cosmos::{
-    AccountReference, CosmosClient, CosmosRuntimeBuilder, PartitionKey, RoutingStrategy,
-    TransactionalBatch,
+    AccountReference, CosmosClient, CosmosRuntimeBuilder, FeedScope, PartitionKey, Query,
+    RoutingStrategy, TransactionalBatch,
 };
+use futures::TryStreamExt as _;
 use serde_json::{Value, json};
 
 type Outcome = Result<(), Box<dyn Error>>;
@@ -163,6 +165,120 @@ async fn sample_6_delete(world: &World) -> Outcome {
     container.delete_item("XMS-0001", "XMS-001-FE24C", None).await?;
     refused(404, container.read_item("XMS-0001", "XMS-001-FE24C", None).await)?;
     refused(404, container.delete_item("XMS-0001", "XMS-001-FE24C", None).await)
+}
+
+/// Readings of ten devices, every second one a temperature.
+fn readings() -> Vec<Value> {
+    let kind = |n: u64| if n % 2 == 1 { "Humidity" } else { "Temperature" };
+    let reading = |device: u64, n: u64| {
+        json!({"id": format!("{device}-{n}"), "deviceId": format!("XMS-{device:04}"),
+               "metricType": kind(n), "metricValue": 80 + (device * 37 + n * 11) % 50})
+    };
+    (1..=10).flat_map(|device| (0..12).map(move |n| reading(device, n))).collect()
+}
+
+fn hot() -> Vec<Value> {
+    let is_hot = |each: &Value| {
+        each["metricType"] == "Temperature" && each["metricValue"].as_u64() > Some(100)
+    };
+    readings().into_iter().filter(is_hot).collect()
+}
+
+const HOT_ONES: &str =
+    r#"SELECT * FROM root WHERE root["metricType"] = "Temperature" AND root["metricValue"] > 100"#;
+
+/// The rows of a query, and the partitions that gave its pages.
+async fn query(
+    world: &World,
+    query: impl Into<Query>,
+    scope: FeedScope,
+    options: QueryOptions,
+) -> Result<(Vec<Value>, BTreeSet<String>), Box<dyn Error>> {
+    let container = world.container("readings").await?;
+    let mut pages = container.query_items::<Value>(query, scope, Some(options)).await?.into_pages();
+    let (mut rows, mut partitions) = (Vec::new(), BTreeSet::new());
+    while let Some(page) = pages.try_next().await? {
+        partitions.extend(page.headers().partition_key_range_id().map(str::to_owned));
+        rows.extend(page.into_items());
+    }
+    Ok((rows, partitions))
+}
+
+/// The text of a property of each row.
+fn texts(rows: &[Value], name: &str) -> Vec<String> {
+    rows.iter().map(|row| row[name].as_str().unwrap_or_default().to_owned()).collect()
+}
+
+fn sorted(mut texts: Vec<String>) -> Vec<String> {
+    texts.sort();
+    texts
+}
+
+async fn sample_7_query_by_key_asks_one_partition(world: &World) -> Outcome {
+    world.create_container(ContainerProperties::new("readings", "/deviceId".into())).await?;
+    let container = world.container("readings").await?;
+    for reading in readings() {
+        let (key, id) = (reading["deviceId"].as_str(), reading["id"].as_str());
+        let (key, id) = (key.unwrap_or_default(), id.unwrap_or_default());
+        container.create_item(key.to_owned(), id, &reading, None).await?;
+    }
+    let text =
+        r#"SELECT * FROM root WHERE root["metricType"] = @type AND root["deviceId"] = @device"#;
+    let expected: Vec<String> = (0..6).map(|n| format!("1-{}", 2 * n)).collect();
+    for scope in [FeedScope::full_container(), FeedScope::partition("XMS-0001")] {
+        let text = Query::from(text)
+            .with_parameter("@type", "Temperature")?
+            .with_parameter("@device", "XMS-0001")?;
+        let (rows, partitions) = query(world, text, scope, QueryOptions::default()).await?;
+        ensure(sorted(texts(&rows, "id")) == sorted(expected.clone()), &format!("{rows:?}"))?;
+        ensure(partitions.len() <= 1, &format!("asked {partitions:?}"))?;
+    }
+    Ok(())
+}
+
+async fn sample_8_query_across_partitions(world: &World) -> Outcome {
+    let (rows, partitions) =
+        query(world, HOT_ONES, FeedScope::full_container(), QueryOptions::default()).await?;
+    ensure(sorted(texts(&rows, "id")) == sorted(texts(&hot(), "id")), &format!("{rows:?}"))?;
+    ensure(partitions.len() == world.partitions, &format!("asked {partitions:?}"))
+}
+
+async fn sample_9_query_in_order(world: &World) -> Outcome {
+    let text = format!(r#"{HOT_ONES} ORDER BY root["metricValue"]"#);
+    let values = |rows: &[Value]| -> Vec<Option<u64>> {
+        rows.iter().map(|row| row["metricValue"].as_u64()).collect()
+    };
+    let mut expected = values(&hot());
+    expected.sort();
+    let small = MaxItemCountHint::Limit(std::num::NonZeroU32::new(3).ok_or("three")?);
+    let mut orders = BTreeSet::new();
+    for options in [
+        QueryOptions::default(),
+        QueryOptions::default().with_query_plan_mode(QueryPlanMode::GatewayOnly),
+        QueryOptions::default().with_max_item_count(small),
+    ] {
+        let (rows, _) = query(world, text.as_str(), FeedScope::full_container(), options).await?;
+        ensure(values(&rows) == expected, &format!("{:?}", values(&rows)))?;
+        orders.insert(texts(&rows, "id"));
+    }
+    ensure(orders.len() == 1, "the order depends on the size of pages or on the plan")
+}
+
+async fn top_offset_and_distinct_across_partitions(world: &World) -> Outcome {
+    let by_id = sorted(texts(&readings(), "id"));
+    for mode in [QueryPlanMode::LocalPreferred, QueryPlanMode::GatewayOnly] {
+        let rows = async |text: &str| {
+            let options = QueryOptions::default().with_query_plan_mode(mode);
+            query(world, text, FeedScope::full_container(), options).await.map(|(rows, _)| rows)
+        };
+        let top = rows("SELECT TOP 7 c.id FROM c ORDER BY c.id").await?;
+        ensure(texts(&top, "id") == by_id[..7], &format!("{top:?}"))?;
+        let page = rows("SELECT c.id FROM c ORDER BY c.id OFFSET 30 LIMIT 20").await?;
+        ensure(texts(&page, "id") == by_id[30..50], &format!("{page:?}"))?;
+        let kinds = rows("SELECT DISTINCT TOP 10 VALUE c.metricType FROM c").await?;
+        ensure(kinds.len() == 2, &format!("{kinds:?}"))?;
+    }
+    Ok(())
 }
 
 async fn upsert_creates_and_replaces(world: &World) -> Outcome {
@@ -334,6 +450,10 @@ async fn main() -> Result<ExitCode, Box<dyn Error>> {
             sample_4_read_by_key_and_id,
             sample_5_replace,
             sample_6_delete,
+            sample_7_query_by_key_asks_one_partition,
+            sample_8_query_across_partitions,
+            sample_9_query_in_order,
+            top_offset_and_distinct_across_partitions,
             upsert_creates_and_replaces,
             every_type_of_key,
             odd_ids,
