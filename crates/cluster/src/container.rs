@@ -20,6 +20,7 @@ use crate::cluster::ATTEMPTS_MAX;
 use crate::error::ClusterError;
 use crate::governor::{Governor, Pass};
 use crate::map::{ContainerMap, RangeId, RangeRecord};
+use crate::reindex::Reindexed;
 use crate::slot::Slot;
 
 /// What the catalogue knows about a container, as far as partitions need it.
@@ -50,6 +51,7 @@ pub struct Container {
     /// that the first is about to change.
     transitions: tokio::sync::Mutex<()>,
     clock: Arc<dyn Clock>,
+    pub(crate) reindexed: Reindexed,
     /// When the layout last changed, or when it was read.
     changed_at: Mutex<Duration>,
 }
@@ -87,6 +89,7 @@ impl Container {
             state: RwLock::new(state),
             waiting: Semaphore::new(WAITING_MAX),
             transitions: tokio::sync::Mutex::default(),
+            reindexed: Reindexed::default(),
             changed_at: Mutex::new(clock.monotonic()),
             clock,
         }

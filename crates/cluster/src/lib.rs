@@ -23,6 +23,7 @@ mod meter;
 mod query;
 mod read;
 mod rebucket;
+mod reindex;
 mod retired;
 mod slot;
 mod statistics;

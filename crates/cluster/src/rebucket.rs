@@ -153,7 +153,7 @@ impl Cluster {
     }
 
     /// Lets the sequencer of a bucket do something between commands.
-    async fn with_owner<T: Send + 'static>(
+    pub(crate) async fn with_owner<T: Send + 'static>(
         &self,
         container: &Container,
         bucket: BucketNumber,

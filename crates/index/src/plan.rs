@@ -234,6 +234,13 @@ impl CompositeIndex {
 }
 
 impl IndexedPath {
+    /// What can be said of the path if some items are indexed like this and others
+    /// like that. Both are the same path.
+    #[must_use]
+    pub fn and(self, other: IndexedPath) -> IndexedPath {
+        IndexedPath { undefined: self.undefined && other.undefined, ..self }
+    }
+
     /// Whether items without a value here have an entry all the same, so that
     /// the index alone can return them.
     #[must_use]

@@ -25,6 +25,7 @@ mod patch;
 mod query;
 mod read;
 mod record;
+mod reindex;
 mod sequencer;
 mod setup;
 mod sizes;

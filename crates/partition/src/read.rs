@@ -183,6 +183,12 @@ impl Reader {
         }
     }
 
+    /// Whether it reads by this setup and no other.
+    #[must_use]
+    pub fn follows(&self, setup: &Arc<Setup>) -> bool {
+        Arc::ptr_eq(&self.setup, setup)
+    }
+
     /// The buckets of the partition, in the order of their ranges.
     #[must_use]
     pub fn buckets(&self) -> &[Bucket] {

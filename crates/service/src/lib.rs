@@ -21,6 +21,7 @@ mod provision;
 mod queries;
 mod receipt;
 mod redistribute;
+mod reindex;
 mod request;
 mod resolve;
 mod resources;

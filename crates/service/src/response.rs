@@ -81,9 +81,9 @@ pub enum Reply {
         /// The last change of the layout.
         change: u64,
         ranges: Vec<RangeInfo>,
-        /// Whether every item surely has the entries of the indexing policy in force.
-        /// Items written under an earlier one keep theirs.
-        fully_indexed: bool,
+        /// How many of a hundred items have the entries of the indexing policy in force.
+        /// A hundred only if all have.
+        index_percent: u8,
     },
 }
 

@@ -25,6 +25,7 @@ use crate::items::ItemList;
 use crate::kind::Kind;
 use crate::provision::ThroughputRules;
 use crate::receipt::Receipt;
+use crate::reindex;
 use crate::request::{
     CatalogueAction, Conditions, ContainerAction, ItemOperation, ItemTarget, Request,
 };
@@ -43,6 +44,8 @@ pub struct Service {
     pub(crate) rules: ThroughputRules,
     /// An offer waits for splits.
     pub(crate) scaling: tokio::sync::Notify,
+    /// An indexing policy was changed.
+    pub(crate) reindexing: tokio::sync::Notify,
     /// When throughput was last divided anew, and whose.
     pub(crate) redistributions: Mutex<Vec<(ContainerRid, Duration)>>,
     directory: RwLock<Directory>,
@@ -81,6 +84,7 @@ impl Service {
             limits,
             rules,
             scaling: tokio::sync::Notify::new(),
+            reindexing: tokio::sync::Notify::new(),
             redistributions: Mutex::default(),
             directory: RwLock::default(),
             changes: tokio::sync::Mutex::new(counters),
@@ -267,9 +271,9 @@ impl Service {
             fraction: map.fraction(record),
         };
         let ranges: Vec<RangeInfo> = map.ranges().iter().zip(sizes).map(info).collect();
-        let empty = ranges.iter().all(|range| range.items == 0);
-        let fully_indexed = empty || entry.container.spec().policies.len() == 1;
-        Ok(Reply::Ranges { container: entry.rid, change: map.change(), ranges, fully_indexed })
+        let items = ranges.iter().map(|range| range.items).sum();
+        let index_percent = reindex::percent(&entry.container, items);
+        Ok(Reply::Ranges { container: entry.rid, change: map.change(), ranges, index_percent })
     }
 
     fn load_directory(&self) -> Result<(), ServiceError> {

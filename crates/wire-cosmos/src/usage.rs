@@ -42,7 +42,7 @@ pub(crate) async fn answer(
     let mut response = call.catalogue(read).await?;
     let layout = call.container(link.clone(), ContainerAction::ReadRanges).await?;
     response.receipt.add(&layout.receipt);
-    let (Reply::One { kind, etag, body }, Reply::Ranges { ranges, fully_indexed, .. }) =
+    let (Reply::One { kind, etag, body }, Reply::Ranges { ranges, index_percent, .. }) =
         (response.reply, layout.reply)
     else {
         return Ok(Answer::empty(StatusCode::INTERNAL_SERVER_ERROR));
@@ -57,11 +57,7 @@ pub(crate) async fn answer(
     if call.headers.flag(POPULATE_QUOTA) {
         answer.set("x-ms-resource-quota", &quota(call.limits()));
         answer.set("x-ms-resource-usage", &usage(&ranges));
-        // Items are not indexed anew when the policy changes: how many still have old
-        // entries is not known then.
-        if fully_indexed {
-            answer.set(INDEX_PROGRESS, "100");
-        }
+        answer.set(INDEX_PROGRESS, &index_percent.to_string());
     }
     Ok(answer.with_etag(etag.as_ref()).with_receipt(&response.receipt))
 }

@@ -13,7 +13,7 @@ use crate::cluster::ATTEMPTS_MAX;
 use crate::container::Container;
 use crate::error::ClusterError;
 use crate::map::RangeId;
-use crate::slot::{Standing, Unserved};
+use crate::slot::{Slot, Standing, Unserved};
 
 /// The partitions of one moment, and a view of what they held then.
 pub(super) struct Layout {
@@ -66,7 +66,11 @@ impl Layout {
                 taken.push(Arc::clone(slot));
             }
             let view = container.store().view().map_err(ClusterError::from)?;
-            if taken.iter().all(|slot| slot.standing() != Standing::Gone) {
+            // A policy that changed since may have left out what the old one indexed.
+            let same = |(part, slot): (&Part, &Arc<Slot>)| {
+                slot.standing() != Standing::Gone && part.reader.follows(&slot.setup())
+            };
+            if parts.iter().zip(&taken).all(same) {
                 return Ok(Layout { view, now, parts });
             }
         }

@@ -119,11 +119,10 @@ pub(crate) fn choose(
 ) -> Result<Result<Choice, OrderError>, Problem> {
     let mut chooser = Chooser { setup, survey, usage: IndexUse::default() };
     let order = bound.order();
-    let served = match chooser.order(&order, bound) {
+    let (served, keeps_undefined) = match chooser.order(&order, bound) {
         Ok(served) => served,
         Err(error) => return Ok(Err(error)),
     };
-    let keeps_undefined = served.as_ref().is_none_or(|served| served.keeps_undefined);
     let scan = Choice {
         access: Access::Items,
         ordered: order.is_empty(),
@@ -159,7 +158,6 @@ struct Chooser<'c> {
 struct Served {
     range: KeyRange,
     backwards: bool,
-    keeps_undefined: bool,
 }
 
 /// A way to what a requirement asks for.
@@ -174,35 +172,56 @@ struct Found {
 }
 
 impl Chooser<'_> {
-    /// The index that serves an order; `None` where there is no order, or one by
-    /// something that no policy could index.
-    fn order(&mut self, order: &[Order<'_>], bound: &Bound) -> Result<Option<Served>, OrderError> {
-        if order.is_empty() || bound.is_aggregated() {
-            return Ok(None);
-        }
+    /// The index that serves an order, and whether rows stay that have nothing to be
+    /// sorted by. No index where there is no order, where it is by something that no
+    /// policy could index, and while items are being indexed anew.
+    fn order(
+        &mut self,
+        order: &[Order<'_>],
+        bound: &Bound,
+    ) -> Result<(Option<Served>, bool), OrderError> {
         let names: Option<Vec<(Vec<&str>, bool)>> =
             order.iter().map(|key| Some((key.path.names()?, key.descending))).collect();
-        let Some(names) = names else { return Ok(None) };
-        if names.iter().any(|(names, _)| !self.is_indexable(names)) {
-            return Ok(None);
-        }
-        if let ([key], [(_, backwards)]) = (order, names.as_slice()) {
-            let path = self.path(key.path).ok_or(OrderError::Excluded)?;
-            let keeps_undefined = path.has_undefined();
-            let all = if keeps_undefined { path.all() } else { path.is_defined() };
-            let range = self.narrowed(all, key.path, &bound.filter().requirement);
-            return Ok(Some(Served { range, backwards: *backwards, keeps_undefined }));
-        }
-        let mut found = self.setup.plans.values().map(|plan| plan.composite_index(&names));
-        let Some(index) =
-            found.next().flatten().filter(|first| found.all(|own| own == Some(*first)))
-        else {
-            return Err(OrderError::NoComposite);
+        let indexable = |names: &Vec<(Vec<&str>, bool)>| {
+            names.iter().all(|(names, _)| self.is_indexable(names))
         };
-        let spec = names.iter().map(|(names, way)| (format!("/{}", names.join("/")), *way));
+        match (order, names.filter(indexable)) {
+            ([], _) | (_, None) => Ok((None, true)),
+            _ if bound.is_aggregated() => Ok((None, true)),
+            ([key], Some(_)) => self.single_order(key, bound),
+            (_, Some(names)) => self.composite_order(&names),
+        }
+    }
+
+    fn single_order(
+        &mut self,
+        key: &Order<'_>,
+        bound: &Bound,
+    ) -> Result<(Option<Served>, bool), OrderError> {
+        let steps = steps_of(key.path).unwrap_or_default();
+        let in_force = self.setup.plans.values().next_back().and_then(|plan| plan.path(&steps));
+        let keeps_undefined = in_force.ok_or(OrderError::Excluded)?.has_undefined();
+        let Some(path) = self.path(key.path).filter(|all| all.has_undefined() || !keeps_undefined)
+        else {
+            return Ok((None, keeps_undefined));
+        };
+        let all = if keeps_undefined { path.all() } else { path.is_defined() };
+        let range = self.narrowed(all, key.path, &bound.filter().requirement);
+        Ok((Some(Served { range, backwards: key.descending }), keeps_undefined))
+    }
+
+    fn composite_order(
+        &mut self,
+        order: &[(Vec<&str>, bool)],
+    ) -> Result<(Option<Served>, bool), OrderError> {
+        let mut plans = self.setup.plans.values().rev().map(|plan| plan.composite_index(order));
+        let index = plans.next().flatten().ok_or(OrderError::NoComposite)?;
+        if !plans.all(|own| own == Some(index)) {
+            return Ok((None, true));
+        }
+        let spec = order.iter().map(|(names, way)| (format!("/{}", names.join("/")), *way));
         self.usage.used.push(IndexSpec::Composite(spec.collect()));
-        let (range, backwards) = (index.all(), index.backwards);
-        Ok(Some(Served { range, backwards, keeps_undefined: true }))
+        Ok((Some(Served { range: index.all(), backwards: index.backwards }), true))
     }
 
     /// The part of a path's entries that the filter leaves, if it is about the path.
@@ -258,7 +277,7 @@ impl Chooser<'_> {
         if few && items < around {
             return Ok(scan);
         }
-        let Served { range, backwards, .. } = served;
+        let Served { range, backwards } = served;
         let access = Access::Entries { ranges: vec![range], backwards };
         Ok(Choice { access, ordered: true, exact: false, ..scan })
     }
@@ -389,9 +408,9 @@ impl Chooser<'_> {
         if !path.names().is_none_or(|names| self.is_indexable(&names)) {
             return None;
         }
-        let mut found = self.setup.plans.values().map(|plan| plan.path(&steps));
-        let first = found.next().flatten();
-        let agreed = first.filter(|first| found.all(|own| own == Some(*first)));
+        let found: Option<Vec<IndexedPath>> =
+            self.setup.plans.values().map(|plan| plan.path(&steps)).collect();
+        let agreed = found.and_then(|found| found.into_iter().reduce(IndexedPath::and));
         let spec = IndexSpec::Single(spelled(&steps));
         match agreed {
             Some(_) => self.usage.used.push(spec),

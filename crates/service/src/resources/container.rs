@@ -10,7 +10,6 @@ use model::policy::{ContainerDefinition, IndexingPolicy};
 use model::rid::{ContainerRid, DatabaseRid};
 use model::throughput::Throughput;
 use partition::{ContainerNumber, EtagMatch};
-use query::Query;
 
 use super::resolve::Parent;
 use super::{definition, offers, sweep, taken};
@@ -75,9 +74,11 @@ impl Service {
         if let Some((version, current)) = spec.policies.last_key_value()
             && current != definition.indexing()
         {
-            // Items written before keep their entries under the version they name.
+            // Items written before keep their entries under the version they name, until
+            // they are indexed anew.
             spec.policies.insert(version + 1, definition.indexing().clone());
         }
+        let outdated = spec.policies.len() > 1;
         spec.definition = Arc::new(definition);
         let record = Record {
             definition: visible_definition(&spec.definition),
@@ -86,7 +87,34 @@ impl Service {
         };
         let write = SystemWrite::Replace { id: record.item_id(), body: record.body(), if_match };
         self.cluster.replace_container(spec, vec![write]).await?;
+        if outdated {
+            self.reindexing.notify_one();
+        }
         Ok(record)
+    }
+
+    /// Takes it down that no item is left under a policy before this version.
+    pub(crate) async fn forget_policies(&self, rid: &str, before: u32) -> Result<(), ServiceError> {
+        let _one_at_a_time = self.changes.lock().await;
+        let Some(old) = self.container_record(rid)? else { return Ok(()) };
+        let mut spec = container_spec(&old)?;
+        spec.policies = spec.policies.split_off(&before);
+        let record = Record { private: private(&spec, old.private.get("offer")), ..old };
+        let write =
+            SystemWrite::Replace { id: record.item_id(), body: record.body(), if_match: None };
+        self.cluster.replace_container(spec, vec![write]).await?;
+        Ok(())
+    }
+
+    /// The record of a container, if it was not dropped.
+    fn container_record(&self, rid: &str) -> Result<Option<Record>, ServiceError> {
+        let parsed = ContainerRid::parse(rid).map_err(ServiceError::internal)?;
+        let mut found = None;
+        self.each_record(Kind::Container, &parsed.database().to_string(), |stored| {
+            found = Some(stored.record).filter(|record| record.rid == rid).or(found.take());
+            Ok(())
+        })?;
+        Ok(found)
     }
 
     pub(super) async fn delete_container(
@@ -149,7 +177,7 @@ pub(super) fn push_delete(
 fn parse_definition(body: &Value) -> Result<ContainerDefinition, ServiceError> {
     let definition = ContainerDefinition::parse(body)?;
     for property in definition.computed_properties().properties() {
-        Query::parse(&property.query)?;
+        query::check_computed_property(&property.query)?;
     }
     Ok(definition)
 }

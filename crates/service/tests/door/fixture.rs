@@ -150,7 +150,7 @@ impl Fixture {
         Ok(block_on(self.service.execute(request))?)
     }
 
-    fn execute(&self, action: Action) -> Result<Response, ServiceError> {
+    pub(crate) fn execute(&self, action: Action) -> Result<Response, ServiceError> {
         Ok(block_on(self.service.execute(Request::new(Principal::Account, action)))?)
     }
 }

@@ -7,4 +7,5 @@ mod fixture;
 mod layout;
 mod limits;
 mod published;
+mod reindex;
 mod throughput;

@@ -176,6 +176,8 @@ fn show(reply: Reply, system: bool) -> Answer {
         }
         other @ (Reply::Offer { .. }
         | Reply::Feed { .. }
+        | Reply::Rows { .. }
+        | Reply::QueryPlan { .. }
         | Reply::Ranges { .. }
         | Reply::Statistics { .. }) => {
             return Err(format!("unexpected {other:?}").into());

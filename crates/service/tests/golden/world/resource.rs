@@ -78,6 +78,8 @@ impl World {
             }
             other @ (Reply::Batch { .. }
             | Reply::Bulk { .. }
+            | Reply::Rows { .. }
+            | Reply::QueryPlan { .. }
             | Reply::Ranges { .. }
             | Reply::Statistics { .. }) => Err(format!("unexpected {other:?}").into()),
         }

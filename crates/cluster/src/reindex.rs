@@ -1,0 +1,76 @@
+//! Bringing a container under a changed indexing policy, online.
+//!
+//! Bucket after bucket, in the order of the ring, so that a place on the ring says how
+//! far it has come, whatever splits and merges do meanwhile. Nothing is remembered
+//! across restarts: the catalogue still names the old policies, so it begins again,
+//! and what was done already is passed quickly.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use model::epk::Epk;
+use partition::Position;
+use storage::Outcome as Fate;
+
+use crate::cluster::Cluster;
+use crate::container::Container;
+use crate::error::ClusterError;
+
+/// Items that are brought under the new policy at once. The sequencer takes no
+/// command meanwhile.
+const CHUNK_ITEMS: usize = 32;
+
+/// How many items have been gone through since the policy was changed.
+#[derive(Debug, Default)]
+pub(crate) struct Reindexed(AtomicU64);
+
+impl Container {
+    /// Items that have been brought under the policy in force, while not all have.
+    #[must_use]
+    pub fn reindexed(&self) -> u64 {
+        self.reindexed.0.load(Ordering::Relaxed)
+    }
+}
+
+impl Cluster {
+    /// Gives all items the entries of the policy in force. Answers the version of that
+    /// policy: no item is left under an earlier one.
+    pub async fn reindex(&self, container: &Arc<Container>) -> Result<u32, ClusterError> {
+        let versions = container.spec();
+        let target = versions.policies.keys().next_back().copied().unwrap_or_default();
+        container.reindexed.0.store(0, Ordering::Relaxed);
+        let mut at = Epk::MIN;
+        while at < Epk::max() {
+            // So that the bucket stays where it is.
+            let _no_transition = container.one_transition().await;
+            at = self.reindex_bucket(container, &at).await?;
+        }
+        Ok(target)
+    }
+
+    /// Goes through the bucket that has a place on the ring, and says where it ends.
+    async fn reindex_bucket(&self, container: &Container, at: &Epk) -> Result<Epk, ClusterError> {
+        let (range, slot) = container.route(at)?;
+        let reader = slot.reader();
+        let bucket = reader.buckets().iter().find(|bucket| bucket.range.contains(at));
+        let bucket = bucket.ok_or(ClusterError::NoRange(range))?;
+        let mut after: Option<Position> = None;
+        loop {
+            let (_, slot) = container.route(&bucket.range.min)?;
+            let (reader, view) = (slot.reader(), self.store().view()?);
+            let (number, start) = (bucket.number, after.take());
+            let names = self
+                .aside(move || reader.names(view.as_ref(), number, start.as_ref(), CHUNK_ITEMS))
+                .await??;
+            let Some(last) = names.last() else { return Ok(bucket.range.max.clone()) };
+            after = Some(last.clone());
+            let met = names.len() as u64;
+            let done =
+                self.with_owner(container, number, move |partition| partition.reindex(&names));
+            if done.await?.ticket.await != Fate::Durable {
+                return Err(ClusterError::Busy);
+            }
+            container.reindexed.0.fetch_add(met, Ordering::Relaxed);
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! A changed indexing policy: answers stay right at every moment, items are indexed
+//! anew, and then the new index is used.
+
+use model::json::Value;
+use service::{
+    Action, Approach, CatalogueAction, Conditions, ContainerAction, Cursor, ItemQuery, Link,
+    QueryReport, Reply, Scope,
+};
+use testkit::wait::block_on;
+
+use super::fixture::Fixture;
+
+const ITEMS: usize = 200;
+const QUERY: &str = "SELECT VALUE c.id FROM c WHERE c.a = 3 AND c.b = 1 ORDER BY c.a";
+
+fn set_policy(fixture: &Fixture, policy: &str) {
+    let body = format!(
+        r#"{{"id":"c","partitionKey":{{"paths":["/pk"],"version":2}},"indexingPolicy":{policy}}}"#
+    );
+    let body = model::json::parse(body.as_bytes()).unwrap();
+    let (link, conditions) = (Link::parse("dbs/d/colls/c").unwrap(), Conditions::default());
+    fixture
+        .execute(Action::Catalogue(CatalogueAction::Replace { link, body, conditions }))
+        .unwrap();
+}
+
+fn query(fixture: &Fixture, text: &str, approach: Approach) -> (Vec<String>, QueryReport) {
+    let (mut rows, mut after): (Vec<String>, Option<Cursor>) = (Vec::new(), None);
+    loop {
+        let query = ItemQuery {
+            text: text.to_owned(),
+            parameters: Value::Array(Vec::new()),
+            scope: Scope::default(),
+            across_partitions: true,
+            session: None,
+            after,
+            items_max: 7,
+            approach,
+        };
+        let response = fixture.within("c", ContainerAction::QueryItems(Box::new(query))).unwrap();
+        let Reply::Rows { rows: more, rest, report, .. } = response.reply else { panic!("rows") };
+        rows.extend(more.iter().map(|row| String::from_utf8(row.to_vec()).unwrap()));
+        after = rest;
+        if after.is_none() {
+            return (rows, *report);
+        }
+    }
+}
+
+fn index_percent(fixture: &Fixture) -> u8 {
+    let response = fixture.within("c", ContainerAction::ReadRanges).unwrap();
+    let Reply::Ranges { index_percent, .. } = response.reply else { panic!("ranges") };
+    index_percent
+}
+
+#[test]
+fn items_are_indexed_anew_when_the_policy_changes() {
+    let fixture = Fixture::new();
+    fixture.create_container("c", 2, service::Throughput::Manual(18_000));
+    let narrow = r#"{"includedPaths":[{"path":"/a/?"}],"excludedPaths":[{"path":"/*"}]}"#;
+    set_policy(&fixture, narrow);
+    assert_eq!(block_on(fixture.service.reindex()).unwrap(), 1, "an empty one, too");
+    for n in 0..ITEMS {
+        let body = format!(r#"{{"id":"{n}","pk":"{n}","a":{},"b":{}}}"#, n % 7, n % 3);
+        fixture.create_item("c", body).unwrap();
+    }
+    let (expected, _) = query(&fixture, QUERY, Approach::Scan);
+    assert!(expected.len() > 7, "more than a page: {expected:?}");
+    let same = |what: &str| {
+        let (rows, report) = query(&fixture, QUERY, Approach::Index);
+        assert_eq!(rows, expected, "{what}: {}", report.access);
+        report
+    };
+    assert!(same("narrow").usage.used.len() == 1);
+    assert_eq!(index_percent(&fixture), 100);
+
+    let other = r#"{"includedPaths":[{"path":"/*"}],"excludedPaths":[{"path":"/x/?"}]}"#;
+    set_policy(&fixture, other);
+    same("changed");
+    assert_eq!(index_percent(&fixture), 0);
+    fixture.create_item("c", r#"{"id":"new","pk":"n","a":3,"b":2}"#.to_owned()).unwrap();
+    same("mixed");
+    fixture.logical_partitions();
+
+    assert_eq!(block_on(fixture.service.reindex()).unwrap(), 1);
+    let report = same("indexed anew");
+    assert_eq!(report.usage.used.len(), 2, "{:?}", report.usage);
+    assert_eq!(index_percent(&fixture), 100);
+    assert_eq!(block_on(fixture.service.reindex()).unwrap(), 0, "nothing is left to do");
+    fixture.logical_partitions();
+}
