@@ -11,6 +11,7 @@ use std::ops::ControlFlow;
 use bytes::Bytes;
 use index::encode_order;
 use model::charge::Scanned;
+use model::epk::EpkRange;
 use model::position::Timestamp;
 use partition::{Candidate, Choice};
 use query::{QueryError, Row, Run, STEPS_MAX};
@@ -82,6 +83,8 @@ struct Pager<'p, 't> {
     resumed: Option<Position>,
     /// The last place that was met, and how many rows there were at it.
     last: Option<(Position, u32)>,
+    /// The stretch that it is in: the next row may already be in another one.
+    last_stretch: EpkRange,
 }
 
 /// A row.
@@ -117,9 +120,9 @@ impl<'p, 't> Pager<'p, 't> {
             Some(after) => (after.skip, after.given),
             None => (offset as u64, 0),
         };
-        let resumed = match query.after.as_ref().map(|after| &after.place) {
-            Some(Place::Behind { position, .. }) => Some(position.clone()),
-            Some(Place::Again) | None => None,
+        let (last_stretch, resumed) = match query.after.as_ref().map(|after| &after.place) {
+            Some(Place::Behind { stretch, position }) => (stretch.clone(), Some(position.clone())),
+            Some(Place::Again) | None => (EpkRange::full(), None),
         };
         Pager {
             query,
@@ -135,6 +138,7 @@ impl<'p, 't> Pager<'p, 't> {
             hits: 0,
             resumed,
             last: None,
+            last_stretch,
         }
     }
 
@@ -389,8 +393,16 @@ impl<'p, 't> Pager<'p, 't> {
                 }
             }
         }
-        self.last = Some((position.clone(), met + 1));
+        self.pass(position, met + 1);
         Taken::Yes
+    }
+
+    /// Remembers the place that was reached.
+    fn pass(&mut self, position: &Position, rows: u32) {
+        self.last = Some((position.clone(), rows));
+        if self.last_stretch != *self.candidates.stretch() {
+            self.last_stretch = self.candidates.stretch().clone();
+        }
     }
 
     /// How many rows there were at a place so far.
@@ -401,7 +413,7 @@ impl<'p, 't> Pager<'p, 't> {
 
     /// Goes past a candidate that gives no row.
     fn meet(&mut self, position: &Position) {
-        self.last = Some((position.clone(), self.rows_at(position)));
+        self.pass(position, self.rows_at(position));
     }
 
     /// Gives the rows of a whole result that are next.
@@ -452,7 +464,7 @@ impl<'p, 't> Pager<'p, 't> {
         if self.last.is_some() {
             position.rows = unfinished.then_some(rows);
         }
-        let stretch = self.candidates.stretch().clone();
+        let stretch = self.last_stretch.clone();
         self.cursor(Place::Behind { stretch, position })
     }
 
