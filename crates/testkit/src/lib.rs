@@ -10,4 +10,5 @@ pub mod crash;
 pub mod damage;
 pub mod faulty;
 pub mod fuzz;
+pub mod queries;
 pub mod wait;

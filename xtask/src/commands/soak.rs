@@ -5,6 +5,7 @@
 //! joins the soak without being listed.
 
 use std::collections::BTreeSet;
+use std::fmt;
 use std::path::Path;
 use std::time::Duration;
 
@@ -25,6 +26,15 @@ pub struct Options {
     /// Random commands compared with the reference model
     #[arg(long, default_value_t = 100_000)]
     commands: u64,
+    /// Random containers, each asked random queries in all ways
+    #[arg(long, default_value_t = 100)]
+    datasets: u64,
+    /// Queries on each of them
+    #[arg(long, default_value_t = 100)]
+    queries: u64,
+    /// Only tests whose crate and name contain this: `testkit::queries`
+    #[arg(long)]
+    only: Option<String>,
     /// Goes on with further rounds for this long; one round when left out
     #[arg(long, default_value_t = 0)]
     minutes: u64,
@@ -37,11 +47,13 @@ pub struct Options {
 const SEED: &str = "ORRERY_SEED";
 
 impl Options {
-    fn variables(&self) -> [(&'static str, u64); 3] {
+    fn variables(&self) -> [(&'static str, u64); 5] {
         [
             ("ORRERY_KILLS", self.kills),
             ("ORRERY_DAMAGES", self.damages),
             ("ORRERY_COMMANDS", self.commands),
+            ("ORRERY_DATASETS", self.datasets),
+            ("ORRERY_QUERIES", self.queries),
         ]
     }
 }
@@ -53,6 +65,12 @@ struct Program {
     test: String,
 }
 
+impl fmt::Display for Program {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}::{}", self.package, self.test)
+    }
+}
+
 pub fn run(root: &Path, options: &Options) -> Result<()> {
     let files = repo::read(root)?;
     let mut programs = BTreeSet::new();
@@ -60,6 +78,10 @@ pub fn run(root: &Path, options: &Options) -> Result<()> {
         let readers = readers(&files, variable);
         ensure!(!readers.is_empty(), "no test reads {variable}");
         programs.extend(readers);
+    }
+    if let Some(only) = &options.only {
+        programs.retain(|program| program.to_string().contains(only));
+        ensure!(!programs.is_empty(), "no test is named like {only}");
     }
     let watch = Stopwatch::start();
     let limit = Duration::from_secs(options.minutes * 60);
@@ -87,8 +109,9 @@ fn run_round(
     seed: u64,
 ) -> Result<Tally> {
     let mut tally = Tally::default();
-    for Program { package, test } in programs {
-        let done = step(&format!("{package}::{test}, seed {seed}"), || {
+    for program in programs {
+        let Program { package, test } = program;
+        let done = step(&format!("{program}, seed {seed}"), || {
             // Figures that a test prints are the point of a soak.
             let args = ["test", "--release", "-p", package, "--test", test, "--", "--nocapture"];
             let mut cargo = Cargo::new(root, &args).env(SEED, &seed.to_string());

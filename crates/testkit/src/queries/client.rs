@@ -1,0 +1,380 @@
+//! A client that asks each partition by itself and puts the rows together, as SDKs do
+//! that fetch a plan first.
+
+use std::cmp::Ordering;
+use std::collections::{BTreeMap, BTreeSet};
+
+use model::epk::{Epk, EpkRange};
+use model::json::{Number, Object, Value};
+use model::position::Ordinal;
+use model::rid::ItemRid;
+use service::{Approach, RangeId, Scope, ServiceError};
+
+use super::lab::{Ask, Lab};
+use super::order::{compare, compare_keys};
+use super::rows::canonical;
+
+/// Where the condition stands that takes an ordered query up again.
+const RESUME_FILTER: &str = "{documentdb-formattableorderbyquery-filter}";
+
+/// A query that a client runs by itself.
+#[derive(Debug)]
+pub struct Client<'l> {
+    lab: &'l Lab,
+    ask: &'l Ask,
+    /// How each partition finds its items, and how many rows it gives at once.
+    approach: Approach,
+    items_max: usize,
+    plan: Plan,
+    ranges: Vec<RangeId>,
+}
+
+/// What a plan says, as far as a client needs it.
+#[derive(Debug)]
+struct Plan {
+    text: String,
+    top: Option<usize>,
+    offset: usize,
+    limit: Option<usize>,
+    distinct: bool,
+    distinct_count: Option<String>,
+    order: Vec<(String, bool)>,
+    grouped: bool,
+    aggregate: Option<String>,
+    aliases: Vec<(String, Option<String>)>,
+    is_value: bool,
+}
+
+/// A row of an ordered query.
+#[derive(Clone, Debug)]
+struct Ordered {
+    keys: Vec<Option<Value>>,
+    item: Ordinal,
+    payload: Option<Value>,
+}
+
+impl<'l> Client<'l> {
+    /// Fetches the plan; `None` if there is none for such a query.
+    #[must_use]
+    pub fn plan(
+        lab: &'l Lab,
+        ask: &'l Ask,
+        approach: Approach,
+        items_max: usize,
+    ) -> Option<Client<'l>> {
+        let plan = lab.plan(ask).ok()?;
+        let asked: Vec<EpkRange> = members(&plan, "queryRanges").iter().map(ring_range).collect();
+        let meets = |range: &EpkRange| asked.iter().any(|asked| asked.overlaps(range));
+        let ranges = lab.ranges().into_iter().filter(|own| meets(&own.range));
+        let ranges = ranges.map(|own| own.id).collect();
+        let plan = Plan::read(plan.get("queryInfo").expect("every plan has it"), &ask.text);
+        Some(Client { lab, ask, approach, items_max, plan, ranges })
+    }
+
+    /// All rows of the query.
+    pub fn rows(&self) -> Result<Vec<Value>, ServiceError> {
+        let plan = &self.plan;
+        if let Some(kind) = &plan.aggregate
+            && !plan.grouped
+        {
+            let parts = self.each_partition("true")?.into_iter().flatten();
+            let parts: Vec<Value> = parts.collect();
+            return Ok(self.cut(aggregate(kind, &items(&parts)).into_iter().collect()));
+        }
+        if !plan.aliases.is_empty() || plan.grouped {
+            return Ok(self.cut(self.groups()?));
+        }
+        let rows: Vec<Value> = if plan.order.is_empty() {
+            self.each_partition("true")?.into_iter().flatten().collect()
+        } else {
+            self.ordered("true")?.into_iter().filter_map(|row| row.payload).collect()
+        };
+        let mut seen = BTreeSet::new();
+        let is_new = |row: &Value| !plan.distinct || seen.insert(canonical(row).to_string());
+        let rows: Vec<Value> = rows.into_iter().filter(is_new).collect();
+        if let Some(alias) = &plan.distinct_count {
+            let count = Value::from(i64::try_from(rows.len()).expect("few rows"));
+            return Ok(vec![if plan.is_value {
+                count
+            } else {
+                Object::from_iter([(alias.as_str(), count)]).into()
+            }]);
+        }
+        Ok(self.cut(rows))
+    }
+
+    /// Whether the query can be taken up behind any of its rows by a condition.
+    #[must_use]
+    pub fn resumes(&self) -> bool {
+        !self.plan.order.is_empty() && !self.plan.distinct
+    }
+
+    /// Takes the query up behind each of its first rows, with the condition that
+    /// clients make of the row before; whatever differs from going on is told.
+    pub fn check_resuming(&self) -> Result<(), String> {
+        let shown = |error: ServiceError| error.to_string();
+        let whole = self.ordered("true").map_err(shown)?;
+        let wanted = self.plan.offset.saturating_add(self.plan.limit.unwrap_or(usize::MAX));
+        let wanted = wanted.min(self.plan.top.unwrap_or(usize::MAX)).min(whole.len());
+        for at in 1..wanted {
+            let last = whole.get(at - 1).ok_or("a row before")?;
+            let given = whole.get(..at).unwrap_or_default();
+            let given = given.iter().filter(|row| row.item == last.item).count();
+            let filter = self.behind(&last.keys);
+            let rest = self.ordered(&filter).map_err(shown)?;
+            let rest: Vec<Ordered> = self.after(rest, last, given);
+            let texts = |rows: &[Ordered]| -> Vec<String> {
+                rows.iter().take(wanted - at).map(|row| format!("{:?}", row.payload)).collect()
+            };
+            let expected = texts(whole.get(at..).unwrap_or_default());
+            if texts(&rest) != expected {
+                let found = texts(&rest);
+                return Err(format!("behind row {at}, with {filter}:\n{found:?}\n{expected:?}"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Rows behind the last one, of whose item so many were given.
+    fn after(&self, rows: Vec<Ordered>, last: &Ordered, given: usize) -> Vec<Ordered> {
+        let mut of_item = 0;
+        let rows = rows.into_iter().filter(|row| {
+            let order = self.compare(row, last);
+            of_item += usize::from(order.is_eq());
+            order.is_gt() || (order.is_eq() && of_item > given)
+        });
+        rows.collect()
+    }
+
+    fn cut(&self, rows: Vec<Value>) -> Vec<Value> {
+        let Plan { top, offset, limit, .. } = &self.plan;
+        let wanted = limit.unwrap_or(usize::MAX).min(top.unwrap_or(usize::MAX));
+        rows.into_iter().skip(*offset).take(wanted).collect()
+    }
+
+    /// The rows of each partition.
+    fn each_partition(&self, filter: &str) -> Result<Vec<Vec<Value>>, ServiceError> {
+        let text = self.plan.text.replace(RESUME_FILTER, filter);
+        let mut parts = Vec::new();
+        for range in &self.ranges {
+            let scope = Scope { range: Some(*range), ..Scope::default() };
+            let ask = Ask { text: text.clone(), scope, ..self.ask.clone() };
+            parts.push(self.lab.all(&ask, self.approach, self.items_max, |_| {})?.rows);
+        }
+        Ok(parts)
+    }
+
+    fn ordered(&self, filter: &str) -> Result<Vec<Ordered>, ServiceError> {
+        let mut all = Vec::new();
+        for part in self.each_partition(filter)? {
+            let rows: Vec<Ordered> = part.iter().map(Ordered::read).collect();
+            assert!(
+                rows.is_sorted_by(|a, b| self.compare(a, b).is_le()),
+                "rows of a partition are not in the order of clients: {rows:?}"
+            );
+            all.extend(rows);
+        }
+        all.sort_by(|a, b| self.compare(a, b));
+        Ok(all)
+    }
+
+    fn compare(&self, a: &Ordered, b: &Ordered) -> Ordering {
+        let ways: Vec<bool> = self.plan.order.iter().map(|(_, descending)| *descending).collect();
+        let items = a.item.cmp(&b.item);
+        let items = if ways.first() == Some(&true) { items.reverse() } else { items };
+        compare_keys(&ways, &a.keys, &b.keys).then(items)
+    }
+
+    /// The condition that only rows fulfil that may come behind one with these keys.
+    fn behind(&self, keys: &[Option<Value>]) -> String {
+        let mut ways = Vec::new();
+        let mut equal = String::from("true");
+        for ((expr, descending), key) in self.plan.order.iter().zip(keys) {
+            ways.push(format!("({equal} AND ({}))", later(expr, key.as_ref(), *descending)));
+            equal = format!("{equal} AND {}", same(expr, key.as_ref()));
+        }
+        ways.push(format!("({equal})"));
+        ways.join(" OR ")
+    }
+
+    fn groups(&self) -> Result<Vec<Value>, ServiceError> {
+        let mut groups: BTreeMap<String, Vec<Value>> = BTreeMap::new();
+        for row in self.each_partition("true")?.into_iter().flatten() {
+            let keys = row.get("groupByItems").map(canonical).map(|keys| keys.to_string());
+            let payload = row.get("payload").cloned();
+            groups.entry(keys.unwrap_or_default()).or_default().extend(payload);
+        }
+        Ok(groups.into_values().filter_map(|parts| self.group(&parts)).collect())
+    }
+
+    /// What the parts of a group are together.
+    fn group(&self, parts: &[Value]) -> Option<Value> {
+        if let Some(kind) = &self.plan.aggregate {
+            return aggregate(kind, &items(parts));
+        }
+        let first = parts.first()?;
+        if self.plan.is_value {
+            return Some(first.clone());
+        }
+        let member = |(alias, kind): &(String, Option<String>)| {
+            let own: Vec<Value> =
+                parts.iter().filter_map(|part| part.get(alias).cloned()).collect();
+            let value = match kind {
+                Some(kind) => aggregate(kind, &own)?,
+                None => own.first().cloned()?,
+            };
+            Some((alias.clone(), value))
+        };
+        Some(self.plan.aliases.iter().filter_map(member).collect::<Object>().into())
+    }
+}
+
+impl Plan {
+    fn read(info: &Value, text: &str) -> Plan {
+        let string = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let count = |name: &str| {
+            let number = info.get(name).and_then(Value::as_number)?.as_i64()?;
+            usize::try_from(number).ok()
+        };
+        let ways = members(info, "orderBy").iter().map(|way| way.as_str() == Some("Descending"));
+        let expressions = members(info, "orderByExpressions").iter().map(string);
+        let types = info.get("groupByAliasToAggregateType");
+        let kind = |alias: &str| types?.get(alias)?.as_str().map(str::to_owned);
+        let aliases = members(info, "groupByAliases").iter().map(string);
+        let rewritten = info.get("rewrittenQuery").map(string).unwrap_or_default();
+        let counted = info.get("dCountInfo").and_then(|counted| counted.get("dCountAlias"));
+        Plan {
+            text: if rewritten.is_empty() { text.to_owned() } else { rewritten },
+            top: count("top"),
+            offset: count("offset").unwrap_or_default(),
+            limit: count("limit"),
+            distinct: info.get("distinctType").and_then(Value::as_str) != Some("None"),
+            distinct_count: counted.map(string),
+            order: expressions.zip(ways).collect(),
+            grouped: !members(info, "groupByExpressions").is_empty(),
+            aggregate: members(info, "aggregates").first().map(string),
+            aliases: aliases.map(|alias| (alias.clone(), kind(&alias))).collect(),
+            is_value: info.get("hasSelectValue").and_then(Value::as_bool) == Some(true),
+        }
+    }
+}
+
+impl Ordered {
+    fn read(row: &Value) -> Ordered {
+        let rid = row.get("_rid").and_then(Value::as_str).expect("rewritten rows have ids");
+        let item = ItemRid::parse(rid).expect("of items").ordinal();
+        let keys = members(row, "orderByItems").iter().map(|key| key.get("item").cloned());
+        Ordered { keys: keys.collect(), item, payload: row.get("payload").cloned() }
+    }
+}
+
+fn members<'v>(value: &'v Value, name: &str) -> &'v [Value] {
+    value.get(name).and_then(Value::as_array).unwrap_or_default()
+}
+
+fn ring_range(range: &Value) -> EpkRange {
+    let bound = |name: &str| {
+        let hex = range.get(name).and_then(Value::as_str).unwrap_or_default();
+        Epk::from_hex(hex).expect("plans give places on the ring")
+    };
+    if range.get("isMaxInclusive").and_then(Value::as_bool) == Some(true) {
+        return EpkRange::of(bound("min"));
+    }
+    EpkRange::new(bound("min"), bound("max"))
+}
+
+/// The elements of `[{"item": …}]` in all rows.
+fn items(rows: &[Value]) -> Vec<Value> {
+    rows.iter().filter_map(Value::as_array).flatten().cloned().collect()
+}
+
+/// What the parts of an aggregate are together; `None` is undefined.
+fn aggregate(kind: &str, parts: &[Value]) -> Option<Value> {
+    let each = parts.iter().map(|part| part.get("item"));
+    match kind {
+        "Count" | "CountIf" | "Sum" => sum(each),
+        "Average" => {
+            let of = |name| parts.iter().map(move |part| part.get("item")?.get(name));
+            let (sum, count) = (sum(of("sum"))?, sum(of("count"))?);
+            let (sum, count) = (sum.as_number()?.as_f64(), count.as_number()?.as_f64());
+            (count > 0.0).then(|| Number::from_f64(sum / count).map(Value::Number))?
+        }
+        "Min" => extreme(parts, "min", Ordering::Less),
+        "Max" => extreme(parts, "max", Ordering::Greater),
+        "MakeList" | "MakeSet" => {
+            let all = each.flatten().filter_map(Value::as_array).flatten().cloned();
+            let mut seen = BTreeSet::new();
+            let kept =
+                |item: &Value| kind == "MakeList" || seen.insert(canonical(item).to_string());
+            Some(all.filter(kept).collect())
+        }
+        other => panic!("there is no aggregate {other}"),
+    }
+}
+
+fn sum<'v>(parts: impl Iterator<Item = Option<&'v Value>>) -> Option<Value> {
+    let mut sum = 0.0;
+    for part in parts {
+        sum += part?.as_number()?.as_f64();
+    }
+    Number::from_f64(sum).map(Value::Number)
+}
+
+fn extreme(parts: &[Value], name: &str, wanted: Ordering) -> Option<Value> {
+    let mut best: Option<&Value> = None;
+    for part in parts.iter().filter_map(|part| part.get("item2")) {
+        if part.get("count").and_then(Value::as_number).is_some_and(|count| count.as_f64() == 0.0) {
+            continue;
+        }
+        let own = part.get(name)?;
+        if best.is_none_or(|best| compare(Some(own), Some(best)) == wanted) {
+            best = Some(own);
+        }
+    }
+    best.cloned()
+}
+
+/// The types in their order, each with how a condition asks for it.
+const TYPES: [(&str, &str); 7] = [
+    ("undefined", "NOT IS_DEFINED"),
+    ("null", "IS_NULL"),
+    ("boolean", "IS_BOOL"),
+    ("number", "IS_NUMBER"),
+    ("string", "IS_STRING"),
+    ("array", "IS_ARRAY"),
+    ("object", "IS_OBJECT"),
+];
+
+fn rank(key: Option<&Value>) -> usize {
+    match key {
+        None => 0,
+        Some(Value::Null) => 1,
+        Some(Value::Bool(_)) => 2,
+        Some(Value::Number(_)) => 3,
+        Some(Value::String(_)) => 4,
+        Some(Value::Array(_)) => 5,
+        Some(Value::Object(_)) => 6,
+    }
+}
+
+/// That an expression has a value which ties with the key.
+fn same(expr: &str, key: Option<&Value>) -> String {
+    match key {
+        Some(key @ (Value::Bool(_) | Value::Number(_) | Value::String(_))) => {
+            format!("{expr} = {key}")
+        }
+        other => TYPES.get(rank(other)).map(|(_, is)| format!("{is}({expr})")).unwrap_or_default(),
+    }
+}
+
+/// That an expression has a value which comes later than the key.
+fn later(expr: &str, key: Option<&Value>, descending: bool) -> String {
+    let own = rank(key);
+    let other = TYPES.iter().enumerate();
+    let other = other.filter(|(rank, _)| if descending { *rank < own } else { *rank > own });
+    let mut ways: Vec<String> = other.map(|(_, (_, is))| format!("{is}({expr})")).collect();
+    if let Some(key @ (Value::Bool(_) | Value::Number(_) | Value::String(_))) = key {
+        ways.push(format!("{expr} {} {key}", if descending { "<" } else { ">" }));
+    }
+    if ways.is_empty() { "false".to_owned() } else { ways.join(" OR ") }
+}

@@ -1,0 +1,188 @@
+//! What a query must give, found out without index, partition and page.
+//!
+//! Rows come from the language itself, document by document; order, DISTINCT and the
+//! numbers of rows are applied here once more, in the plainest way.
+
+use std::collections::BTreeSet;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use index::{IndexPlan, IndexedPath};
+use model::json::{Object, Raw, Value};
+use model::partition_key::{PartitionKey, PartitionKeyDefinition};
+use model::policy::{ContainerDefinition, PathStep};
+use model::rid::ItemRid;
+use query::{Bound, Context, Order, Parameters, Query, QueryError, Run};
+
+use super::order::compare_keys;
+use super::rows::canonical;
+
+/// Steps of a query: enough for what tests ask.
+const STEPS: usize = 1_000_000_000;
+
+/// Documents and what queries on them must give.
+#[derive(Debug)]
+pub struct Oracle {
+    /// In the order of their ordinals.
+    documents: Vec<(ItemRid, String)>,
+    plan: IndexPlan,
+    key: PartitionKeyDefinition,
+    context: Arc<Context>,
+}
+
+/// What a query must give.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Verdict {
+    Rows {
+        rows: Vec<Value>,
+        /// How much of the rows is certain.
+        agreement: Agreement,
+    },
+    /// No index serves the order.
+    NoIndex,
+    Refused(QueryError),
+}
+
+/// What two ways to answer a query must agree on.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Agreement {
+    /// Rows and their order.
+    Exact,
+    /// Rows in any order.
+    Bag,
+    /// The number of rows, each of which is among these.
+    Some(Vec<Value>),
+}
+
+impl Oracle {
+    /// Knows a container by its definition and all its items.
+    #[must_use]
+    pub fn new(definition: &Object, items: Vec<String>) -> Oracle {
+        let rid = |item: &String| {
+            let value = Raw::trusted(item).to_value();
+            let rid = value.get("_rid").and_then(Value::as_str).expect("items have ids");
+            ItemRid::parse(rid).expect("of their own kind")
+        };
+        let mut documents: Vec<(ItemRid, String)> =
+            items.into_iter().map(|item| (rid(&item), item)).collect();
+        documents.sort();
+        let mut definition = definition.clone();
+        definition.insert("id", "c");
+        let definition = ContainerDefinition::parse(&definition.into());
+        let definition = definition.expect("a container could be made of it");
+        let computed = definition.computed_properties().properties().to_vec();
+        let context = Arc::new(Context { computed, ..Context::default() });
+        let (plan, key) =
+            (IndexPlan::compile(definition.indexing(), 0), definition.partition_key());
+        Oracle { documents, plan, key: key.clone(), context }
+    }
+
+    #[must_use]
+    pub fn documents(&self) -> usize {
+        self.documents.len()
+    }
+
+    /// Answers a query over all documents, or those of a key or prefix.
+    #[must_use]
+    pub fn answer(&self, text: &str, key: Option<&PartitionKey>) -> Verdict {
+        let parameters = &Parameters::none();
+        let bound = Query::parse(text).and_then(|query| query.bind_in(parameters, &self.context));
+        let bound = match bound {
+            Ok(bound) => bound,
+            Err(error) => return Verdict::Refused(error),
+        };
+        let ordered = !bound.order().is_empty() && !bound.is_aggregated();
+        let rows = if ordered { self.ordered(&bound, key) } else { self.unordered(&bound, key) };
+        rows.unwrap_or_else(Verdict::Refused)
+    }
+
+    fn unordered(&self, bound: &Bound, key: Option<&PartitionKey>) -> Result<Verdict, QueryError> {
+        let rows = bound.execute(self.raw(key))?;
+        let (offset, limit) = bound.window();
+        if offset == 0 && limit == usize::MAX {
+            return Ok(Verdict::Rows { rows, agreement: Agreement::Bag });
+        }
+        let mut all = Vec::new();
+        let groups = self.each_row(bound, key, |_, _, row| all.push(row))?;
+        all.extend(groups);
+        Ok(Verdict::Rows { rows, agreement: Agreement::Some(all) })
+    }
+
+    fn ordered(&self, bound: &Bound, key: Option<&PartitionKey>) -> Result<Verdict, QueryError> {
+        let order = bound.order();
+        let Some(keeps_undefined) = self.keeps_undefined(&order) else {
+            return Ok(Verdict::NoIndex);
+        };
+        let ways: Vec<bool> = order.iter().map(|key| key.descending).collect();
+        let backwards = ways.first() == Some(&true);
+        let mut kept = Vec::new();
+        self.each_row(bound, key, |document, keys, row| {
+            if keeps_undefined || keys.iter().all(Option::is_some) {
+                kept.push((document, keys, row));
+            }
+        })?;
+        // Rows of one document stay in their order.
+        kept.sort_by(|(left, a, _), (right, b, _)| {
+            let ties = if backwards { right.cmp(left) } else { left.cmp(right) };
+            compare_keys(&ways, a, b).then(ties)
+        });
+        let mut seen = BTreeSet::new();
+        let is_new = |row: &Value| !bound.is_distinct() || seen.insert(canonical(row).to_string());
+        let (offset, limit) = bound.window();
+        let rows = kept.into_iter().map(|(_, _, row)| row).filter(is_new);
+        let rows = rows.skip(offset).take(limit).collect();
+        Ok(Verdict::Rows { rows, agreement: Agreement::Exact })
+    }
+
+    /// Whether an order by one place keeps what has nothing there; `None` if no index
+    /// serves the order.
+    fn keeps_undefined(&self, order: &[Order<'_>]) -> Option<bool> {
+        let names: Vec<(Vec<&str>, bool)> = order
+            .iter()
+            .map(|key| Some((key.path.names()?, key.descending)))
+            .collect::<Option<_>>()?;
+        let is_computed = |names: &[&str]| {
+            let first = names.first().copied().unwrap_or_default();
+            first == "_rid" || self.context.computed.iter().any(|own| own.name == first)
+        };
+        if names.iter().any(|(names, _)| is_computed(names)) {
+            return Some(true);
+        }
+        if let [(names, _)] = names.as_slice() {
+            let steps: Vec<PathStep> =
+                names.iter().map(|name| PathStep::Property((*name).to_owned())).collect();
+            return self.plan.path(&steps).map(IndexedPath::has_undefined);
+        }
+        self.plan.composite_index(&names).map(|_| true)
+    }
+
+    /// Gives the rows of all documents, each with the number of its document. Returns
+    /// the groups that rows were put into.
+    fn each_row(
+        &self,
+        bound: &Bound,
+        key: Option<&PartitionKey>,
+        mut keep: impl FnMut(usize, Vec<Option<Value>>, Value),
+    ) -> Result<Vec<Value>, QueryError> {
+        let mut run = Run::new(bound, STEPS);
+        for (number, document) in self.raw(key).enumerate() {
+            let _ = run.document(document, &mut |row| {
+                if let Some(value) = row.value()? {
+                    keep(number, row.keys()?, value);
+                }
+                Ok(ControlFlow::Continue(()))
+            })?;
+        }
+        run.finish()
+    }
+
+    fn raw<'o>(&'o self, key: Option<&'o PartitionKey>) -> impl Iterator<Item = Raw<'o>> {
+        let asked = move |document: &Raw<'_>| {
+            key.is_none_or(|key| {
+                let own = self.key.extract(*document).expect("items have keys");
+                own.components().starts_with(key.components())
+            })
+        };
+        self.documents.iter().map(|(_, text)| Raw::trusted(text)).filter(asked)
+    }
+}

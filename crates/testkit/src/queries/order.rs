@@ -1,0 +1,25 @@
+//! The order of the language, as an index has it: arrays are equal among themselves,
+//! and so are objects.
+
+use std::cmp::Ordering;
+
+use model::json::Value;
+
+/// Compares sort keys; `None` is undefined and comes first.
+pub(super) fn compare(a: Option<&Value>, b: Option<&Value>) -> Ordering {
+    match (a, b) {
+        (Some(Value::Array(_)), Some(Value::Array(_)))
+        | (Some(Value::Object(_)), Some(Value::Object(_))) => Ordering::Equal,
+        (a, b) => a.cmp(&b),
+    }
+}
+
+/// Compares rows of sort keys, each with whether it is descending.
+pub(super) fn compare_keys(ways: &[bool], a: &[Option<Value>], b: &[Option<Value>]) -> Ordering {
+    let pairs = a.iter().zip(b).zip(ways);
+    let orders = pairs.map(|((a, b), descending)| {
+        let order = compare(a.as_ref(), b.as_ref());
+        if *descending { order.reverse() } else { order }
+    });
+    orders.into_iter().find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
+}

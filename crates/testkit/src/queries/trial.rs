@@ -1,0 +1,276 @@
+//! Random containers, each asked random queries in all ways.
+
+use std::fmt;
+use std::ops::AddAssign;
+
+use model::json::Value;
+use model::partition_key::PartitionKey;
+use service::{Approach, ServiceError};
+
+use super::client::Client;
+use super::data::DataSet;
+use super::dice::Dice;
+use super::grammar::RandomQuery;
+use super::lab::{Ask, Lab, PAGE_ALL};
+use super::oracle::{Agreement, Oracle, Verdict};
+use super::rows::{canonical, loosened, texts};
+
+/// Partitions that a container has at most, however often one is split between pages.
+const PARTITIONS_MAX: usize = 8;
+
+/// What a number of trials came to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    pub queries: u64,
+    pub rows: u64,
+    /// Queries that were rightly refused.
+    pub refused: u64,
+    /// Queries that used an index.
+    pub indexed: u64,
+    /// Queries that a client merged.
+    pub merged: u64,
+    /// Splits and merges between two pages.
+    pub splits: u64,
+}
+
+impl AddAssign for Tally {
+    fn add_assign(&mut self, other: Tally) {
+        self.queries += other.queries;
+        self.rows += other.rows;
+        self.refused += other.refused;
+        self.indexed += other.indexed;
+        self.merged += other.merged;
+        self.splits += other.splits;
+    }
+}
+
+/// Two ways to answer a query that do not agree, in the smallest container and with
+/// the simplest query that were found to show it.
+#[derive(Clone, Debug)]
+pub struct Difference {
+    pub seed: u64,
+    pub data: DataSet,
+    pub query: String,
+    pub what: String,
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "seed {}: {}", self.seed, self.query)?;
+        writeln!(f, "{}", self.what)?;
+        let definition = Value::from(self.data.definition.clone());
+        writeln!(f, "{} partitions, {definition}", self.data.partitions)?;
+        self.data.items.iter().try_for_each(|item| writeln!(f, "{item}"))
+    }
+}
+
+/// One question, and everything that is drawn for it.
+#[derive(Clone, Debug, PartialEq)]
+struct Question {
+    query: RandomQuery,
+    key: Option<PartitionKey>,
+    pages: [usize; 2],
+    client: Option<usize>,
+    splits: bool,
+}
+
+/// Asks a random container so many random queries. The seed repeats it.
+pub fn run(seed: u64, queries: usize) -> Result<Tally, Box<Difference>> {
+    let dice = Dice::new(seed);
+    let data = DataSet::random(&dice);
+    let mut tally = Tally::default();
+    let (lab, oracle) = furnished(&data);
+    for _ in 0..queries {
+        let question = Question::random(&dice, &data);
+        if let Err(what) = question.ask(&lab, &oracle, &mut tally) {
+            let (data, question, what) = shrunk(data, question, what);
+            let query = match &question.key {
+                Some(key) => format!("{} of {key}", question.query),
+                None => question.query.to_string(),
+            };
+            return Err(Box::new(Difference { seed, data, query, what }));
+        }
+    }
+    Ok(tally)
+}
+
+fn furnished(data: &DataSet) -> (Lab, Oracle) {
+    let lab = Lab::memory();
+    lab.create_container(&data.definition).expect("a container that can be made");
+    let (early, late) = data.items.split_at(data.items.len() / 2);
+    for (items, partitions) in [(early, data.partitions.div_ceil(2)), (late, data.partitions)] {
+        for item in items {
+            lab.put(item).expect("an item that can be stored");
+        }
+        lab.divide(partitions);
+    }
+    let oracle = Oracle::new(&data.definition, lab.items());
+    (lab, oracle)
+}
+
+impl Question {
+    fn random(dice: &Dice, data: &DataSet) -> Question {
+        let page = || *dice.pick(&[1, 2, 3, 7, PAGE_ALL]);
+        let is_hierarchical = data.definition.get("partitionKey").is_some_and(|key| {
+            key.get("paths").and_then(Value::as_array).is_some_and(|paths| paths.len() > 1)
+        });
+        let key = dice.once_in(6).then(|| {
+            let first = format!("k{}", 1 + dice.below(4));
+            let second = format!("t{}", dice.below(3));
+            match is_hierarchical && dice.once_in(2) {
+                true => PartitionKey::new([first.as_str(), second.as_str()]),
+                false => PartitionKey::new([first.as_str()]),
+            }
+        });
+        Question {
+            query: RandomQuery::random(dice),
+            key,
+            pages: [page(), page()],
+            client: dice.once_in(3).then(page),
+            splits: dice.once_in(12),
+        }
+    }
+
+    /// Plainer questions that may show the same.
+    fn plainer(&self) -> Vec<Question> {
+        let all = [PAGE_ALL; 2];
+        let mut plainer = vec![Question { pages: all, ..self.clone() }];
+        plainer.extend(self.client.map(|_| Question { client: None, ..self.clone() }));
+        plainer.extend(self.splits.then(|| Question { splits: false, ..self.clone() }));
+        plainer.extend(self.key.as_ref().map(|_| Question { key: None, ..self.clone() }));
+        plainer.retain(|plainer| plainer != self);
+        plainer
+    }
+
+    /// Asks in all ways. Says what differs.
+    fn ask(&self, lab: &Lab, oracle: &Oracle, tally: &mut Tally) -> Result<(), String> {
+        let text = self.query.to_string();
+        let verdict = oracle.answer(&text, self.key.as_ref());
+        let mut ask = Ask::new(text);
+        if let Some(key) = &self.key {
+            ask = ask.of_key(key.clone());
+        }
+        tally.queries += 1;
+        tally.refused += u64::from(!matches!(verdict, Verdict::Rows { .. }));
+        for (approach, page) in [Approach::Index, Approach::Scan].into_iter().zip(self.pages) {
+            let mut splits = 0;
+            let answer = lab.all(&ask, approach, page, |pages| {
+                if self.splits && pages % 2 == 1 {
+                    splits += u64::from(rearrange(lab));
+                }
+            });
+            tally.splits += splits;
+            if let Ok(answer) = &answer {
+                tally.rows += answer.rows.len() as u64;
+                let indexed = !answer.report.access.starts_with("scan");
+                tally.indexed += u64::from(indexed && approach == Approach::Index);
+            }
+            let how = answer.as_ref().map_or_else(|_| String::new(), |a| a.report.access.clone());
+            judge(&verdict, answer.map(|answer| answer.rows)).map_err(|what| {
+                format!("{approach:?} ({how}), pages of {page}, {splits} splits: {what}")
+            })?;
+        }
+        match self.client {
+            Some(page) if self.key.is_none() => self.merge(lab, &ask, page, &verdict, tally),
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    fn merge(
+        &self,
+        lab: &Lab,
+        ask: &Ask,
+        page: usize,
+        verdict: &Verdict,
+        tally: &mut Tally,
+    ) -> Result<(), String> {
+        let Some(client) = Client::plan(lab, ask, Approach::Index, page) else { return Ok(()) };
+        tally.merged += 1;
+        judge(verdict, client.rows()).map_err(|what| format!("client, pages of {page}: {what}"))?;
+        if client.resumes() && matches!(verdict, Verdict::Rows { .. }) {
+            client.check_resuming().map_err(|what| format!("client resumes: {what}"))?;
+        }
+        Ok(())
+    }
+}
+
+/// Splits or merges something; whether it did.
+fn rearrange(lab: &Lab) -> bool {
+    let ranges = lab.ranges();
+    match ranges.iter().map(|range| range.id).min() {
+        Some(oldest) if ranges.len() < PARTITIONS_MAX => lab.split(oldest),
+        Some(_) if ranges.len() > 1 => lab.merge(),
+        Some(_) | None => return false,
+    }
+    true
+}
+
+/// Holds an answer against what it must be.
+pub fn judge(verdict: &Verdict, answer: Result<Vec<Value>, ServiceError>) -> Result<(), String> {
+    let (expected, agreement, rows) = match (verdict, answer) {
+        (Verdict::Rows { rows: expected, agreement }, Ok(rows)) => (expected, agreement, rows),
+        (Verdict::Rows { .. }, Err(error)) => return Err(format!("refused: {error}")),
+        (Verdict::NoIndex | Verdict::Refused(_), Err(ServiceError::Query { .. })) => return Ok(()),
+        // Where the filter keeps nothing, no index is needed.
+        (Verdict::NoIndex, Ok(rows)) if rows.is_empty() => return Ok(()),
+        (Verdict::NoIndex, other) => return Err(format!("no index serves it, but {other:?}")),
+        (Verdict::Refused(error), other) => return Err(format!("{error} expected: {other:?}")),
+    };
+    let (mut expected_texts, mut found) = (texts(expected), texts(&rows));
+    match agreement {
+        Agreement::Exact => {}
+        Agreement::Bag => {
+            expected_texts = bag(expected);
+            found = bag(&rows);
+        }
+        Agreement::Some(all) => {
+            let (all, found) = (bag(all), bag(&rows));
+            if found.len() == expected.len() && found.iter().all(|row| all.contains(row)) {
+                return Ok(());
+            }
+        }
+    }
+    if expected_texts == found {
+        return Ok(());
+    }
+    Err(format!("\n  found    {}\n  expected {}", found.join(" "), expected_texts.join(" ")))
+}
+
+fn bag(rows: &[Value]) -> Vec<String> {
+    let mut rows: Vec<String> =
+        rows.iter().map(|row| loosened(&canonical(row)).to_string()).collect();
+    rows.sort();
+    rows
+}
+
+/// Leaves out items and parts of the query for as long as something differs.
+fn shrunk(
+    mut data: DataSet,
+    mut question: Question,
+    mut what: String,
+) -> (DataSet, Question, String) {
+    let differs = |data: &DataSet, question: &Question| {
+        let (lab, oracle) = furnished(data);
+        question.ask(&lab, &oracle, &mut Tally::default()).err()
+    };
+    // Splits between pages have changed the container since.
+    if differs(&data, &question).is_none() {
+        return (data, question, what);
+    }
+    loop {
+        let simpler = question.query.simpler().into_iter().map(|query| {
+            let simpler = Question { query, ..question.clone() };
+            (data.clone(), simpler)
+        });
+        let plainer = question.plainer().into_iter().map(|question| (data.clone(), question));
+        let smaller = data.smaller().into_iter().map(|data| (data, question.clone()));
+        let found = simpler.chain(plainer).chain(smaller).find_map(|(data, question)| {
+            let what = differs(&data, &question)?;
+            Some((data, question, what))
+        });
+        match found {
+            Some(smaller) => (data, question, what) = smaller,
+            None => return (data, question, what),
+        }
+    }
+}
