@@ -6,12 +6,13 @@ use std::time::Duration;
 
 use model::json::{self, Object, Value};
 use model::limits::Limits;
+use model::name::ItemId;
 use model::partition_key::PartitionKey;
 use runtime::{Runtime, SimulatedClock};
 use service::{
     Action, Approach, CatalogueAction, Conditions, ContainerAction, Cursor, Features, Halve,
-    ItemQuery, Kind, Link, Principal, QueryReport, RangeInfo, Reply, Request, Response, Rest,
-    Scope, Service, ServiceError, ThroughputRules,
+    ItemQuery, ItemTarget, Kind, Link, Principal, QueryReport, RangeInfo, Reply, Request, Response,
+    Rest, Scope, Service, ServiceError, ThroughputRules,
 };
 use storage::local::{self, LocalConfig};
 use storage::{Store, memory};
@@ -135,6 +136,12 @@ impl Lab {
         self.within(ContainerAction::UpsertItem { key: None, body, conditions }).map(|_| ())
     }
 
+    pub fn remove(&self, id: &str, key: PartitionKey) -> Result<(), ServiceError> {
+        let target = ItemTarget { key: Some(key), id: ItemId::parse(id)? };
+        let conditions = Conditions::default();
+        self.within(ContainerAction::DeleteItem { target, conditions }).map(|_| ())
+    }
+
     /// Splits partitions, the first ones first, until there are so many.
     pub fn divide(&self, partitions: usize) {
         loop {
@@ -202,6 +209,7 @@ impl Lab {
             parameters: ask.parameters.clone(),
             scope: ask.scope.clone(),
             across_partitions: true,
+            merges: true,
             session: None,
             after,
             items_max,

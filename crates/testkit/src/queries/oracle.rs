@@ -14,6 +14,7 @@ use model::policy::{ContainerDefinition, PathStep};
 use model::rid::ItemRid;
 use query::{Bound, Context, Order, Parameters, Query, QueryError, Run};
 
+use super::lab::Ask;
 use super::order::compare_keys;
 use super::rows::canonical;
 
@@ -84,9 +85,9 @@ impl Oracle {
 
     /// Answers a query over all documents, or those of a key or prefix.
     #[must_use]
-    pub fn answer(&self, text: &str, key: Option<&PartitionKey>) -> Verdict {
-        let parameters = &Parameters::none();
-        let bound = Query::parse(text).and_then(|query| query.bind_in(parameters, &self.context));
+    pub fn answer(&self, ask: &Ask) -> Verdict {
+        let key = ask.scope.key.as_ref();
+        let bound = self.bind(ask);
         let bound = match bound {
             Ok(bound) => bound,
             Err(error) => return Verdict::Refused(error),
@@ -94,6 +95,14 @@ impl Oracle {
         let ordered = !bound.order().is_empty() && !bound.is_aggregated();
         let rows = if ordered { self.ordered(&bound, key) } else { self.unordered(&bound, key) };
         rows.unwrap_or_else(Verdict::Refused)
+    }
+
+    fn bind(&self, ask: &Ask) -> Result<Bound, QueryError> {
+        let parameters = match &ask.parameters {
+            Value::Null => Parameters::none(),
+            list => Parameters::from_list(list)?,
+        };
+        Query::parse(&ask.text)?.bind_in(&parameters, &self.context)
     }
 
     fn unordered(&self, bound: &Bound, key: Option<&PartitionKey>) -> Result<Verdict, QueryError> {

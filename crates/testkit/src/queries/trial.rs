@@ -144,12 +144,11 @@ impl Question {
 
     /// Asks in all ways. Says what differs.
     fn ask(&self, lab: &Lab, oracle: &Oracle, tally: &mut Tally) -> Result<(), String> {
-        let text = self.query.to_string();
-        let verdict = oracle.answer(&text, self.key.as_ref());
-        let mut ask = Ask::new(text);
+        let mut ask = Ask::new(self.query.to_string());
         if let Some(key) = &self.key {
             ask = ask.of_key(key.clone());
         }
+        let verdict = oracle.answer(&ask);
         tally.queries += 1;
         tally.refused += u64::from(!matches!(verdict, Verdict::Rows { .. }));
         for (approach, page) in [Approach::Index, Approach::Scan].into_iter().zip(self.pages) {
