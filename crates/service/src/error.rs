@@ -37,6 +37,9 @@ pub enum ServiceError {
          specify x-ms-documentdb-partitionkey, or revise your query to avoid this exception."
     )]
     AcrossPartitions,
+    /// The query has to be sent to each partition and its rows merged, as the plan says.
+    #[error("The provided cross partition query can not be directly served by the gateway.")]
+    NeedsMerge { plan: Value },
     /// The partition key is not that of the container or of the document.
     #[error(
         "Partition key provided either doesn't correspond to definition in the collection or doesn't match partition \
@@ -145,6 +148,7 @@ impl ServiceError {
             | ServiceError::Invalid { .. }
             | ServiceError::Query { .. }
             | ServiceError::AcrossPartitions
+            | ServiceError::NeedsMerge { .. }
             | ServiceError::TimedOut
             | ServiceError::KeyMismatch
             | ServiceError::TooLarge { .. }
@@ -228,6 +232,7 @@ impl From<Problem> for ServiceError {
             Problem::Precondition => ServiceError::Precondition,
             Problem::TooLarge { .. } => ServiceError::TooLarge { message: problem.to_string() },
             Problem::KeyFull { .. } => ServiceError::KeyFull { message: problem.to_string() },
+            Problem::ContainerFull { .. } => ServiceError::Quota { message: problem.to_string() },
             Problem::Patch(_) | Problem::Empty | Problem::TooMany { .. } => {
                 ServiceError::invalid(problem.to_string())
             }

@@ -47,6 +47,7 @@ impl Service {
         let bound = self.bind(entry, &query.text, &query.parameters);
         let bound = receipt.paid_if_refused(bound.map_err(|e| refused(&e)), Work::Probe)?;
         let aim = self.aim(entry, &query, &bound)?;
+        self.check_merge(entry, &query, &bound, &aim)?;
         let compiling = self.runtime.clock.monotonic().saturating_sub(began);
         let start = query.after.as_ref().and_then(|after| after.position());
         let start = start.or(aim.within.first().map(|first| &first.min)).cloned();
@@ -93,6 +94,17 @@ impl Service {
         receipt: &mut Receipt,
     ) -> Result<Reply, ServiceError> {
         receipt.worked(&Work::Probe);
+        let plan = self.client_plan(entry, text, parameters, features)?;
+        Ok(Reply::QueryPlan { plan })
+    }
+
+    fn client_plan(
+        &self,
+        entry: &ContainerEntry,
+        text: &str,
+        parameters: &Value,
+        features: &Features,
+    ) -> Result<Value, ServiceError> {
         let spec = entry.container.spec();
         let definition = spec.definition.partition_key();
         let plan = || -> Result<_, QueryError> {
@@ -100,7 +112,28 @@ impl Service {
             Query::parse(text)?.plan(&parameters, &context, &KeyShape::from(definition), features)
         };
         let plan = plan().map_err(|error| ServiceError::query(&error, text))?;
-        Ok(Reply::QueryPlan { plan: plan.to_value(definition) })
+        Ok(plan.to_value(definition))
+    }
+
+    /// Refuses an aggregate over several partitions where it is left to the client to
+    /// merge, and gives the plan for it.
+    fn check_merge(
+        &self,
+        entry: &ContainerEntry,
+        query: &ItemQuery,
+        bound: &Bound,
+        aim: &Aim,
+    ) -> Result<(), ServiceError> {
+        if query.merges || is_routed(&query.scope) || bound.aggregates().is_empty() {
+            return Ok(());
+        }
+        let map = entry.container.map();
+        let is_asked = |range: &EpkRange| aim.within.iter().any(|within| within.overlaps(range));
+        if map.ranges().iter().filter(|record| is_asked(&record.range)).count() < 2 {
+            return Ok(());
+        }
+        let plan = self.client_plan(entry, &query.text, &query.parameters, &Features::all())?;
+        Err(ServiceError::NeedsMerge { plan })
     }
 
     fn bind(

@@ -15,6 +15,7 @@ mod substatus {
     pub(super) const SESSION_NOT_AVAILABLE: u32 = 1002;
     pub(super) const RANGE_GONE: u32 = 1002;
     pub(super) const OWNER_NOT_FOUND: u32 = 1003;
+    pub(super) const NEEDS_MERGE: u32 = 1004;
     pub(super) const QUOTA: u32 = 1005;
     pub(super) const RANGE_SWITCHING: u32 = 1007;
     pub(super) const KEY_FULL: u32 = 1014;
@@ -31,14 +32,36 @@ pub(crate) struct WireError {
     pub(crate) status: StatusCode,
     pub(crate) substatus: u32,
     pub(crate) message: String,
-    /// What is wrong with a query, as clients parse it: stands in place of the message.
-    pub(crate) report: Option<Value>,
-    /// What stands before the message.
-    pub(crate) context: &'static str,
+    pub(crate) detail: Detail,
     /// When to try again, where trying again helps.
     pub(crate) retry_after_ms: Option<u64>,
     /// Where it happened and what it cost, if the service was asked at all.
     pub(crate) receipt: Option<Box<Receipt>>,
+}
+
+/// What a body says besides a message.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) enum Detail {
+    #[default]
+    None,
+    /// What is wrong with a query, as clients parse it. Stands in place of the message.
+    Query(Value),
+    /// The same, of a query that a plan was asked for.
+    Unplanned(Value),
+    /// The plan by which the client can run its query itself.
+    Plan(Value),
+}
+
+impl Detail {
+    fn of(error: &ServiceError) -> Detail {
+        if let ServiceError::Query { report } = error {
+            return Detail::Query(report.clone());
+        }
+        if let ServiceError::NeedsMerge { plan } = error {
+            return Detail::Plan(plan.clone());
+        }
+        Detail::None
+    }
 }
 
 /// How long a client waits when a queue was full: a few fsyncs.
@@ -50,8 +73,7 @@ impl WireError {
             status,
             substatus,
             message: message.into(),
-            report: None,
-            context: "",
+            detail: Detail::None,
             retry_after_ms: None,
             receipt: None,
         }
@@ -86,9 +108,19 @@ impl WireError {
     /// The body that clients parse.
     pub(crate) fn body(&self, activity_id: &str) -> String {
         let plain = || Object::from_iter([("Errors", vec![self.message.as_str()])]).into();
-        let report = self.report.clone().unwrap_or_else(plain);
-        let message = format!("{}Message: {report}\r\nActivityId: {activity_id}", self.context);
-        let body = Object::from_iter([("code", code(self.status)), ("message", message.as_str())]);
+        let (context, report) = match &self.detail {
+            Detail::Query(report) => ("", report.clone()),
+            Detail::Unplanned(report) => {
+                ("Gateway Failed to Retrieve Query Plan: ", report.clone())
+            }
+            Detail::None | Detail::Plan(_) => ("", plain()),
+        };
+        let message = format!("{context}Message: {report}\r\nActivityId: {activity_id}");
+        let mut body =
+            Object::from_iter([("code", code(self.status)), ("message", message.as_str())]);
+        if let Detail::Plan(plan) = &self.detail {
+            body.insert("additionalErrorInfo", plan.to_string());
+        }
         Value::Object(body).to_string()
     }
 }
@@ -121,9 +153,8 @@ impl From<ServiceError> for WireError {
         let cause = if let ServiceError::Batch { error, .. } = &error { error } else { &error };
         let (status, substatus) = status_of(cause);
         let retry_after_ms = retry_after_ms(cause);
-        let report =
-            if let ServiceError::Query { report } = cause { Some(report.clone()) } else { None };
-        WireError { report, retry_after_ms, ..WireError::new(status, substatus, cause.to_string()) }
+        let detail = Detail::of(cause);
+        WireError { detail, retry_after_ms, ..WireError::new(status, substatus, cause.to_string()) }
     }
 }
 
@@ -151,6 +182,7 @@ fn status_of(error: &ServiceError) -> (StatusCode, u32) {
         | ServiceError::Query { .. }
         | ServiceError::AcrossPartitions
         | ServiceError::MergeUnaware => (StatusCode::BAD_REQUEST, 0),
+        ServiceError::NeedsMerge { .. } => (StatusCode::BAD_REQUEST, substatus::NEEDS_MERGE),
         ServiceError::KeyMismatch => (StatusCode::BAD_REQUEST, substatus::KEY_MISMATCH),
         ServiceError::ContainerRecreated => {
             (StatusCode::BAD_REQUEST, substatus::CONTAINER_RECREATED)

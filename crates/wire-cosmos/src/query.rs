@@ -12,7 +12,7 @@ use model::json::{Object, Value};
 use service::{Approach, ContainerAction, Features, ItemQuery, Link, QueryReport, Reply};
 
 use crate::continuation;
-use crate::error::WireError;
+use crate::error::{Detail, WireError};
 use crate::gateway::Call;
 use crate::headers::{CONTINUATION, END_EPK, IS_QUERY, RANGE_ID, START_EPK};
 use crate::items::scope;
@@ -36,9 +36,6 @@ const EXPLAIN: &str = "x-orrery-query-explain";
 /// Rows of a page where the client leaves their number to the server: the most that a
 /// page is documented to have. Bytes, time and charge end most pages before.
 const PAGE_ROWS: usize = 1_000;
-
-/// What clients read before the text of a plan that cannot be made.
-const NO_PLAN: &str = "Gateway Failed to Retrieve Query Plan: ";
 
 /// A query as it stands in a body.
 #[derive(Clone, Debug, PartialEq)]
@@ -85,14 +82,18 @@ pub(crate) async fn plan(call: &Call<'_>, container: Link) -> Result<Answer, Wir
     let Statement { text, parameters } = Statement::of(call)?;
     let features = Features::parse(call.headers.text(FEATURES).unwrap_or_default());
     let action = ContainerAction::PlanQuery { text, parameters, features };
-    let response = call.container(container, action).await.map_err(|error| {
-        let context = if error.report.is_some() { NO_PLAN } else { error.context };
-        WireError { context, ..error }
-    })?;
+    let response = call.container(container, action).await.map_err(unplanned)?;
     let Reply::QueryPlan { plan } = &response.reply else {
         return Ok(Answer::empty(StatusCode::INTERNAL_SERVER_ERROR));
     };
     Ok(Answer::json(StatusCode::OK, plan.to_string()).with_receipt(&response.receipt))
+}
+
+fn unplanned(error: WireError) -> WireError {
+    match error.detail {
+        Detail::Query(report) => WireError { detail: Detail::Unplanned(report), ..error },
+        Detail::None | Detail::Unplanned(_) | Detail::Plan(_) => error,
+    }
 }
 
 fn item_query(call: &Call<'_>) -> Result<ItemQuery, WireError> {
@@ -104,6 +105,8 @@ fn item_query(call: &Call<'_>) -> Result<ItemQuery, WireError> {
         parameters,
         scope: scope(call)?,
         across_partitions: call.headers.flag(ACROSS_PARTITIONS) || routes_itself(call),
+        // The service leaves this to its clients; what works here must work there.
+        merges: false,
         session: call.headers.session()?,
         after: after.map(continuation::parse_cursor).transpose()?,
         items_max: call.headers.items_max(PAGE_ROWS)?,

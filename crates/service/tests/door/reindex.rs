@@ -32,6 +32,7 @@ fn query(fixture: &Fixture, text: &str, approach: Approach) -> (Vec<String>, Que
             parameters: Value::Array(Vec::new()),
             scope: Scope::default(),
             across_partitions: true,
+            merges: true,
             session: None,
             after,
             items_max: 7,

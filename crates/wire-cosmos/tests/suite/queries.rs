@@ -91,3 +91,36 @@ fn a_query_in_binary_json_is_understood() {
     let page: Value = serde_json::from_slice(answer.body()).unwrap();
     assert_eq!(page["Documents"], json!(["1"]));
 }
+
+#[test]
+fn an_aggregate_over_several_partitions_comes_as_a_plan() {
+    let world = world(&[json!({"id": "1", "pk": "a"}), json!({"id": "2", "pk": "b"})]);
+    let ask = |text: &str, headers: &[(&str, &str)]| {
+        let body = json!({ "query": text }).to_string();
+        let answer = world.send(Method::POST, ITEMS, body, headers);
+        let substatus = answer.headers().get("x-ms-substatus").map(|text| text.to_str().unwrap());
+        let status = (answer.status().as_u16(), substatus.unwrap_or("0").to_owned());
+        (status, serde_json::from_slice::<Value>(answer.body()).unwrap())
+    };
+    let count = "SELECT VALUE COUNT(1) FROM c";
+    let (status, refusal) = ask(count, &[QUERY, ACROSS]);
+    assert_eq!(status, (400, "1004".to_owned()));
+    let inside: Value =
+        serde_json::from_str(refusal["additionalErrorInfo"].as_str().unwrap()).unwrap();
+    let features = ("x-ms-cosmos-supported-query-features", "Aggregate");
+    let (status, plan) = ask(count, &[("x-ms-cosmos-is-query-plan-request", "True"), features]);
+    assert_eq!((status.0, &inside), (200, &plan));
+    // What the client does then, and what concerns one partition.
+    let rewritten = plan["queryInfo"]["rewrittenQuery"].as_str().unwrap();
+    let ranges = ["0", "1", "2", "3", "4"].map(|id| ("x-ms-documentdb-partitionkeyrangeid", id));
+    let parts =
+        ranges.map(|range| ask(rewritten, &[QUERY, range]).1["Documents"][0][0]["item"].as_u64());
+    assert_eq!(parts.iter().flatten().sum::<u64>(), 2, "{parts:?}");
+    let key = ("x-ms-documentdb-partitionkey", r#"["a"]"#);
+    assert_eq!(ask(count, &[QUERY, key]).1["Documents"], json!([1]));
+    let pinned = format!("{count} WHERE c.pk = 'a'");
+    assert_eq!(ask(&pinned, &[QUERY]).1["Documents"], json!([1]));
+    // Groups are merged here: some clients cannot.
+    let groups = "SELECT c.pk, COUNT(1) AS n FROM c GROUP BY c.pk";
+    assert_eq!(ask(groups, &[QUERY, ACROSS]).1["_count"], json!(2));
+}
