@@ -139,6 +139,7 @@ pub(crate) fn choose(
     }
     let scan = Choice { exact: filter.requirement == Requirement::Anything, ..scan };
     let found = chooser.find(&filter.requirement)?;
+    let found = found.map(|found| Found { whole: found.whole && filter.exact, ..found });
     let mut choice = match served {
         Some(served) => chooser.ordered(served, found, scan)?,
         None => chooser.unordered(found, scan)?,
@@ -317,15 +318,16 @@ impl Chooser<'_> {
                 None => whole = false,
                 Some(found) => {
                     whole = whole && found.whole;
-                    if found.ranges {
-                        ranges.push(found);
-                    } else {
+                    if !found.ranges {
                         sets.push(found.set);
+                    } else if !narrow(&mut ranges, part, &found) {
+                        ranges.push((part, found));
                     }
                 }
             }
         }
         if sets.is_empty() {
+            let ranges = ranges.into_iter().map(|(_, found)| found).collect();
             return self.narrowest(ranges, whole);
         }
         let whole = whole && ranges.is_empty();
@@ -437,6 +439,21 @@ impl Chooser<'_> {
             specs
         };
         IndexUse { used: sorted(self.usage.used), wanted: sorted(self.usage.wanted) }
+    }
+}
+
+/// Lets two ranges of one place be one, as in BETWEEN; whether there is another one.
+fn narrow(ranges: &mut [(&Requirement, Found)], part: &Requirement, found: &Found) -> bool {
+    let Set::Within(range) = &found.set else { return false };
+    if found.repeats || part.path().is_none() {
+        return false;
+    }
+    match ranges.iter_mut().find(|(other, _)| other.path() == part.path()) {
+        Some((_, Found { set: Set::Within(other), .. })) => {
+            *other = other.intersect(range);
+            true
+        }
+        Some(_) | None => false,
     }
 }
 
