@@ -270,6 +270,7 @@ fn setups(
         moves: map.moves_of(record),
         lsn_floor: record.lsn_floor,
         numbers: record.numbers.clone(),
+        growth: spec.growth,
         limits: Arc::clone(limits),
     };
     map.ranges().iter().map(|record| (record.id, Arc::new(setup(record)))).collect()

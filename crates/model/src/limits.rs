@@ -189,6 +189,16 @@ impl Limits {
         if enough && !keyless { Growth::Unlimited } else { Growth::Fixed }
     }
 
+    /// Data and index that a container may hold in one physical partition before writes
+    /// that add data are refused. What can grow splits instead.
+    #[must_use]
+    pub fn partition_bytes_max(&self, growth: Growth) -> u64 {
+        match growth {
+            Growth::Fixed => self.physical_partition_bytes_max.min(self.container_bytes_max),
+            Growth::Unlimited => u64::MAX,
+        }
+    }
+
     /// A scale model: what is stored counts `factor` times and throughput refills
     /// `factor` times slower, so that a whole life fits into seconds. All that
     /// clients say or see stays as it is: offers, charges, minima, item sizes, texts.

@@ -134,6 +134,9 @@ pub enum Problem {
         "Partition key reached maximum size of {gib} GB. Learn more: https://aka.ms/CosmosDB/sql/errors/full-pk"
     )]
     KeyFull { gib: u64 },
+    /// The container is full and cannot grow: only what makes it smaller is done.
+    #[error("The container reached its maximum size of {gib} GB.")]
+    ContainerFull { gib: u64 },
     #[error("Batch request has no operations.")]
     Empty,
     #[error("Batch request has more operations than what is supported.")]
@@ -181,6 +184,7 @@ impl Problem {
         match self {
             Problem::TooLarge { .. }
             | Problem::KeyFull { .. }
+            | Problem::ContainerFull { .. }
             | Problem::Patch(_)
             | Problem::Empty
             | Problem::TooMany { .. } => Remedy::Correct,

@@ -110,6 +110,11 @@ impl<'a> Home<'a> {
         Ok(None)
     }
 
+    /// Bytes of the bucket with what this command has done so far.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.head.bytes
+    }
+
     /// Writes the head, and says what it is now.
     pub(crate) fn write_head(
         &mut self,

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use model::charge::Work;
 use model::epk::Epk;
+use model::limits::Growth;
 use model::position::{Lsn, Timestamp};
 use storage::{Batch, Outcome as Fate, Store, Stream, Ticket};
 
@@ -173,6 +174,7 @@ impl Partition {
             stage: self.stage()?,
             place: command.location.place,
             home: self.home(bucket, epk),
+            elsewhere: self.bytes_elsewhere(bucket.number),
             second: second.map(|bucket| self.home(bucket, epk)),
             numbers: self.numbers.clone(),
             lsn: self.lsn.next(),
@@ -209,6 +211,14 @@ impl Partition {
 
     pub(crate) fn next_number(&self) -> u64 {
         self.numbers.next()
+    }
+
+    /// Bytes of all buckets but one, if the partition has a limit; nobody asks otherwise.
+    fn bytes_elsewhere(&self, bucket: BucketNumber) -> u64 {
+        match self.setup.growth {
+            Growth::Fixed => self.bytes().saturating_sub(self.head(bucket).bytes),
+            Growth::Unlimited => 0,
+        }
     }
 
     /// Bytes of all items, durable or not.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use index::{IndexPlan, PathHash};
 use model::epk::{Epk, EpkRange};
-use model::limits::Limits;
+use model::limits::{Growth, Limits};
 use model::policy::{ContainerDefinition, expires_at};
 use model::position::{Lsn, Timestamp};
 use model::rid::ContainerRid;
@@ -50,6 +50,8 @@ pub struct Setup {
     pub lsn_floor: Lsn,
     /// Blocks of item numbers granted by the map.
     pub numbers: Vec<Range<u64>>,
+    /// Whether the partition can be split when it is full.
+    pub growth: Growth,
     pub limits: Arc<Limits>,
 }
 

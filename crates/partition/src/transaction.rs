@@ -26,6 +26,8 @@ pub(crate) struct Transaction<'a> {
     stage: Stage<'a>,
     place: Place,
     home: Home<'a>,
+    /// Bytes of the partition's other buckets.
+    elsewhere: u64,
     /// Where the logical partition is moving to.
     second: Option<Home<'a>>,
     numbers: Numbers,
@@ -52,6 +54,8 @@ pub(crate) struct Scene<'a> {
     /// The place of new ordinals.
     pub(crate) place: Place,
     pub(crate) home: Home<'a>,
+    /// Bytes of the partition's other buckets, if it cannot grow.
+    pub(crate) elsewhere: u64,
     pub(crate) second: Option<Home<'a>>,
     pub(crate) numbers: Numbers,
     pub(crate) lsn: Lsn,
@@ -60,8 +64,8 @@ pub(crate) struct Scene<'a> {
 
 impl<'a> Transaction<'a> {
     pub(crate) fn new(scene: Scene<'a>) -> Transaction<'a> {
-        let Scene { setup, stage, place, home, second, numbers, lsn, now } = scene;
-        Transaction { setup, stage, place, home, second, numbers, lsn, now, step: 0 }
+        let Scene { setup, stage, place, home, elsewhere, second, numbers, lsn, now } = scene;
+        Transaction { setup, stage, place, home, elsewhere, second, numbers, lsn, now, step: 0 }
     }
 
     /// The live item of that id. One that has expired is removed on the way:
@@ -102,7 +106,7 @@ impl<'a> Transaction<'a> {
         Ok((item, written))
     }
 
-    /// Whether the logical partition may grow by what a new version has more.
+    /// Whether logical partition and container may grow by what a new version has more.
     fn check_room(&self, old: Option<&Item>, new: &Item) -> Result<(), Problem> {
         let (limits, before) = (&self.setup.limits, old.map_or(0, Item::bytes));
         let Some(growth) = new.bytes().checked_sub(before).filter(|growth| *growth > 0) else {
@@ -111,6 +115,11 @@ impl<'a> Transaction<'a> {
         let max = limits.logical_partition_bytes_max;
         if self.home.size(&self.stage)?.bytes.saturating_add(growth) > max {
             return Err(Problem::KeyFull { gib: limits.gib_told(max) });
+        }
+        let max = limits.partition_bytes_max(self.setup.growth);
+        let stored = self.elsewhere.saturating_add(self.home.bytes());
+        if stored.saturating_add(growth) > max {
+            return Err(Problem::ContainerFull { gib: limits.gib_told(max) });
         }
         Ok(())
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use index::IndexPlan;
 use model::json::{self, Object, Value};
-use model::limits::Limits;
+use model::limits::{Growth, Limits};
 use model::policy::ContainerDefinition;
 use model::position::Lsn;
 use model::rid::{ContainerRid, DatabaseRid};
@@ -131,6 +131,7 @@ impl Container {
             moves: Vec::new(),
             lsn_floor: Lsn::ZERO,
             numbers: Vec::from([NUMBERS]),
+            growth: Growth::Unlimited,
             limits: Arc::new(Limits::default()),
         }
     }

@@ -46,6 +46,24 @@ fn k4_k6_p24_a_fixed_container_never_splits() {
     assert_eq!(world.ranges().len(), 1);
 }
 
+/// Of 2018: with a key, but too small at its creation to grow.
+#[test]
+fn k4_k6_p24_a_fixed_container_ends_at_ten_gigabytes() {
+    let world = World::with(&["--profile", "2018", "--scale", "1000000", "--throttle", "never"]);
+    world.create(&j!({"id": "c", "partitionKey": key("/k")}), 400).expect(201);
+    let item = |at: usize| j!({"id": "1", "k": at.to_string(), "fill": "x".repeat(2000)});
+    let full = (0..100).find(|at| world.create_item(&item(*at)).status() != 201);
+    let at = full.expect("the container becomes full");
+    assert!(at > 1, "full after {at} items");
+    let refused = world.create_item(&item(at)).refused(403, "its maximum size of 10 GB");
+    assert_eq!(refused.header("x-ms-substatus"), "1005");
+    assert_eq!(refused.header("x-ms-request-charge"), "1.2380952380952381", "26/21 RU");
+    assert_eq!(world.ranges().len(), 1, "it never splits");
+    world.read_item(&j!("0"), "1").expect(200);
+    world.delete_item(&j!("0"), "1").expect(204);
+    world.create_item(&item(at)).expect(201);
+}
+
 #[test]
 fn k5_an_unlimited_container_has_a_key_and_a_thousand() {
     let world = World::with(&["--profile", "2018"]);
