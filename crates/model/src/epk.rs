@@ -213,10 +213,11 @@ impl EpkRange {
         EpkRange { min: position, max }
     }
 
-    /// The position, if it has only one.
+    /// The position, if it has only one. The whole ring has many, although containers
+    /// without a key put everything at its beginning.
     #[must_use]
     pub fn position(&self) -> Option<&Epk> {
-        (self.max == self.min.successor()).then_some(&self.min)
+        (self.min != Epk::MIN && self.max == self.min.successor()).then_some(&self.min)
     }
 }
 
@@ -361,6 +362,14 @@ mod tests {
         assert_eq!(epk("01FF").successor(), epk("0200"));
         assert_eq!(epk("0100").successor(), epk("0101"));
         assert_eq!(Epk::MIN.successor(), Epk::max());
+    }
+
+    #[test]
+    fn ranges_of_one_position_are_told_from_others() {
+        let one = EpkRange::of(epk("01FF"));
+        assert_eq!(one.position(), Some(&epk("01FF")));
+        assert_eq!(EpkRange::full().position(), None);
+        assert_eq!(EpkRange::new(epk("01"), epk("03")).position(), None);
     }
 
     #[test]
