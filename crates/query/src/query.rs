@@ -9,7 +9,7 @@ use crate::bind::{self, Path, Program};
 use crate::bound::{Block, Slot};
 use crate::context::Context;
 use crate::error::{QueryError, Refusal};
-use crate::eval::{self, Ambient, Datum, Env};
+use crate::eval::{self, Ambient, Datum, Env, STEPS_MAX};
 use crate::execute;
 use crate::parameters::Parameters;
 use crate::parser;
@@ -146,7 +146,16 @@ impl Bound {
         &'a self,
         documents: impl Iterator<Item = Raw<'a>> + 'a,
     ) -> Result<Vec<Value>, QueryError> {
-        let ambient = self.ambient();
+        self.execute_within(documents, STEPS_MAX)
+    }
+
+    /// As [`Bound::execute`], in at most so many steps.
+    pub fn execute_within<'a>(
+        &'a self,
+        documents: impl Iterator<Item = Raw<'a>> + 'a,
+        steps: usize,
+    ) -> Result<Vec<Value>, QueryError> {
+        let ambient = Ambient::with_steps(&self.program.context, steps);
         let mut env = Env::new(self.program.slots, &ambient);
         env.documents = Some(Box::new(documents.map(shortened)));
         let mut rows = Vec::new();

@@ -10,7 +10,7 @@ use std::ops::ControlFlow;
 
 use model::json::{Raw, Value};
 
-use crate::bound::Expr;
+use crate::bound::{Block, Expr, Origin};
 use crate::error::QueryError;
 use crate::eval::{Ambient, Datum, Env, evaluate, identity};
 use crate::execute::{self, AggregateKind, Groups, MORE};
@@ -146,6 +146,14 @@ impl Bound {
         !self.program().block.sources.is_empty()
     }
 
+    /// Whether a subquery in FROM makes its rows of all documents together, by
+    /// DISTINCT or in groups, or of none. Such a query cannot be asked document by
+    /// document: see [`Bound::execute_within`].
+    #[must_use]
+    pub fn gathers_documents(&self) -> bool {
+        gathers(&self.program().block)
+    }
+
     #[must_use]
     pub fn is_distinct(&self) -> bool {
         self.program().block.distinct
@@ -197,6 +205,13 @@ impl Bound {
         bind::path_of(expr, &|slot| self.program().paths.get(&slot))
             .map_or(Argument::Computed, Argument::Path)
     }
+}
+
+fn gathers(block: &Block) -> bool {
+    let Some(Origin::Block(inner)) = block.sources.first().map(|source| &source.origin) else {
+        return false;
+    };
+    inner.distinct || inner.grouping.is_some() || inner.sources.is_empty() || gathers(inner)
 }
 
 impl fmt::Debug for Run<'_> {

@@ -148,9 +148,8 @@ impl<'p, 't> Pager<'p, 't> {
         if self.left() == 0 {
             return Ok(None);
         }
-        if !bound.reads_documents() {
-            let rows = bound.execute(std::iter::empty())?;
-            return Ok(self.again(rows.into_iter().map(|row| (0, row.to_string()))));
+        if !bound.reads_documents() || bound.gathers_documents() {
+            return self.gathered();
         }
         if bound.is_aggregated() {
             return self.aggregated();
@@ -375,6 +374,22 @@ impl<'p, 't> Pager<'p, 't> {
         Ok(self.again(rows.into_iter().map(|row| (0, row.to_string()))))
     }
 
+    /// Runs the query over all documents at once, where it must see all of them or none.
+    fn gathered(&mut self) -> Result<Option<Cursor>, QueryFailure> {
+        let (mut items, mut bytes) = (Vec::new(), 0);
+        while self.query.bound.reads_documents()
+            && let Some((_, candidate)) = self.candidates.next()?
+        {
+            bytes += candidate.item.json().text().len() + ROW_BYTES;
+            check_kept(bytes)?;
+            items.push(candidate.item);
+            self.keep_pace()?;
+        }
+        let documents = items.iter().map(|item| item.json());
+        let rows = self.query.bound.execute_within(documents, LONG_STEPS_MAX)?;
+        Ok(self.rest_of(self.given, rows.into_iter().map(|row| (0, row.to_string()))))
+    }
+
     /// Takes one row in, unless the page is full.
     fn offer(&mut self, position: &Position, part: usize, row: Made) -> Taken {
         let met = self.rows_at(position);
@@ -419,7 +434,15 @@ impl<'p, 't> Pager<'p, 't> {
     /// Gives the rows of a whole result that are next.
     fn again(&mut self, rows: impl Iterator<Item = (usize, String)>) -> Option<Cursor> {
         let (offset, _) = self.query.bound.window();
-        let before = self.given.saturating_add(offset as u64);
+        self.rest_of(self.given.saturating_add(offset as u64), rows)
+    }
+
+    /// Gives the rows behind so many.
+    fn rest_of(
+        &mut self,
+        before: u64,
+        rows: impl Iterator<Item = (usize, String)>,
+    ) -> Option<Cursor> {
         let before = usize::try_from(before).unwrap_or(usize::MAX);
         for (part, text) in rows.skip(before) {
             if self.is_full() {
