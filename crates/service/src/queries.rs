@@ -47,7 +47,7 @@ impl Service {
         let bound = self.bind(entry, &query.text, &query.parameters);
         let bound = receipt.paid_if_refused(bound.map_err(|e| refused(&e)), Work::Probe)?;
         let aim = self.aim(entry, &query, &bound)?;
-        self.check_merge(entry, &query, &bound, &aim)?;
+        self.check_merge(entry, &query, &bound)?;
         let compiling = self.runtime.clock.monotonic().saturating_sub(began);
         let start = query.after.as_ref().and_then(|after| after.position());
         let start = start.or(aim.within.first().map(|first| &first.min)).cloned();
@@ -115,21 +115,18 @@ impl Service {
         Ok(plan.to_value(definition))
     }
 
-    /// Refuses an aggregate over several partitions where it is left to the client to
-    /// merge, and gives the plan for it.
+    /// Refuses what the service leaves to its clients, and gives the plan for it:
+    /// aggregates of everything and DISTINCT, where several partitions may be asked.
+    /// That a filter names the key does not matter there.
     fn check_merge(
         &self,
         entry: &ContainerEntry,
         query: &ItemQuery,
         bound: &Bound,
-        aim: &Aim,
     ) -> Result<(), ServiceError> {
-        if query.merges || is_routed(&query.scope) || bound.aggregates().is_empty() {
-            return Ok(());
-        }
-        let map = entry.container.map();
-        let is_asked = |range: &EpkRange| aim.within.iter().any(|within| within.overlaps(range));
-        if map.ranges().iter().filter(|record| is_asked(&record.range)).count() < 2 {
+        let is_across = query.across_partitions && !is_routed(&query.scope);
+        let merges = bound.is_distinct() || !bound.aggregates().is_empty();
+        if query.merges || !is_across || !merges || entry.container.map().ranges().len() < 2 {
             return Ok(());
         }
         let plan = self.client_plan(entry, &query.text, &query.parameters, &Features::all())?;
