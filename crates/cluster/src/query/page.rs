@@ -399,7 +399,7 @@ impl<'p, 't> Pager<'p, 't> {
         if !self.resumed.as_ref().is_some_and(given_before) {
             if self.skip > 0 {
                 self.skip -= 1;
-            } else if self.is_full() {
+            } else if self.is_full_for(&row.text) {
                 return Taken::No;
             } else {
                 self.give(part, row.text);
@@ -445,7 +445,7 @@ impl<'p, 't> Pager<'p, 't> {
     ) -> Option<Cursor> {
         let before = usize::try_from(before).unwrap_or(usize::MAX);
         for (part, text) in rows.skip(before) {
-            if self.is_full() {
+            if self.is_full_for(&text) {
                 return self.cursor(Place::Again);
             }
             self.hits += 1;
@@ -474,6 +474,12 @@ impl<'p, 't> Pager<'p, 't> {
 
     fn is_full(&self) -> bool {
         self.rows.len() >= self.query.rows_max.max(1) || self.row_bytes >= PAGE_BYTES_MAX
+    }
+
+    /// Whether a row is for the next page. Each page has one, however long it is.
+    fn is_full_for(&self, text: &str) -> bool {
+        let is_over = self.row_bytes.saturating_add(text.len()) > PAGE_BYTES_MAX;
+        self.is_full() || (is_over && !self.rows.is_empty())
     }
 
     /// The cursor behind the last row, or candidate, that was met. `next` is where the
