@@ -17,6 +17,7 @@ mod physical;
 #[allow(dead_code, reason = "shared with the tests of the program, each uses a part")]
 #[path = "../serve/program.rs"]
 mod program;
+mod queries;
 mod statistics;
 mod throughput;
 mod world;
