@@ -7,7 +7,7 @@ use cluster::{PageQuery, QueryFailure, QueryPage};
 use model::charge::Work;
 use model::epk::{Epk, EpkRange};
 use model::json::Value;
-use model::partition_key::{PartitionKey, PartitionKeyDefinition};
+use model::partition_key::{KeyError, PartitionKey, PartitionKeyDefinition};
 use model::position::Ordinal;
 use query::{Bound, Context, Features, KeyRanges, KeyShape, Parameters, Query, QueryError};
 
@@ -23,6 +23,8 @@ use crate::visit::Visit;
 
 /// Ticks of the language's clock in a millisecond.
 const TICKS_PER_MILLI: i64 = 10_000;
+
+const EVERY_ORDINAL: Range<u64> = 0..u64::MAX;
 
 /// Where a query looks.
 struct Aim {
@@ -192,9 +194,9 @@ impl Service {
         if !is_routed && !query.across_partitions && !definition.paths().is_empty() {
             return Err(ServiceError::AcrossPartitions);
         }
-        let ordinals = match &scope.key {
-            Some(key) => ordinals_of(definition, key)?,
-            None => 0..u64::MAX,
+        let ordinals = match scope.key.clone().or_else(|| one_of(&keys)) {
+            Some(key) => ordinals_of(definition, &key).unwrap_or(EVERY_ORDINAL),
+            None => EVERY_ORDINAL,
         };
         Ok(Aim { within, ordinals, key: one_key })
     }
@@ -205,10 +207,17 @@ fn is_routed(scope: &Scope) -> bool {
     scope.key.is_some() || scope.range.is_some() || scope.within != EpkRange::full()
 }
 
+/// The key, or beginning of keys, that a filter is about, if it is one.
+fn one_of(keys: &KeyRanges) -> Option<PartitionKey> {
+    let KeyRanges::Some(ranges) = keys else { return None };
+    let [range] = ranges.as_slice() else { return None };
+    range.key()
+}
+
 fn ordinals_of(
     definition: &PartitionKeyDefinition,
     key: &PartitionKey,
-) -> Result<Range<u64>, ServiceError> {
+) -> Result<Range<u64>, KeyError> {
     let (first, last) = definition.prefix_places(key)?;
     let bound = |place: u32| u64::from(place) << Ordinal::NUMBER_BITS;
     Ok(bound(first.get())..bound(last.get().saturating_add(1)))

@@ -173,6 +173,10 @@ impl Survey for Scene<'_> {
         Ok(count)
     }
 
+    fn is_narrow(&self) -> bool {
+        self.query.within.iter().all(|within| within.position().is_some())
+    }
+
     fn items(&self) -> Result<u64, Problem> {
         let keys: Option<Vec<&Epk>> = self.query.within.iter().map(EpkRange::position).collect();
         let Some(keys) = keys else { return self.items_around() };

@@ -1,6 +1,7 @@
 //! Where to look for items.
 
 use std::fmt;
+use std::sync::Arc;
 
 use index::KeyRange;
 
@@ -15,6 +16,8 @@ pub enum Access {
     /// The items with an entry in one of these ranges, in the order of the entries.
     /// Each item has at most one entry in all of them.
     Entries {
+        /// What is indexed, in words.
+        of: Arc<str>,
         /// In order, without overlap.
         ranges: Vec<KeyRange>,
         backwards: bool,
@@ -27,14 +30,22 @@ pub enum Access {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Set {
     /// Those with one value: their entries are in the order of ordinals.
-    Equal(KeyRange),
+    Equal(Leaf),
     /// Those with an entry in the range, which is not in the order of ordinals:
     /// they are collected first.
-    Within(KeyRange),
+    Within(Leaf),
     /// Those in all of them; at least one.
     All(Vec<Set>),
     /// Those in any of them.
     Any(Vec<Set>),
+}
+
+/// Entries of one path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Leaf {
+    /// The path as policies spell it.
+    pub of: Arc<str>,
+    pub range: KeyRange,
 }
 
 impl Access {
@@ -64,23 +75,30 @@ impl Access {
 }
 
 impl Set {
+    /// Calls `visit` with the entries of each path that it is made of.
+    pub(crate) fn each_leaf(&self, visit: &mut dyn FnMut(&Leaf)) {
+        match self {
+            Set::Equal(leaf) | Set::Within(leaf) => visit(leaf),
+            Set::All(sets) | Set::Any(sets) => sets.iter().for_each(|set| set.each_leaf(visit)),
+        }
+    }
+
     fn is_exact(&self) -> bool {
         match self {
-            Set::Equal(range) | Set::Within(range) => range.exact,
+            Set::Equal(leaf) | Set::Within(leaf) => leaf.range.exact,
             Set::All(sets) | Set::Any(sets) => sets.iter().all(Set::is_exact),
         }
     }
 }
 
-/// The kind of way, without its values.
+/// The way in words, without its values.
 impl fmt::Display for Access {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Access::Nothing => f.write_str("nothing"),
             Access::Items => f.write_str("scan"),
-            Access::Entries { backwards, .. } => {
-                f.write_str(if *backwards { "index backwards" } else { "index" })
-            }
+            Access::Entries { of, backwards: false, .. } => write!(f, "index {of}"),
+            Access::Entries { of, backwards: true, .. } => write!(f, "index {of} backwards"),
             Access::Set(set) => write!(f, "{set}"),
         }
     }
@@ -88,16 +106,30 @@ impl fmt::Display for Access {
 
 impl fmt::Display for Set {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let joined = |f: &mut fmt::Formatter<'_>, sets: &[Set], word: &str| {
-            let sets: Vec<String> = sets.iter().map(Set::to_string).collect();
-            write!(f, "({})", sets.join(word))
-        };
         match self {
-            Set::Equal(_) => f.write_str("seek"),
-            Set::Within(_) => f.write_str("range"),
+            Set::Equal(leaf) => write!(f, "seek {}", leaf.of),
+            Set::Within(leaf) => write!(f, "range {}", leaf.of),
             Set::All(sets) => joined(f, sets, " and "),
-            Set::Any(sets) if sets.len() > 4 => write!(f, "any of {}", sets.len()),
-            Set::Any(sets) => joined(f, sets, " or "),
+            Set::Any(sets) => match one_path(sets) {
+                Some(of) => write!(f, "{} seeks {of}", sets.len()),
+                None => joined(f, sets, " or "),
+            },
         }
     }
+}
+
+/// The path that all sets are about, if each is of one value.
+fn one_path(sets: &[Set]) -> Option<&str> {
+    let path = |set: &'_ Set| match set {
+        Set::Equal(leaf) => Some(Arc::clone(&leaf.of)),
+        Set::Within(_) | Set::All(_) | Set::Any(_) => None,
+    };
+    let (first, rest) = sets.split_first()?;
+    let Set::Equal(leaf) = first else { return None };
+    rest.iter().all(|set| path(set).as_ref() == Some(&leaf.of)).then_some(&*leaf.of)
+}
+
+fn joined(f: &mut fmt::Formatter<'_>, sets: &[Set], word: &str) -> fmt::Result {
+    let sets: Vec<String> = sets.iter().map(Set::to_string).collect();
+    write!(f, "({})", sets.join(word))
 }

@@ -8,13 +8,14 @@
 
 use std::fmt;
 use std::ops::Bound as Edge;
+use std::sync::Arc;
 
 use index::{IndexedPath, KeyRange};
 use model::policy::PathStep;
 use query::{Bound, Comparison, Order, Path, Requirement};
 
 use super::Approach;
-use super::access::{Access, Set};
+use super::access::{Access, Leaf, Set};
 use crate::command::Problem;
 use crate::setup::Setup;
 
@@ -87,6 +88,12 @@ pub enum IndexSpec {
     Composite(Vec<(String, bool)>),
 }
 
+impl IndexSpec {
+    fn single(path: &str) -> IndexSpec {
+        IndexSpec::Single(format!("{path}/?"))
+    }
+}
+
 /// An order that no index serves. The service sorts by index alone.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OrderError {
@@ -103,6 +110,9 @@ pub trait Survey {
     /// How many entries are in a range; counting may stop at `most`.
     fn entries(&self, range: &KeyRange, most: u64) -> Result<u64, Problem>;
 
+    /// Whether only single keys are asked for.
+    fn is_narrow(&self) -> bool;
+
     /// How many items a scan would meet.
     fn items(&self) -> Result<u64, Problem>;
 
@@ -117,7 +127,8 @@ pub(crate) fn choose(
     approach: Approach,
     survey: &dyn Survey,
 ) -> Result<Result<Choice, OrderError>, Problem> {
-    let mut chooser = Chooser { setup, survey, usage: IndexUse::default() };
+    let counts = bound.counts_documents();
+    let mut chooser = Chooser { setup, survey, counts, composite: None, wanted: Vec::new() };
     let order = bound.order();
     let (served, keeps_undefined) = match chooser.order(&order, bound) {
         Ok(served) => served,
@@ -145,18 +156,24 @@ pub(crate) fn choose(
         None => chooser.unordered(found, scan)?,
     };
     choice.exact = choice.exact && filter.exact;
-    choice.usage = chooser.usage();
+    choice.usage = chooser.usage(&choice.access);
     Ok(Ok(choice))
 }
 
 struct Chooser<'c> {
     setup: &'c Setup,
     survey: &'c dyn Survey,
-    usage: IndexUse,
+    /// Whether the query counts items and asks nothing else of them.
+    counts: bool,
+    /// The composite index that serves the order.
+    composite: Option<IndexSpec>,
+    /// Paths that no index knows.
+    wanted: Vec<IndexSpec>,
 }
 
 /// An index that is in the order of the query.
 struct Served {
+    of: Arc<str>,
     range: KeyRange,
     backwards: bool,
 }
@@ -208,7 +225,8 @@ impl Chooser<'_> {
         };
         let all = if keeps_undefined { path.all() } else { path.is_defined() };
         let range = self.narrowed(all, key.path, &bound.filter().requirement);
-        Ok((Some(Served { range, backwards: key.descending }), keeps_undefined))
+        let of = spelled(&steps).into();
+        Ok((Some(Served { of, range, backwards: key.descending }), keeps_undefined))
     }
 
     fn composite_order(
@@ -221,8 +239,11 @@ impl Chooser<'_> {
             return Ok((None, true));
         }
         let spec = order.iter().map(|(names, way)| (format!("/{}", names.join("/")), *way));
-        self.usage.used.push(IndexSpec::Composite(spec.collect()));
-        Ok((Some(Served { range: index.all(), backwards: index.backwards }), true))
+        let spec: Vec<(String, bool)> = spec.collect();
+        let of: Vec<&str> = spec.iter().map(|(path, _)| path.as_str()).collect();
+        let of = of.join(", ").into();
+        self.composite = Some(IndexSpec::Composite(spec));
+        Ok((Some(Served { of, range: index.all(), backwards: index.backwards }), true))
     }
 
     /// The part of a path's entries that the filter leaves, if it is about the path.
@@ -234,7 +255,7 @@ impl Chooser<'_> {
         };
         let about = parts.iter().filter(|part| part.path() == Some(path));
         about.fold(all, |range, part| match self.leaf(part) {
-            Some(Set::Equal(part) | Set::Within(part)) => range.intersect(&part),
+            Some(Set::Equal(part) | Set::Within(part)) => range.intersect(&part.range),
             Some(Set::All(_) | Set::Any(_)) | None => range,
         })
     }
@@ -243,7 +264,9 @@ impl Chooser<'_> {
         let Some(found) = found else { return Ok(scan) };
         let exact = found.whole;
         // Where each entry gives a row, a page has no more entries than rows.
-        if found.ranges && !(exact && scan.ordered) && self.is_wide(&found)? {
+        let unsure = found.ranges && !(exact && scan.ordered);
+        let counts = exact && self.counts;
+        if (unsure || (self.survey.is_narrow() && !counts)) && self.is_wide(&found)? {
             return Ok(scan);
         }
         let access = as_access(found);
@@ -264,29 +287,30 @@ impl Chooser<'_> {
         found: Option<Found>,
         scan: Choice,
     ) -> Result<Choice, Problem> {
-        let around = self.survey.items_around()?;
-        let items = self.survey.items()?;
-        // One key of many: items of others would be met along the index.
-        let few = items <= SORT_ITEMS_MAX || items.saturating_mul(items) <= around;
         if let Some(found) = found
             && self.members(&found.set, SORT_ITEMS_MAX)? < SORT_ITEMS_MAX
+            && !(self.survey.is_narrow() && self.is_wide(&found)?)
         {
             let exact = found.whole;
             let access = as_access(found);
             return Ok(Choice { exact: exact && access.is_exact(), access, ..scan });
         }
-        if few && items < around {
-            return Ok(scan);
+        if self.survey.is_narrow() {
+            // Items of all other keys would be met along the index.
+            let (items, around) = (self.survey.items()?, self.survey.items_around()?);
+            if items <= SORT_ITEMS_MAX || items.saturating_mul(items) <= around {
+                return Ok(scan);
+            }
         }
-        let Served { range, backwards } = served;
-        let access = Access::Entries { ranges: vec![range], backwards };
+        let Served { of, range, backwards } = served;
+        let access = Access::Entries { of, ranges: vec![range], backwards };
         Ok(Choice { access, ordered: true, exact: false, ..scan })
     }
 
     /// At most so many members has a set, counted up to a bound.
     fn members(&self, set: &Set, most: u64) -> Result<u64, Problem> {
         match set {
-            Set::Equal(range) | Set::Within(range) => self.survey.entries(range, most),
+            Set::Equal(leaf) | Set::Within(leaf) => self.survey.entries(&leaf.range, most),
             Set::All(sets) => sets.iter().try_fold(most, |least, set| {
                 if least == 0 { Ok(0) } else { Ok(least.min(self.members(set, least)?)) }
             }),
@@ -368,11 +392,14 @@ impl Chooser<'_> {
 
     /// The entries that a condition on one place asks for.
     fn leaf(&mut self, requirement: &Requirement) -> Option<Set> {
-        let path = self.path(requirement.path()?)?;
+        let place = requirement.path()?;
+        let path = self.path(place)?;
+        let of: Arc<str> = spelled(&steps_of(place)?).into();
+        let leaf = |range: KeyRange| Leaf { of: Arc::clone(&of), range };
         match requirement {
             Requirement::Compare { comparison, value, .. } => {
                 let range = match comparison {
-                    Comparison::Equal => return Some(Set::Equal(path.equal(value))),
+                    Comparison::Equal => return Some(Set::Equal(leaf(path.equal(value)))),
                     Comparison::NotEqual => return None,
                     Comparison::Less => path.between(Edge::Unbounded, Edge::Excluded(value)),
                     Comparison::LessEqual => path.between(Edge::Unbounded, Edge::Included(value)),
@@ -381,18 +408,19 @@ impl Chooser<'_> {
                         path.between(Edge::Included(value), Edge::Unbounded)
                     }
                 };
-                range.map(Set::Within)
+                range.map(|range| Set::Within(leaf(range)))
             }
             Requirement::OneOf { values, .. } => {
-                Some(Set::Any(path.any_of(values).into_iter().map(Set::Equal).collect()))
+                let values = path.any_of(values).into_iter();
+                Some(Set::Any(values.map(|range| Set::Equal(leaf(range))).collect()))
             }
             Requirement::Prefix { prefix, ignores_case: false, .. } => {
-                Some(Set::Within(path.starts_with(prefix)))
+                Some(Set::Within(leaf(path.starts_with(prefix))))
             }
             Requirement::Types { types, .. } => match types {
-                [kind] => Some(Set::Within(path.of_type(*kind))),
-                all if all.len() == KINDS => Some(Set::Within(path.is_defined())),
-                _ => Some(Set::Within(KeyRange { exact: false, ..path.is_defined() })),
+                [kind] => Some(Set::Within(leaf(path.of_type(*kind)))),
+                all if all.len() == KINDS => Some(Set::Within(leaf(path.is_defined()))),
+                _ => Some(Set::Within(leaf(KeyRange { exact: false, ..path.is_defined() }))),
             },
             // These say nothing about entries, and what may come later does not yet.
             Requirement::Anything
@@ -413,10 +441,8 @@ impl Chooser<'_> {
         let found: Option<Vec<IndexedPath>> =
             self.setup.plans.values().map(|plan| plan.path(&steps)).collect();
         let agreed = found.and_then(|found| found.into_iter().reduce(IndexedPath::and));
-        let spec = IndexSpec::Single(spelled(&steps));
-        match agreed {
-            Some(_) => self.usage.used.push(spec),
-            None => self.usage.wanted.push(spec),
+        if agreed.is_none() {
+            self.wanted.push(IndexSpec::single(&spelled(&steps)));
         }
         agreed
     }
@@ -432,25 +458,34 @@ impl Chooser<'_> {
         })
     }
 
-    fn usage(self) -> IndexUse {
+    /// What is known about indexes, once it is known how items are found.
+    fn usage(self, access: &Access) -> IndexUse {
+        let mut used = Vec::new();
+        match access {
+            Access::Nothing | Access::Items => {}
+            Access::Entries { of, .. } => {
+                used.push(self.composite.unwrap_or_else(|| IndexSpec::single(of)));
+            }
+            Access::Set(set) => set.each_leaf(&mut |leaf| used.push(IndexSpec::single(&leaf.of))),
+        }
         let sorted = |mut specs: Vec<IndexSpec>| {
             specs.sort();
             specs.dedup();
             specs
         };
-        IndexUse { used: sorted(self.usage.used), wanted: sorted(self.usage.wanted) }
+        IndexUse { used: sorted(used), wanted: sorted(self.wanted) }
     }
 }
 
 /// Lets two ranges of one place be one, as in BETWEEN; whether there is another one.
 fn narrow(ranges: &mut [(&Requirement, Found)], part: &Requirement, found: &Found) -> bool {
-    let Set::Within(range) = &found.set else { return false };
+    let Set::Within(leaf) = &found.set else { return false };
     if found.repeats || part.path().is_none() {
         return false;
     }
     match ranges.iter_mut().find(|(other, _)| other.path() == part.path()) {
         Some((_, Found { set: Set::Within(other), .. })) => {
-            *other = other.intersect(range);
+            other.range = other.range.intersect(&leaf.range);
             true
         }
         Some(_) | None => false,
@@ -462,8 +497,8 @@ const KINDS: usize = 6;
 
 fn as_access(found: Found) -> Access {
     match found.set {
-        Set::Within(range) if !found.repeats => {
-            Access::Entries { ranges: vec![range], backwards: false }
+        Set::Within(Leaf { of, range }) if !found.repeats => {
+            Access::Entries { of, ranges: vec![range], backwards: false }
         }
         set @ (Set::Equal(_) | Set::Within(_) | Set::All(_) | Set::Any(_)) => Access::Set(set),
     }
@@ -486,7 +521,7 @@ fn is_exact_place(path: &Path) -> bool {
     path.steps().iter().all(|step| !matches!(step, query::PathStep::Index(_)))
 }
 
-/// A path as indexing policies spell it.
+/// A path as indexing policies spell it, without what it ends in.
 fn spelled(steps: &[PathStep]) -> String {
     let mut text = String::new();
     for step in steps {
@@ -496,5 +531,5 @@ fn spelled(steps: &[PathStep]) -> String {
             PathStep::Elements => text.push_str("[]"),
         }
     }
-    text + "/?"
+    text
 }

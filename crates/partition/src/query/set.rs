@@ -11,7 +11,7 @@ use bytes::Bytes;
 use index::KeyRange;
 use storage::{Direction, KeyRange as StorageRange, View};
 
-use super::access::Set;
+use super::access::{Leaf, Set};
 use super::rows::Rows;
 use crate::command::Problem;
 use crate::key::{self, Keys};
@@ -44,11 +44,11 @@ impl<'v> Members<'v> {
             sets.iter().map(|set| Members::open(view, keys, set)).collect::<Result<Vec<_>, _>>()
         };
         Ok(match set {
-            Set::Equal(range) => {
+            Set::Equal(Leaf { range, .. }) => {
                 let rows = Rows::new(view, stored(keys, range), Direction::Forward);
                 Members::Equal { rows, entry: keys.index_entry(&range.start) }
             }
-            Set::Within(range) => collected(view, stored(keys, range))?,
+            Set::Within(Leaf { range, .. }) => collected(view, stored(keys, range))?,
             Set::All(sets) => Members::All(open_all(sets)?),
             Set::Any(sets) => {
                 let members = open_all(sets)?;

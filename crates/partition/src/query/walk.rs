@@ -105,7 +105,7 @@ impl<'v> Walk<'v> {
                 let rest = within.iter().rev().map(of_keys).collect();
                 Source::Items(Ranges::new(view, rest, Direction::Forward))
             }
-            Access::Entries { ranges, backwards } => {
+            Access::Entries { ranges, backwards, .. } => {
                 let direction = if *backwards { Direction::Backward } else { Direction::Forward };
                 let group = keys.group(Group::Index);
                 let mut rest: Vec<KeyRange> =
