@@ -60,7 +60,9 @@ fn operation() -> impl Strategy<Value = Operation> {
         1 => Just(Operation::Keep),
         4 => key().prop_map(Operation::Get),
         4 => scan,
-        1 => (key(), key()).prop_map(|(start, end)| Operation::Discard(KeyRange::new(start, end))),
+        2 => (key(), key()).prop_map(|(one, other)| {
+            Operation::Discard(KeyRange::new(one.clone().min(other.clone()), one.max(other)))
+        }),
         1 => Just(Operation::Compact),
         1 => any::<bool>().prop_map(|close| Operation::Reopen { close }),
     ]

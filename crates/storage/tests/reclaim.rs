@@ -2,13 +2,16 @@
 //! changes nothing else.
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail the test")]
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use runtime::{Random, Runtime, SeededRandom};
 use storage::local::{self, LocalConfig};
-use storage::{Batch, Direction, KeyRange, Outcome, ScanLimit, StorageError, Store, memory};
+use storage::{
+    Batch, Direction, Durability, KeyRange, Outcome, ScanLimit, StorageError, Store, memory,
+};
 
 const SEED: u64 = 20_261_116;
 
@@ -47,9 +50,10 @@ fn fill(store: &dyn Store, prefixes: &[&str]) {
     }
 }
 
+const ALL: ScanLimit = ScanLimit { rows: usize::MAX, bytes: usize::MAX };
+
 fn rows(store: &dyn Store, range: &KeyRange) -> Vec<(Bytes, Bytes)> {
-    let all = ScanLimit { rows: usize::MAX, bytes: usize::MAX };
-    store.view().unwrap().scan(range, Direction::Forward, all).unwrap().rows
+    store.view().unwrap().scan(range, Direction::Forward, ALL).unwrap().rows
 }
 
 /// Gives up a range as its owner has to. How many rows were left to delete.
@@ -125,14 +129,102 @@ fn a_view_keeps_what_is_discarded_and_rewritten() {
     let store = create(folder.path());
     fill(store.as_ref(), &["a/", "b/"]);
     let view = store.view().unwrap();
-    let all = ScanLimit { rows: usize::MAX, bytes: usize::MAX };
-    let show = || view.scan(&KeyRange::all(), Direction::Forward, all).unwrap().rows;
+    let show = || view.scan(&KeyRange::all(), Direction::Forward, ALL).unwrap().rows;
     let before = show();
     for _ in 0..2 {
         give_up(store.as_ref(), &KeyRange::prefix(b"a/"));
         assert!(show() == before, "a view never changes");
         store.compact().unwrap();
         assert!(show() == before, "a view never changes");
+    }
+}
+
+/// Tables of a few rows, values that are replaced and deleted at random, and ranges that
+/// are given up: some drops uncover what was replaced before, and no view may show it.
+#[test]
+fn whatever_is_given_up_is_gone_and_the_rest_stays() {
+    let seed = std::env::var("ORRERY_SEED").map_or(SEED, |text| text.parse().expect("a number"));
+    println!("repeat with ORRERY_SEED={seed}");
+    let folder = tempfile::tempdir().unwrap();
+    let config = LocalConfig {
+        memtable_bytes: 32 << 10,
+        table_bytes: 4 << 10,
+        durability: Durability::Os,
+        ..LocalConfig::default()
+    };
+    let mut life = Life {
+        store: local::create(folder.path(), config.clone(), &Runtime::real()).unwrap(),
+        model: BTreeMap::new(),
+        random: SeededRandom::new(seed),
+        dropped: 0,
+        uncovered: 0,
+    };
+    for round in 0..150 {
+        life.write();
+        match life.random.next_u64() % 8 {
+            0 => life.store.compact().unwrap(),
+            1 => {
+                life.store.close().unwrap();
+                life.store = local::open(folder.path(), config.clone(), &Runtime::real()).unwrap();
+            }
+            2..=4 => life.give_up_some(),
+            _ => {}
+        }
+        let found = rows(life.store.as_ref(), &KeyRange::all());
+        assert!(found.into_iter().eq(life.model.clone()), "round {round}");
+    }
+    life.store.verify().unwrap();
+    println!("{} rows went with their tables, {} were uncovered", life.dropped, life.uncovered);
+    assert!(life.dropped > 0, "some tables held nothing but what was given up");
+}
+
+/// A store and what it must hold.
+struct Life {
+    store: Arc<dyn Store>,
+    model: BTreeMap<Bytes, Bytes>,
+    random: SeededRandom,
+    /// Rows that a discard took, and older ones that it brought to light.
+    dropped: usize,
+    uncovered: usize,
+}
+
+impl Life {
+    fn key(&self) -> u64 {
+        self.random.next_u64() % 400
+    }
+
+    /// Replaces some rows and deletes some.
+    fn write(&mut self) {
+        let mut batch = Batch::new();
+        for _ in 0..100 {
+            let key = Bytes::from(format!("{:04}", self.key()));
+            if self.random.next_u64().is_multiple_of(4) {
+                batch.delete(key.clone());
+                self.model.remove(&key);
+            } else {
+                let value = format!("{:x}", self.random.next_u64());
+                let value = Bytes::from(value.repeat(1 + value.len() % 24));
+                batch.put(key.clone(), value.clone());
+                self.model.insert(key, value);
+            }
+        }
+        assert_eq!(self.store.stream().submit(batch).wait(), Outcome::Durable);
+    }
+
+    fn give_up_some(&mut self) {
+        let first = self.key();
+        let range = KeyRange::new(format!("{first:04}"), format!("{:04}", first + 80));
+        let (view, before) = (self.store.view().unwrap(), self.model.clone());
+        self.store.discard(&range).unwrap();
+        let left: BTreeMap<Bytes, Bytes> = rows(self.store.as_ref(), &range).into_iter().collect();
+        let held = self.model.iter().filter(|(key, _)| range.contains(key));
+        self.dropped += held.filter(|(key, _)| !left.contains_key(*key)).count();
+        self.uncovered +=
+            left.iter().filter(|(key, value)| self.model.get(*key) != Some(value)).count();
+        give_up(self.store.as_ref(), &range);
+        self.model.retain(|key, _| !range.contains(key));
+        let kept = view.scan(&KeyRange::all(), Direction::Forward, ALL).unwrap().rows;
+        assert!(kept.into_iter().eq(before), "a view never changes");
     }
 }
 
