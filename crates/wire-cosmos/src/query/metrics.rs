@@ -17,6 +17,7 @@ const HASHED_KEY: &str = "/_epk/?";
 pub(super) fn of(report: &QueryReport) -> String {
     let times = [
         ("totalExecutionTimeInMs", report.times.total),
+        ("queryCompileTimeInMs", report.times.compiling),
         ("queryPhysicalPlanBuildTimeInMs", report.times.choosing),
         ("documentLoadTimeInMs", report.times.loading),
     ];
