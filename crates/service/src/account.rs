@@ -96,7 +96,7 @@ impl CatalogueTab {
         let bytes = bodies.iter().map(Bytes::len).sum::<usize>() as u64;
         match self {
             CatalogueTab::Querying => {
-                Work::Query(Scanned { items: bodies.len() as u64, output_bytes: bytes })
+                Work::Query(Scanned { items: bodies.len() as u64, entries: 0, output_bytes: bytes })
             }
             CatalogueTab::Reading | CatalogueTab::Changing => Work::Read { bytes },
         }

@@ -520,7 +520,7 @@ impl<'p, 't> Pager<'p, 't> {
             report.bytes += effort.bytes;
             report.partitions.push(part.range);
             let output_bytes = self.output.get(at).copied().unwrap_or_default();
-            let value = Scanned { items: effort.items, output_bytes };
+            let value = Scanned { items: effort.items, entries: effort.entries, output_bytes };
             served.push(Served { range: part.range, lsn: part.lsn, value });
         }
         QueryPage { rows: self.rows, rest, served, report }

@@ -48,6 +48,8 @@ pub struct Tariff {
     pub query: u64,
     /// An item that a query looks into.
     pub query_item: u64,
+    /// So many index entries cost as much as one item.
+    pub entries_per_item: u64,
 }
 
 impl Tariff {
@@ -71,6 +73,7 @@ impl Tariff {
         rejection: 8,
         query: 52,
         query_item: 1,
+        entries_per_item: 32,
     };
 
     /// What one operation costs. Reads are taken to have asked one replica.
@@ -124,7 +127,8 @@ impl Tariff {
 
     fn query(&self, scanned: &Scanned) -> u64 {
         let output = self.whole_units(scanned.output_bytes.saturating_mul(self.page));
-        let items = scanned.items.saturating_mul(self.query_item);
+        let looked = scanned.items.saturating_add(scanned.entries / self.entries_per_item.max(1));
+        let items = looked.saturating_mul(self.query_item);
         self.query.saturating_add(items).saturating_add(output)
     }
 
@@ -235,7 +239,7 @@ mod tests {
     fn a_query_begins_at_two_and_a_half() {
         let nothing = charged(Work::Query(Scanned::default()));
         within(1.0, 2.5, nothing);
-        let found = charged(Work::Query(Scanned { items: 1, output_bytes: 9963 }));
+        let found = charged(Work::Query(Scanned { items: 1, entries: 1, output_bytes: 9963 }));
         within(10.0, 3.19, found);
     }
 
@@ -266,7 +270,7 @@ mod tests {
         fn no_count_is_too_large(bytes: u64, terms: u32, items: u64) {
             charged(Work::Read { bytes });
             created(bytes, terms);
-            charged(Work::Query(Scanned { items, output_bytes: bytes }));
+            charged(Work::Query(Scanned { items, entries: bytes, output_bytes: bytes }));
         }
     }
 }

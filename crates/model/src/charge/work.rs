@@ -47,6 +47,8 @@ pub struct Written {
 pub struct Scanned {
     /// Items that had to be looked into, in the answer or not.
     pub items: u64,
+    /// Index entries that were looked at.
+    pub entries: u64,
     /// Bytes of the answer.
     pub output_bytes: u64,
 }

@@ -23,6 +23,7 @@ pub(super) enum Members<'v> {
     Equal {
         rows: Rows<'v>,
         entry: Bytes,
+        read: u64,
     },
     /// Those of a range, collected.
     Sorted {
@@ -46,7 +47,7 @@ impl<'v> Members<'v> {
         Ok(match set {
             Set::Equal(Leaf { range, .. }) => {
                 let rows = Rows::new(view, stored(keys, range), Direction::Forward);
-                Members::Equal { rows, entry: keys.index_entry(&range.start) }
+                Members::Equal { rows, entry: keys.index_entry(&range.start), read: 0 }
             }
             Set::Within(Leaf { range, .. }) => collected(view, stored(keys, range))?,
             Set::All(sets) => Members::All(open_all(sets)?),
@@ -60,9 +61,11 @@ impl<'v> Members<'v> {
     /// The first member from `least` on. Whoever asks never asks for less later.
     pub(super) fn seek(&mut self, least: u64) -> Result<Option<u64>, Problem> {
         match self {
-            Members::Equal { rows, entry } => {
+            Members::Equal { rows, entry, read } => {
                 rows.seek(&with_ordinal(entry, least));
-                rows.peek()?.map(|(key, _)| ordinal_of(key)).transpose()
+                let found = rows.peek()?.map(|(key, _)| ordinal_of(key)).transpose()?;
+                *read += u64::from(found.is_some());
+                Ok(found)
             }
             Members::Sorted { ordinals, at, .. } => {
                 let rest = ordinals.get(*at..).unwrap_or_default();
@@ -85,8 +88,7 @@ impl<'v> Members<'v> {
     /// Entries that were looked at.
     pub(super) fn read(&self) -> u64 {
         match self {
-            Members::Equal { rows, .. } => rows.read,
-            Members::Sorted { read, .. } => *read,
+            Members::Equal { read, .. } | Members::Sorted { read, .. } => *read,
             Members::All(members) | Members::Any { members, .. } => {
                 members.iter().map(Members::read).sum()
             }
