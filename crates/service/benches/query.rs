@@ -13,7 +13,6 @@
 #![allow(clippy::print_stdout, reason = "a bench prints its figures")]
 
 use std::cell::Cell;
-use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
@@ -26,6 +25,7 @@ use service::{
     Request, Response, Scope, Service, Throughput,
 };
 use storage::local::{self, LocalConfig};
+use testkit::files::bytes_in;
 
 const SIZES: &str = "10000,100000";
 const LAYOUTS: [(&str, u32); 2] = [("one", 400), ("five", 30_000)];
@@ -85,14 +85,6 @@ fn cost_of_indexing(size: u64) {
     let documents = size * DOCUMENT_BYTES as u64;
     let index = bytes.saturating_sub(*bytes_without) as f64 / documents as f64;
     println!("on disk: {bytes} bytes, without {bytes_without}; {index:.2} index bytes a byte");
-}
-
-fn bytes_in(folder: &Path) -> u64 {
-    let size = |entry: fs::DirEntry| match entry.metadata().unwrap() {
-        data if data.is_dir() => bytes_in(&entry.path()),
-        data => data.len(),
-    };
-    fs::read_dir(folder).unwrap().map(|entry| size(entry.unwrap())).sum()
 }
 
 struct Lab {

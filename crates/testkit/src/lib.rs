@@ -9,6 +9,7 @@
 pub mod crash;
 pub mod damage;
 pub mod faulty;
+pub mod files;
 pub mod fuzz;
 pub mod queries;
 pub mod wait;

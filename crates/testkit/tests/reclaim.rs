@@ -2,8 +2,6 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail the test")]
 #![allow(clippy::print_stdout, reason = "figures of a test")]
 
-use std::path::Path;
-
 use bytes::Bytes;
 use model::name::ItemId;
 use model::partition_key::PartitionKey;
@@ -15,6 +13,7 @@ use service::{
 use storage::Durability;
 use storage::local::LocalConfig;
 use testkit::crash;
+use testkit::files::bytes_in;
 use testkit::wait::block_on;
 
 const SEED: u64 = 20_261_116;
@@ -102,13 +101,4 @@ fn read_all(service: &Service) -> Vec<Bytes> {
         body
     };
     (0..KEPT_ITEMS).map(read).collect()
-}
-
-fn bytes_in(folder: &Path) -> u64 {
-    let entries = std::fs::read_dir(folder).unwrap().map(Result::unwrap);
-    let bytes = |entry: std::fs::DirEntry| match entry.metadata().unwrap() {
-        found if found.is_dir() => bytes_in(&entry.path()),
-        found => found.len(),
-    };
-    entries.map(bytes).sum()
 }

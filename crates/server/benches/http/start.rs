@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use runtime::{Clock as _, RealClock};
 use rustix::process::Signal;
+use testkit::files::bytes_in;
 
 use crate::client::{Client, Document};
 use crate::program::{Program, folder};
@@ -38,7 +39,7 @@ pub(crate) async fn report() {
     assert_eq!(Client::connect(program.address()).await.create(&document).await, 201);
     fill(&program, 0, gb).await;
     stop(program);
-    let disk = folder_bytes(&data) >> 20;
+    let disk = bytes_in(&data) >> 20;
     let mut taken = Vec::new();
     for _ in 0..STARTS {
         let (program, time, resident) = first_read(folder.path(), &arguments, 200).await;
@@ -134,15 +135,6 @@ fn resident_bytes(program: &Program) -> u64 {
     let status = status.unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
     line.map_or(0, |line| line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() << 10)
-}
-
-fn folder_bytes(folder: &Path) -> u64 {
-    let entries = std::fs::read_dir(folder).unwrap().map(Result::unwrap);
-    let bytes = entries.map(|entry| match entry.metadata().unwrap() {
-        found if found.is_dir() => folder_bytes(&entry.path()),
-        found => found.len(),
-    });
-    bytes.sum()
 }
 
 fn tell_sizes() {

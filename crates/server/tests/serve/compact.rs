@@ -5,6 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use runtime::{Clock as _, Random as _, RealClock, SeededRandom};
+use testkit::files::bytes_in;
 use wire_cosmos::EMULATOR_KEY;
 
 use crate::client::{Reply, Signed, connect, create_database, send_signed};
@@ -34,16 +35,6 @@ fn drop_container(stream: &mut TcpStream, name: &str) {
     let (path, link) = (format!("/dbs/d/colls/{name}"), format!("dbs/d/colls/{name}"));
     let delete = Signed { method: "DELETE", path: &path, kind: "colls", link: &link };
     assert_eq!(send_signed(stream, EMULATOR_KEY, delete, "", "").status, 204);
-}
-
-fn bytes_in(folder: &Path) -> u64 {
-    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    let bytes = |entry: std::fs::DirEntry| match entry.metadata() {
-        Ok(found) if found.is_dir() => bytes_in(&entry.path()),
-        Ok(found) => found.len(),
-        Err(_gone) => 0,
-    };
-    entries.map(bytes).sum()
 }
 
 /// Fills a container, and leaves a second one with one item.
