@@ -118,8 +118,8 @@ impl Service {
     }
 
     /// Refuses what the service leaves to its clients, and gives the plan for it:
-    /// aggregates of everything and DISTINCT, where several partitions may be asked.
-    /// That a filter names the key does not matter there.
+    /// aggregates of everything, DISTINCT and ORDER BY. Neither the number of
+    /// partitions nor a filter that names the key matters there.
     fn check_merge(
         &self,
         entry: &ContainerEntry,
@@ -127,8 +127,9 @@ impl Service {
         bound: &Bound,
     ) -> Result<(), ServiceError> {
         let is_across = query.across_partitions && !is_routed(&query.scope);
-        let merges = bound.is_distinct() || !bound.aggregates().is_empty();
-        if query.merges || !is_across || !merges || entry.container.map().ranges().len() < 2 {
+        let in_order = !bound.order().is_empty();
+        let merges = in_order || bound.is_distinct() || !bound.aggregates().is_empty();
+        if query.merges || !is_across || !merges {
             return Ok(());
         }
         let plan = self.client_plan(entry, &query.text, &query.parameters, &Features::all())?;

@@ -225,8 +225,9 @@ pub struct ItemQuery {
     pub scope: Scope,
     /// Whether the client agrees to a query that asks more than one partition.
     pub across_partitions: bool,
-    /// Whether aggregates and DISTINCT over several partitions are worked out here.
-    /// Otherwise they are refused with a plan, as clients expect that merge themselves.
+    /// Whether what partitions have is put together here, for ORDER BY, DISTINCT and
+    /// aggregates. Otherwise these are refused with a plan, as clients expect that
+    /// merge themselves.
     pub merges: bool,
     /// What the client has seen already: an answer may not be older.
     pub session: Option<SessionToken>,

@@ -8,6 +8,7 @@ mod metrics;
 
 use bytes::Bytes;
 use http::StatusCode;
+use http::header::USER_AGENT;
 use model::json::{Object, Value};
 use service::{Approach, ContainerAction, Features, ItemQuery, Link, QueryReport, Reply};
 
@@ -32,6 +33,10 @@ const INDEX_METRICS: &str = "x-ms-cosmos-index-utilization";
 const APPROACH: &str = "x-orrery-query-approach";
 /// Our own: asks how the items were found, and answers it.
 const EXPLAIN: &str = "x-orrery-query-explain";
+
+/// The SDKs for Python and JavaScript, as they call themselves. Other SDKs ask for a plan
+/// first, or cannot merge at all.
+const MERGING_CLIENTS: [&str; 2] = ["azsdk-python-cosmos/", "azure-cosmos-js/"];
 
 /// Rows of a page where the client leaves their number to the server: the most that a
 /// page is documented to have. Bytes, time and charge end most pages before.
@@ -105,8 +110,7 @@ fn item_query(call: &Call<'_>) -> Result<ItemQuery, WireError> {
         parameters,
         scope: scope(call)?,
         across_partitions: call.headers.flag(ACROSS_PARTITIONS) || routes_itself(call),
-        // The service leaves this to its clients; what works here must work there.
-        merges: false,
+        merges: !merges_itself(call),
         session: call.headers.session()?,
         after: after.map(continuation::parse_cursor).transpose()?,
         items_max: call.headers.items_max(PAGE_ROWS)?,
@@ -120,6 +124,15 @@ fn routes_itself(call: &Call<'_>) -> bool {
     [RANGE_ID, START_EPK, END_EPK, READ_KEY_TYPE]
         .iter()
         .any(|name| call.headers.text(name).is_some_and(|value| !value.is_empty()))
+}
+
+/// Whether the client sends a query as it stands and, on being told so, makes a plan
+/// and merges. What works with such a client here must work with the service, which
+/// leaves it to them; everybody else is better served with an answer.
+fn merges_itself(call: &Call<'_>) -> bool {
+    let names = [USER_AGENT.as_str(), "x-ms-useragent"];
+    let mut agents = names.iter().filter_map(|name| call.headers.text(name));
+    agents.any(|agent| MERGING_CLIENTS.iter().any(|client| agent.contains(client)))
 }
 
 /// Tokens are never longer than the least that can be asked for, which is a kilobyte.

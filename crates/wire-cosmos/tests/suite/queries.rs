@@ -66,7 +66,9 @@ fn pages_make_the_whole_whatever_their_size() {
         ("SELECT c.id, element FROM c JOIN element IN c.list", 120),
         ("SELECT c.id FROM c ORDER BY c.id OFFSET 10 LIMIT 15", 15),
         ("SELECT TOP 11 VALUE c.id FROM c ORDER BY c.pk", 11),
+        ("SELECT DISTINCT VALUE c.pk FROM c", 7),
         ("SELECT c.n, COUNT(1) AS many FROM c GROUP BY c.n", 5),
+        ("SELECT VALUE COUNT(1) FROM c", 1),
     ];
     for (text, count) in texts {
         let whole = rows(&world, text, 1_000);
@@ -91,37 +93,49 @@ fn a_query_in_binary_json_is_understood() {
     assert_eq!(page["Documents"], json!(["1"]));
 }
 
+/// Status and sub-status of an answer, and its body.
+fn ask(world: &World, text: &str, headers: &[(&str, &str)]) -> (String, Value) {
+    let answer = world.send(Method::POST, ITEMS, json!({"query": text}).to_string(), headers);
+    let substatus = answer.headers().get("x-ms-substatus").map(|text| text.to_str().unwrap());
+    let status = format!("{}/{}", answer.status().as_u16(), substatus.unwrap_or("0"));
+    (status, serde_json::from_slice(answer.body()).unwrap())
+}
+
 #[test]
-fn an_aggregate_over_several_partitions_comes_as_a_plan() {
+fn clients_that_merge_by_themselves_get_a_plan() {
     let world = world(&[json!({"id": "1", "pk": "a"}), json!({"id": "2", "pk": "b"})]);
-    let ask = |text: &str, headers: &[(&str, &str)]| {
-        let body = json!({ "query": text }).to_string();
-        let answer = world.send(Method::POST, ITEMS, body, headers);
-        let substatus = answer.headers().get("x-ms-substatus").map(|text| text.to_str().unwrap());
-        let status = (answer.status().as_u16(), substatus.unwrap_or("0").to_owned());
-        (status, serde_json::from_slice::<Value>(answer.body()).unwrap())
-    };
+    let python = ("user-agent", "azsdk-python-cosmos/4.17.1 Python/3.11.7 (Linux)");
+    let browser = ("x-ms-useragent", "Mozilla/5.0 azure-cosmos-js/4.10.1");
     let count = "SELECT VALUE COUNT(1) FROM c";
-    let (status, refusal) = ask(count, &[QUERY, ACROSS]);
-    assert_eq!(status, (400, "1004".to_owned()));
-    let inside: Value =
-        serde_json::from_str(refusal["additionalErrorInfo"].as_str().unwrap()).unwrap();
-    let features = ("x-ms-cosmos-supported-query-features", "Aggregate");
-    let (status, plan) = ask(count, &[("x-ms-cosmos-is-query-plan-request", "True"), features]);
-    assert_eq!((status.0, &inside), (200, &plan));
-    let distinct = "SELECT DISTINCT VALUE c.pk FROM c ORDER BY c.pk";
-    assert_eq!(ask(distinct, &[QUERY, ACROSS]).0, (400, "1004".to_owned()));
-    // What the client does then, and what concerns one partition.
-    let rewritten = plan["queryInfo"]["rewrittenQuery"].as_str().unwrap();
+    let left_to_clients = [
+        count,
+        "SELECT VALUE COUNT(1) FROM c WHERE c.pk = 'a'",
+        "SELECT DISTINCT VALUE c.pk FROM c",
+        "SELECT TOP 1 * FROM c ORDER BY c.id",
+    ];
+    for text in left_to_clients {
+        assert_eq!(ask(&world, text, &[QUERY, ACROSS]).0, "200/0", "{text}");
+        for client in [python, browser] {
+            let (status, refusal) = ask(&world, text, &[QUERY, ACROSS, client]);
+            assert_eq!(status, "400/1004", "{text}");
+            let inside: Value =
+                serde_json::from_str(refusal["additionalErrorInfo"].as_str().unwrap()).unwrap();
+            let features =
+                ("x-ms-cosmos-supported-query-features", "Aggregate,Distinct,OrderBy,Top");
+            let plan = ("x-ms-cosmos-is-query-plan-request", "True");
+            assert_eq!(ask(&world, text, &[plan, features, client]).1, inside, "{text}");
+        }
+        // Whoever says where to look gets an answer.
+        let key = ("x-ms-documentdb-partitionkey", r#"["a"]"#);
+        assert_eq!(ask(&world, text, &[QUERY, python, key]).0, "200/0", "{text}");
+    }
+    for text in ["SELECT * FROM c", "SELECT c.pk, COUNT(1) AS n FROM c GROUP BY c.pk"] {
+        assert_eq!(ask(&world, text, &[QUERY, ACROSS, python]).1["_count"], json!(2), "{text}");
+    }
+    let rewritten = r#"SELECT VALUE [{"item": COUNT(1)}] FROM c"#;
     let ranges = ["0", "1", "2", "3", "4"].map(|id| ("x-ms-documentdb-partitionkeyrangeid", id));
-    let parts =
-        ranges.map(|range| ask(rewritten, &[QUERY, range]).1["Documents"][0][0]["item"].as_u64());
-    assert_eq!(parts.iter().flatten().sum::<u64>(), 2, "{parts:?}");
-    let key = ("x-ms-documentdb-partitionkey", r#"["a"]"#);
-    assert_eq!(ask(count, &[QUERY, key]).1["Documents"], json!([1]));
-    let pinned = format!("{count} WHERE c.pk = 'a'");
-    assert_eq!(ask(&pinned, &[QUERY]).1["Documents"], json!([1]));
-    // Groups are merged here: some clients cannot.
-    let groups = "SELECT c.pk, COUNT(1) AS n FROM c GROUP BY c.pk";
-    assert_eq!(ask(groups, &[QUERY, ACROSS]).1["_count"], json!(2));
+    let counted = |range| {
+        ask(&world, rewritten, &[QUERY, python, range]).1["Documents"][0][0]["item"].as_u64()
+    };
+    assert_eq!(ranges.map(counted).iter().flatten().sum::<u64>(), 2);
 }
