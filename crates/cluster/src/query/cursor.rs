@@ -134,6 +134,9 @@ fn parse(mut input: &[u8]) -> Option<Cursor> {
         AGAIN => Place::Again,
         flags if flags & !(CUT | MORE_ROWS) == BEHIND => {
             let stretch = EpkRange::new(epk(input)?, epk(input)?);
+            if stretch.is_empty() || !EpkRange::full().covers(&stretch) {
+                return None;
+            }
             let key = bytes(input)?.to_vec();
             let rows = match flags & MORE_ROWS {
                 0 => None,

@@ -120,8 +120,8 @@ impl<'v> Walk<'v> {
                 let members = Members::open(view, &keys, set)?;
                 let first = match start {
                     Start::Beginning => 0,
-                    Start::At(position) => ordinal_at(position)?,
-                    Start::Behind(position) => ordinal_at(position)?.saturating_add(1),
+                    Start::At(position) => ordinal_at(position),
+                    Start::Behind(position) => ordinal_at(position).saturating_add(1),
                 };
                 let next = ordinals.start.max(first)..ordinals.end;
                 Source::Set { members, next }
@@ -298,7 +298,9 @@ fn position_in(key: &[u8]) -> Vec<u8> {
     key.get(GROUP_AT + 1..).unwrap_or_default().to_vec()
 }
 
-fn ordinal_at(position: &[u8]) -> Result<u64, Problem> {
-    let bytes = position.try_into().map_err(|_| RecordError::Malformed { what: "position" })?;
-    Ok(u64::from_be_bytes(bytes))
+/// The ordinal at a place. Places come from clients, so any bytes are one.
+fn ordinal_at(position: &[u8]) -> u64 {
+    let mut bytes = [0; 8];
+    bytes.iter_mut().zip(position).for_each(|(to, from)| *to = *from);
+    u64::from_be_bytes(bytes)
 }
