@@ -1,1 +1,112 @@
+//! Where pages end, and cursors that are not what they were.
 
+use service::{Approach, Cursor, ServiceError};
+use testkit::queries::{Ask, Dice, Lab, PAGE_ALL, definition};
+
+/// Bytes of rows in a page.
+const PAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
+
+const SEED: u64 = 11;
+
+fn lab(partitions: usize) -> Lab {
+    let lab = Lab::memory();
+    let key = r#"{"partitionKey":{"paths":["/pk"],"kind":"Hash","version":2}}"#;
+    lab.create_container(&definition(key)).unwrap();
+    lab.divide(partitions);
+    lab
+}
+
+/// The number of rows, their bytes and where to go on.
+fn query(
+    lab: &Lab,
+    ask: &Ask,
+    after: Option<Cursor>,
+    items_max: usize,
+) -> Result<(usize, usize, Option<Cursor>), ServiceError> {
+    let (rows, rest, _) = lab.raw_page(ask, Approach::Index, after, items_max)?;
+    Ok((rows.len(), rows.iter().map(|row| row.len()).sum(), rest))
+}
+
+/// However many rows are asked for; and a row that is longer is a page of its own.
+#[test]
+fn a_page_ends_before_it_has_four_megabytes() {
+    let lab = lab(3);
+    for number in 0..7 {
+        let text = "x".repeat(900_000);
+        lab.put(&format!(r#"{{"id":"{number}","pk":"{number}","text":"{text}"}}"#)).unwrap();
+    }
+    for (text, pages) in [
+        ("SELECT * FROM c", vec![4, 3]),
+        ("SELECT * FROM c ORDER BY c.id", vec![4, 3]),
+        ("SELECT DISTINCT VALUE CONCAT(c.id, c.text) FROM c", vec![4, 3]),
+        ("SELECT c.text AS a, c.text AS b FROM c", vec![2, 2, 2, 1]),
+        ("SELECT VALUE c.id FROM c", vec![7]),
+    ] {
+        let (mut found, mut after) = (Vec::new(), None);
+        loop {
+            let (rows, bytes, rest) = query(&lab, &Ask::new(text), after, PAGE_ALL).unwrap();
+            assert!(bytes <= PAGE_BYTES_MAX, "{bytes} bytes");
+            found.push(rows);
+            after = rest;
+            if after.is_none() {
+                break;
+            }
+        }
+        assert_eq!(found, pages, "{text}");
+    }
+}
+
+#[test]
+fn a_cursor_is_for_its_own_query_only() {
+    let lab = lab(1);
+    (0..3).for_each(|id| lab.put(&format!(r#"{{"id":"{id}","pk":"{id}"}}"#)).unwrap());
+    let (_, _, rest) = query(&lab, &Ask::new("SELECT * FROM c"), None, 1).unwrap();
+    let other = query(&lab, &Ask::new("SELECT VALUE c.id FROM c"), rest, 1);
+    assert!(matches!(other, Err(ServiceError::Invalid { .. })), "{other:?}");
+}
+
+/// Whatever bytes a client sends back: the answer is an error, or rows and an end.
+#[test]
+fn a_damaged_cursor_gives_an_error_or_rows() {
+    let lab = lab(3);
+    for id in 0..12 {
+        let item = format!(r#"{{"id":"{id}","pk":"{id}","n":{},"l":[1,2]}}"#, id % 5);
+        lab.put(&item).unwrap();
+    }
+    println!("seed {SEED}");
+    let dice = Dice::new(SEED);
+    for text in [
+        "SELECT * FROM c",
+        "SELECT * FROM c WHERE c.n > 1",
+        "SELECT * FROM c WHERE c.n = 1 OR c.n = 2",
+        "SELECT VALUE e FROM c JOIN e IN c.l ORDER BY c.n DESC",
+        "SELECT VALUE c.id FROM c WHERE c.n > 1 ORDER BY c.n OFFSET 1 LIMIT 6",
+        "SELECT DISTINCT VALUE c.n FROM c",
+        "SELECT c.n, COUNT(1) AS count FROM c GROUP BY c.n",
+    ] {
+        let ask = Ask::new(text);
+        let (_, _, rest) = query(&lab, &ask, None, 2).unwrap();
+        let bytes = rest.unwrap().to_bytes();
+        for _ in 0..200 {
+            let mut damaged = bytes.clone();
+            for _ in 0..=dice.below(3) {
+                let at = dice.below(damaged.len());
+                match dice.below(3) {
+                    0 => drop(damaged.remove(at)),
+                    1 => damaged.insert(at, u8::try_from(dice.below(256)).unwrap()),
+                    _ => damaged[at] = u8::try_from(dice.below(256)).unwrap(),
+                }
+            }
+            let mut after = Cursor::from_bytes(&damaged).ok();
+            for _ in 0..100 {
+                let Some(cursor) = after else { break };
+                after = match query(&lab, &ask, Some(cursor), 2) {
+                    Ok((_, _, rest)) => rest,
+                    Err(ServiceError::Invalid { .. }) => None,
+                    Err(other) => panic!("{text}, {damaged:?}: {other}"),
+                };
+            }
+            assert!(after.is_none(), "{text}: the pages behind {damaged:?} do not end");
+        }
+    }
+}

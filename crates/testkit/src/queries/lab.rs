@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use model::json::{self, Object, Value};
 use model::limits::Limits;
 use model::name::ItemId;
@@ -115,16 +116,6 @@ impl Lab {
         self.create(Link::parse("dbs/d").expect("a link"), Kind::Container, definition)
     }
 
-    /// Replaces the container's indexing policy.
-    pub fn replace_container(&self, definition: &Object) -> Result<(), ServiceError> {
-        let mut definition = definition.clone();
-        definition.insert("id", "c");
-        let (link, conditions) = (container(), Conditions::default());
-        let body = definition.into();
-        let action = CatalogueAction::Replace { link, body, conditions };
-        self.execute(Action::Catalogue(action)).map(|_| ())
-    }
-
     fn create(&self, parent: Link, kind: Kind, body: Object) -> Result<(), ServiceError> {
         let (body, throughput) = (body.into(), None);
         let action = CatalogueAction::Create { parent, kind, body, throughput };
@@ -204,6 +195,22 @@ impl Lab {
         items_max: usize,
     ) -> Result<Page, ServiceError> {
         let after = after.map(|bytes| Cursor::from_bytes(bytes).expect("a cursor of ours"));
+        let (rows, rest, report) = self.raw_page(ask, approach, after, items_max)?;
+        assert!(rows.len() <= items_max, "more rows than asked for");
+        let rest = rest.map(|rest| rest.to_bytes());
+        let bytes = rest.as_ref().map_or(0, Vec::len);
+        assert!(bytes <= CURSOR_BYTES_MAX, "a cursor of {bytes} bytes");
+        Ok(Page { rows: rows::parsed(&rows), rest, report })
+    }
+
+    /// One page as it comes.
+    pub fn raw_page(
+        &self,
+        ask: &Ask,
+        approach: Approach,
+        after: Option<Cursor>,
+        items_max: usize,
+    ) -> Result<(Vec<Bytes>, Option<Cursor>, QueryReport), ServiceError> {
         let query = ItemQuery {
             text: ask.text.clone(),
             parameters: ask.parameters.clone(),
@@ -215,16 +222,9 @@ impl Lab {
             items_max,
             approach,
         };
-        let Reply::Rows { rows, rest, report, .. } =
-            self.within(ContainerAction::QueryItems(Box::new(query)))?.reply
-        else {
-            panic!("rows were asked for");
-        };
-        assert!(rows.len() <= items_max, "more rows than asked for");
-        let rest = rest.map(|rest| rest.to_bytes());
-        let bytes = rest.as_ref().map_or(0, Vec::len);
-        assert!(bytes <= CURSOR_BYTES_MAX, "a cursor of {bytes} bytes");
-        Ok(Page { rows: rows::parsed(&rows), rest, report: *report })
+        let reply = self.within(ContainerAction::QueryItems(Box::new(query)))?.reply;
+        let Reply::Rows { rows, rest, report, .. } = reply else { panic!("rows were asked for") };
+        Ok((rows, rest, *report))
     }
 
     /// All rows, in pages of so many. `between` is called after each page.
