@@ -33,7 +33,7 @@ struct Cli {
     /// Stops cleanly after so many acknowledged operations; never when left out
     #[arg(long)]
     stop_after: Option<u64>,
-    /// Size of memtables, for a new folder; small ones make tables early
+    /// Size of memtables and tables, for a new folder; small ones make tables early
     #[arg(long, default_value_t = LocalConfig::default().memtable_bytes)]
     memtable_bytes: u64,
     /// Changes the layout all the time, and at this stage of a change says so and waits
@@ -47,7 +47,11 @@ struct Cli {
 
 fn main() -> Result<()> {
     let cli = Cli::parse();
-    let config = LocalConfig { memtable_bytes: cli.memtable_bytes, ..LocalConfig::default() };
+    let config = LocalConfig {
+        memtable_bytes: cli.memtable_bytes,
+        table_bytes: cli.memtable_bytes,
+        ..LocalConfig::default()
+    };
     let mut service = crash::open_or_create(&cli.folder, config)?;
     let under_way = Arc::new(Mutex::new(None));
     if let Some(halt) = cli.halt_at {

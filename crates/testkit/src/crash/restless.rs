@@ -83,8 +83,8 @@ impl FromStr for Halt {
     }
 }
 
-/// Splits, merges, re-buckets and sweeps until the process dies. `begin` is told of
-/// each before it is begun.
+/// Splits, merges, re-buckets, sweeps and has the store rewritten until the process dies.
+/// `begin` is told of each change before it is begun.
 pub fn change_layouts(service: &Service, seed: u64, begin: impl Fn(Change)) -> Result<()> {
     let random = SeededRandom::new(seed);
     loop {
@@ -94,6 +94,9 @@ pub fn change_layouts(service: &Service, seed: u64, begin: impl Fn(Change)) -> R
         }
         begin(Change::Sweep);
         block_on(service.sweep())?;
+        if random.next_u64().is_multiple_of(4) {
+            service.store().compact()?;
+        }
     }
 }
 
