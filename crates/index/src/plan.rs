@@ -7,13 +7,14 @@
 
 use std::collections::BTreeMap;
 
+use model::json::Value;
 use model::policy::{
     CompositePath, IndexPath, IndexingMode, IndexingPolicy, PathEnd, PathStep, SortOrder,
 };
 
 use crate::path_hash::PathHash;
 use crate::range::{KeyRange, after};
-use crate::value::{Decoded, TEXT_BYTES_MAX};
+use crate::value::{Decoded, IndexValue, TEXT_BYTES_MAX};
 
 /// Bytes of a composite entry with its hash, however many paths it has.
 const COMPOSITE_BYTES_MAX: usize = 512;
@@ -205,6 +206,22 @@ impl IndexPlan {
         Some(CompositeIndex { hash: composite.hash, backwards })
     }
 
+    /// The entries of a composite index whose first values are these.
+    #[must_use]
+    pub fn composite_range(&self, index: CompositeIndex, values: &[&Value]) -> KeyRange {
+        let mut start = index.hash.to_bytes().to_vec();
+        let mut exact = true;
+        let composite = self.composites.iter().find(|composite| composite.hash == index.hash);
+        if let Some(composite) = composite {
+            for ((_, order), value) in composite.parts.iter().zip(values) {
+                let value = IndexValue::from(*value);
+                exact = exact && value.is_whole_in(composite.text_max);
+                value.encode_part(*order, composite.text_max, &mut start);
+            }
+        }
+        KeyRange { end: after(&start), start, exact }
+    }
+
     /// Where entries that share their bytes up to here may differ in what is not in
     /// them, the number of those bytes: a string was cut there.
     #[must_use]
@@ -221,15 +238,6 @@ impl IndexPlan {
             matches!(part, Decoded::Cut(_)).then_some(entry.len() - rest.len())
         };
         orders.iter().find_map(cut)
-    }
-}
-
-impl CompositeIndex {
-    /// All its entries.
-    #[must_use]
-    pub fn all(self) -> KeyRange {
-        let start = self.hash.to_bytes().to_vec();
-        KeyRange { end: after(&start), start, exact: true }
     }
 }
 

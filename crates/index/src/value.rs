@@ -130,8 +130,13 @@ impl IndexValue<'_> {
 
     /// Whether an entry with this value's bytes certainly has this value.
     pub(crate) fn is_whole(&self) -> bool {
+        self.is_whole_in(TEXT_BYTES_MAX)
+    }
+
+    /// As `is_whole`, where so many bytes of a text are kept.
+    pub(crate) fn is_whole_in(&self, text_max: usize) -> bool {
         match self {
-            IndexValue::String(text) => text.len() <= TEXT_BYTES_MAX,
+            IndexValue::String(text) => text.len() <= text_max,
             IndexValue::Array | IndexValue::Object => false,
             IndexValue::Undefined
             | IndexValue::Null

@@ -167,7 +167,16 @@ proptest! {
         prop_assert_eq!(index.backwards, descending[0]);
         let order = entry(&a).cmp(&entry(&b));
         prop_assert_eq!(if index.backwards { order.reverse() } else { order }, expected);
-        prop_assert!([&a[..], &b[..]].iter().all(|side| contains(&index.all(), &entry(side))));
+        let all = plan.composite_range(index, &[]);
+        prop_assert!([&a[..], &b[..]].iter().all(|side| contains(&all, &entry(side))));
+        if let Some(first) = &a[0] {
+            // What has that first value, and where strings are cut a little more.
+            let range = plan.composite_range(index, &[first]);
+            prop_assert!(contains(&range, &entry(&a)));
+            let (same, found) = (b[0] == a[0], contains(&range, &entry(&b)));
+            let right = if range.exact { found == same } else { found || !same };
+            prop_assert!(right);
+        }
     }
 
     #[test]

@@ -11,6 +11,7 @@ use std::ops::Bound as Edge;
 use std::sync::Arc;
 
 use index::{IndexedPath, KeyRange};
+use model::json::{Value, write_string};
 use model::policy::PathStep;
 use query::{Bound, Comparison, Order, Path, Requirement};
 
@@ -176,6 +177,8 @@ struct Served {
     of: Arc<str>,
     range: KeyRange,
     backwards: bool,
+    /// Whether only a part of it is read whose first values are given.
+    begun: bool,
 }
 
 /// A way to what a requirement asks for.
@@ -207,7 +210,7 @@ impl Chooser<'_> {
             ([], _) | (_, None) => Ok((None, true)),
             _ if bound.is_aggregated() => Ok((None, true)),
             ([key], Some(_)) => self.single_order(key, bound),
-            (_, Some(names)) => self.composite_order(&names),
+            (_, Some(names)) => self.composite_order(&names, bound),
         }
     }
 
@@ -226,34 +229,37 @@ impl Chooser<'_> {
         let all = if keeps_undefined { path.all() } else { path.is_defined() };
         let range = self.narrowed(all, key.path, &bound.filter().requirement);
         let of = spelled(&steps).into();
-        Ok((Some(Served { of, range, backwards: key.descending }), keeps_undefined))
+        Ok((Some(Served { of, range, backwards: key.descending, begun: false }), keeps_undefined))
     }
 
+    /// Along a composite index, or the part of it whose first values the filter gives.
     fn composite_order(
         &mut self,
         order: &[(Vec<&str>, bool)],
+        bound: &Bound,
     ) -> Result<(Option<Served>, bool), OrderError> {
-        let mut plans = self.setup.plans.values().rev().map(|plan| plan.composite_index(order));
-        let index = plans.next().flatten().ok_or(OrderError::NoComposite)?;
-        if !plans.all(|own| own == Some(index)) {
+        let mut plans = self.setup.plans.values().rev();
+        let plan = plans.next().ok_or(OrderError::NoComposite)?;
+        let index = plan.composite_index(order).ok_or(OrderError::NoComposite)?;
+        if !plans.all(|plan| plan.composite_index(order) == Some(index)) {
             return Ok((None, true));
         }
+        let requirement = bound.filter().requirement;
+        let given = |(names, _): &(Vec<&str>, bool)| value_at(&requirement, names);
+        let values: Vec<&Value> = order.iter().map_while(given).collect();
+        let range = plan.composite_range(index, &values);
         let spec = order.iter().map(|(names, way)| (format!("/{}", names.join("/")), *way));
         let spec: Vec<(String, bool)> = spec.collect();
         let of: Vec<&str> = spec.iter().map(|(path, _)| path.as_str()).collect();
         let of = of.join(", ").into();
         self.composite = Some(IndexSpec::Composite(spec));
-        Ok((Some(Served { of, range: index.all(), backwards: index.backwards }), true))
+        let begun = !values.is_empty();
+        Ok((Some(Served { of, range, backwards: index.backwards, begun }), true))
     }
 
     /// The part of a path's entries that the filter leaves, if it is about the path.
     fn narrowed(&mut self, all: KeyRange, path: &Path, requirement: &Requirement) -> KeyRange {
-        let parts = if let Requirement::All(parts) = requirement {
-            parts.as_slice()
-        } else {
-            std::slice::from_ref(requirement)
-        };
-        let about = parts.iter().filter(|part| part.path() == Some(path));
+        let about = parts_of(requirement).iter().filter(|part| part.path() == Some(path));
         about.fold(all, |range, part| match self.leaf(part) {
             Some(Set::Equal(part) | Set::Within(part)) => range.intersect(&part.range),
             Some(Set::All(_) | Set::Any(_)) | None => range,
@@ -287,22 +293,23 @@ impl Chooser<'_> {
         found: Option<Found>,
         scan: Choice,
     ) -> Result<Choice, Problem> {
+        let most = if served.begun { SORT_ITEMS_MAX / 10 } else { SORT_ITEMS_MAX };
         if let Some(found) = found
-            && self.members(&found.set, SORT_ITEMS_MAX)? < SORT_ITEMS_MAX
+            && self.members(&found.set, most)? < most
             && !(self.survey.is_narrow() && self.is_wide(&found)?)
         {
             let exact = found.whole;
             let access = as_access(found);
             return Ok(Choice { exact: exact && access.is_exact(), access, ..scan });
         }
-        if self.survey.is_narrow() {
+        if self.survey.is_narrow() && !served.begun {
             // Items of all other keys would be met along the index.
             let (items, around) = (self.survey.items()?, self.survey.items_around()?);
             if items <= SORT_ITEMS_MAX || items.saturating_mul(items) <= around {
                 return Ok(scan);
             }
         }
-        let Served { of, range, backwards } = served;
+        let Served { of, range, backwards, .. } = served;
         let access = Access::Entries { of, ranges: vec![range], backwards };
         Ok(Choice { access, ordered: true, exact: false, ..scan })
     }
@@ -492,6 +499,25 @@ fn narrow(ranges: &mut [(&Requirement, Found)], part: &Requirement, found: &Foun
     }
 }
 
+/// What must hold all together.
+fn parts_of(requirement: &Requirement) -> &[Requirement] {
+    if let Requirement::All(parts) = requirement {
+        parts
+    } else {
+        std::slice::from_ref(requirement)
+    }
+}
+
+/// The value that a filter gives to a place.
+fn value_at<'r>(requirement: &'r Requirement, names: &[&str]) -> Option<&'r Value> {
+    parts_of(requirement).iter().find_map(|part| {
+        let Requirement::Compare { path, comparison: Comparison::Equal, value } = part else {
+            return None;
+        };
+        (path.names().as_deref() == Some(names)).then_some(value)
+    })
+}
+
 /// The types that a value may have.
 const KINDS: usize = 6;
 
@@ -521,13 +547,18 @@ fn is_exact_place(path: &Path) -> bool {
     path.steps().iter().all(|step| !matches!(step, query::PathStep::Index(_)))
 }
 
+fn is_plain(name: &str) -> bool {
+    !name.is_empty() && name.chars().all(|letter| letter.is_alphanumeric() || letter == '_')
+}
+
 /// A path as indexing policies spell it, without what it ends in.
 fn spelled(steps: &[PathStep]) -> String {
     let mut text = String::new();
     for step in steps {
         text.push('/');
         match step {
-            PathStep::Property(name) => text.push_str(name),
+            PathStep::Property(name) if is_plain(name) => text.push_str(name),
+            PathStep::Property(name) => write_string(&mut text, name),
             PathStep::Elements => text.push_str("[]"),
         }
     }

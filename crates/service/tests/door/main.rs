@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail the test")]
 #![allow(clippy::print_stdout, reason = "tests tell figures, and what they left out")]
 
+mod composite;
 mod durability;
 mod fixture;
 mod layout;

@@ -13,7 +13,7 @@ use super::fixture::Fixture;
 const ITEMS: usize = 200;
 const QUERY: &str = "SELECT VALUE c.id FROM c WHERE c.a = 3 AND c.b = 1 ORDER BY c.a";
 
-fn set_policy(fixture: &Fixture, policy: &str) {
+pub(crate) fn set_policy(fixture: &Fixture, policy: &str) {
     let body = format!(
         r#"{{"id":"c","partitionKey":{{"paths":["/pk"],"version":2}},"indexingPolicy":{policy}}}"#
     );
@@ -24,7 +24,11 @@ fn set_policy(fixture: &Fixture, policy: &str) {
         .unwrap();
 }
 
-fn query(fixture: &Fixture, text: &str, approach: Approach) -> (Vec<String>, QueryReport) {
+pub(crate) fn query(
+    fixture: &Fixture,
+    text: &str,
+    approach: Approach,
+) -> (Vec<String>, QueryReport) {
     let (mut rows, mut after): (Vec<String>, Option<Cursor>) = (Vec::new(), None);
     loop {
         let query = ItemQuery {
