@@ -12,7 +12,7 @@ use model::json::{Raw, Value};
 
 use crate::bound::{Block, Expr, Origin};
 use crate::error::QueryError;
-use crate::eval::{Ambient, Datum, Env, evaluate, identity};
+use crate::eval::{Ambient, Datum, Env, STEPS_MAX, evaluate, identity};
 use crate::execute::{self, AggregateKind, Groups, MORE};
 use crate::query::Bound;
 use crate::{Path, bind};
@@ -21,6 +21,9 @@ use crate::{Path, bind};
 pub struct Run<'q> {
     bound: &'q Bound,
     ambient: Ambient,
+    /// Steps for later documents: one alone may take [`STEPS_MAX`], or whoever runs
+    /// the query could not stop it for a long time.
+    later: usize,
     groups: Option<Groups>,
 }
 
@@ -57,7 +60,7 @@ impl<'q> Run<'q> {
     pub fn new(bound: &'q Bound, steps: usize) -> Run<'q> {
         let ambient = Ambient::with_steps(&bound.program().context, steps);
         let groups = bound.program().block.grouping.as_ref().map(Groups::new);
-        Run { bound, ambient, groups }
+        Run { bound, ambient, later: 0, groups }
     }
 
     /// Gives a document to the query, and what it gives to `sink`. Where the query
@@ -68,6 +71,9 @@ impl<'q> Run<'q> {
         sink: RowSink<'_>,
     ) -> Result<ControlFlow<()>, QueryError> {
         let program = self.bound.program();
+        let steps = self.steps_left();
+        self.later = steps.saturating_sub(STEPS_MAX);
+        self.ambient.budget.allow_steps(steps - self.later);
         let (block, ambient) = (&program.block, &self.ambient);
         let mut env = Env::new(program.slots, ambient);
         env.documents = Some(Box::new(std::iter::once(document)));
@@ -110,7 +116,7 @@ impl<'q> Run<'q> {
     /// What is left of the steps that the run began with.
     #[must_use]
     pub fn steps_left(&self) -> usize {
-        self.ambient.budget.steps_left()
+        self.later.saturating_add(self.ambient.budget.steps_left())
     }
 }
 

@@ -24,14 +24,18 @@ use super::{PAGE_BYTES_MAX, PageQuery, QueryFailure, QueryPage, QueryReport};
 use crate::cluster::Served;
 use crate::container::Container;
 
-/// Candidates between two looks at the clock.
+/// Candidates between two looks at the clock, and steps: a hundredth of a second.
 const PACE_CANDIDATES: u64 = 16;
+const PACE_STEPS: usize = STEPS_MAX / 100;
 
 /// Candidates that are looked at to see whether there is another row behind a full page.
 const LOOK_AHEAD_MAX: u64 = 32;
 
 /// Steps of a query that cannot stop half-way. It is stopped by the clock long before.
 const LONG_STEPS_MAX: usize = STEPS_MAX * 1_000;
+
+/// Steps of a query over all documents at once, in which nobody looks at the clock.
+const GATHERED_STEPS_MAX: usize = STEPS_MAX * 5;
 
 /// Bytes of rows that are kept while they are sorted or compared.
 const KEPT_BYTES_MAX: usize = 64 * 1024 * 1024;
@@ -85,6 +89,8 @@ struct Pager<'p, 't> {
     last: Option<(Position, u32)>,
     /// The stretch that it is in: the next row may already be in another one.
     last_stretch: EpkRange,
+    /// Steps that were left at the last look at the clock.
+    paced_at: usize,
 }
 
 /// A row.
@@ -139,6 +145,7 @@ impl<'p, 't> Pager<'p, 't> {
             resumed,
             last: None,
             last_stretch,
+            paced_at: usize::MAX,
         }
     }
 
@@ -180,8 +187,7 @@ impl<'p, 't> Pager<'p, 't> {
                 }
             }
             looked_ahead += u64::from(self.is_full());
-            let out_of_time =
-                self.candidates.met.is_multiple_of(PACE_CANDIDATES) && !self.pace.go_on();
+            let out_of_time = self.is_time_to_look(&run) && !self.pace.go_on();
             if looked_ahead > LOOK_AHEAD_MAX || out_of_time || run.steps_left() < STEPS_MAX / 2 {
                 return Ok(self.behind_last(&Position::default()));
             }
@@ -313,16 +319,27 @@ impl<'p, 't> Pager<'p, 't> {
         let mut run = Run::new(&self.query.bound, LONG_STEPS_MAX);
         while let Some((part, candidate)) = self.candidates.next()? {
             self.keep_rows(&mut run, part, &candidate, &mut keep)?;
-            self.keep_pace()?;
+            self.keep_pace(&run)?;
         }
         Ok(())
     }
 
-    fn keep_pace(&mut self) -> Result<(), QueryFailure> {
-        if self.candidates.met.is_multiple_of(PACE_CANDIDATES) {
+    fn keep_pace(&mut self, run: &Run<'_>) -> Result<(), QueryFailure> {
+        if self.is_time_to_look(run) {
             self.pace.go_on_to_the_end()?;
         }
         Ok(())
+    }
+
+    /// Whether enough was done since the last look at the clock.
+    fn is_time_to_look(&mut self, run: &Run<'_>) -> bool {
+        let left = run.steps_left();
+        let many_steps = self.paced_at.saturating_sub(left) >= PACE_STEPS;
+        let is_time = many_steps || self.candidates.met.is_multiple_of(PACE_CANDIDATES);
+        if is_time {
+            self.paced_at = left;
+        }
+        is_time
     }
 
     fn distinct(&mut self) -> Result<Option<Cursor>, QueryFailure> {
@@ -339,7 +356,7 @@ impl<'p, 't> Pager<'p, 't> {
             if rows.rows.len() as u64 >= wanted {
                 break;
             }
-            self.keep_pace()?;
+            self.keep_pace(&run)?;
         }
         Ok(self.again(rows.rows.into_iter()))
     }
@@ -367,7 +384,7 @@ impl<'p, 't> Pager<'p, 't> {
             while let Some((_, candidate)) = self.candidates.next()? {
                 let mut no_rows = |_: Row<'_, '_>| Ok(ControlFlow::Continue(()));
                 let _ = run.document(candidate.item.json(), &mut no_rows)?;
-                self.keep_pace()?;
+                self.keep_pace(&run)?;
             }
         }
         let rows = run.finish()?;
@@ -383,10 +400,10 @@ impl<'p, 't> Pager<'p, 't> {
             bytes += candidate.item.json().text().len() + ROW_BYTES;
             check_kept(bytes)?;
             items.push(candidate.item);
-            self.keep_pace()?;
+            self.pace.go_on_to_the_end()?;
         }
         let documents = items.iter().map(|item| item.json());
-        let rows = self.query.bound.execute_within(documents, LONG_STEPS_MAX)?;
+        let rows = self.query.bound.execute_within(documents, GATHERED_STEPS_MAX)?;
         Ok(self.rest_of(self.given, rows.into_iter().map(|row| (0, row.to_string()))))
     }
 

@@ -46,6 +46,11 @@ impl Budget {
     pub(crate) fn steps_left(&self) -> usize {
         self.steps.get()
     }
+
+    /// Allows so many steps from here on.
+    pub(crate) fn allow_steps(&self, steps: usize) {
+        self.steps.set(steps);
+    }
 }
 
 fn spend(
