@@ -307,4 +307,4 @@ macro_rules! invalid_from {
     )*};
 }
 
-invalid_from!(PolicyError, ReplaceError, PatchError, QueryError);
+invalid_from!(PolicyError, ReplaceError, PatchError);

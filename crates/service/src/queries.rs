@@ -224,7 +224,7 @@ fn ordinals_of(
     Ok(bound(first.get())..bound(last.get().saturating_add(1)))
 }
 
-fn parse_parameters(parameters: &Value) -> Result<Parameters, QueryError> {
+pub(crate) fn parse_parameters(parameters: &Value) -> Result<Parameters, QueryError> {
     if parameters.is_null() { Ok(Parameters::none()) } else { Parameters::from_list(parameters) }
 }
 

@@ -13,13 +13,14 @@ use model::json::{Object, Raw, Value};
 use model::rid::{ContainerRid, DatabaseRid, UserRid};
 use model::throughput::Throughput;
 use partition::{EffectKind, EtagMatch};
-use query::{Parameters, Query};
+use query::{Query, QueryError};
 
 use crate::admit::PAGE_ITEMS_MAX;
 use crate::catalogue::{Counters, Record, Stored, item_id, item_prefix};
 use crate::error::ServiceError;
 use crate::kind::{Kind, Link};
 use crate::offer::Offer;
+use crate::queries::parse_parameters;
 use crate::receipt::Receipt;
 use crate::request::Conditions;
 use crate::response::{Reply, Rest};
@@ -187,12 +188,10 @@ impl Service {
         receipt: &mut Receipt,
     ) -> Result<Reply, ServiceError> {
         let parent = self.parent(parent, kind, receipt)?;
-        let parameters = if parameters.is_null() {
-            Parameters::none()
-        } else {
-            Parameters::from_list(parameters)?
-        };
-        let bound = Query::parse(text)?.bind(&parameters)?;
+        let refused = |error: QueryError| ServiceError::query(&error, text);
+        let parameters = parse_parameters(parameters).map_err(refused)?;
+        let bound =
+            Query::parse(text).and_then(|query| query.bind(&parameters)).map_err(refused)?;
         let mut texts = Vec::new();
         self.each_record(kind, parent.rid(), |stored| {
             if texts.len() == QUERY_RECORDS_MAX {
@@ -205,8 +204,8 @@ impl Service {
         })?;
         let rows =
             texts.iter().map(|text| Raw::trusted(std::str::from_utf8(text).unwrap_or_default()));
-        let bodies =
-            bound.execute(rows)?.into_iter().map(|value| value.to_string().into()).collect();
+        let rows = bound.execute(rows).map_err(refused)?;
+        let bodies = rows.into_iter().map(|value| value.to_string().into()).collect();
         Ok(Reply::Feed { owner_rid: parent.rid().to_owned(), bodies, rest: None })
     }
 

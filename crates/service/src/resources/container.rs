@@ -177,7 +177,8 @@ pub(super) fn push_delete(
 fn parse_definition(body: &Value) -> Result<ContainerDefinition, ServiceError> {
     let definition = ContainerDefinition::parse(body)?;
     for property in definition.computed_properties().properties() {
-        query::check_computed_property(&property.query)?;
+        query::check_computed_property(&property.query)
+            .map_err(|error| ServiceError::query(&error, &property.query))?;
     }
     Ok(definition)
 }
