@@ -13,6 +13,7 @@
 pub mod bodies;
 mod driver;
 mod mutation;
+pub mod queries;
 
 pub use driver::{Crash, read_corpus, run};
 pub use mutation::Mutator;
@@ -28,6 +29,8 @@ pub const BODIES: &[(&str, Body)] = &[
     ("json_value", bodies::json_value),
     ("partition_key", bodies::partition_key),
     ("partition_key_path", bodies::partition_key_path),
+    ("query_cursor", queries::query_cursor),
+    ("query_ways", queries::query_ways),
     ("resource_id", bodies::resource_id),
     ("session_token", bodies::session_token),
     ("sql_parse", bodies::sql_parse),

@@ -59,3 +59,17 @@ fn every_body_has_a_corpus_and_a_target() {
         assert!(manifest.contains(&path), "fuzz/Cargo.toml does not list {name}");
     }
 }
+
+/// Old cursors would be refused at once, and the fuzzer would look at nothing.
+#[test]
+fn cursors_in_the_corpus_are_of_today() {
+    let folder = fuzz_folder().join("corpus/query_cursor");
+    let cursors = fuzz::queries::cursors();
+    if std::env::var_os("UPDATE_GOLDENFILES").is_some() {
+        for (number, cursor) in cursors.iter().enumerate() {
+            std::fs::write(folder.join(format!("page{number:02}")), cursor).unwrap();
+        }
+    }
+    let found = fuzz::read_corpus(&folder).unwrap();
+    assert_eq!(found, cursors, "record them with UPDATE_GOLDENFILES=1");
+}
