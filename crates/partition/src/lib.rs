@@ -43,7 +43,7 @@ pub use moving::Copied;
 pub use patch::{Patch, PatchError};
 pub use query::{
     Access, Approach, Candidate, Choice, Effort, IndexSpec, IndexUse, OrderError, Start, Survey,
-    Walk,
+    Walk, Way,
 };
 pub use read::{ItemPage, Position, Reader};
 pub use record::{Head, Item, KeyStatistics, RecordError};

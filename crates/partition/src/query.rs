@@ -15,7 +15,7 @@ mod walk;
 
 pub use access::Access;
 pub(crate) use choose::choose;
-pub use choose::{Choice, IndexSpec, IndexUse, OrderError, Survey};
+pub use choose::{Choice, IndexSpec, IndexUse, OrderError, Survey, Way};
 pub(crate) use set::count_entries;
 pub use walk::{Candidate, Effort, Start, Walk};
 

@@ -13,7 +13,7 @@ use crate::command::{Effect, EtagMatch, Problem};
 use crate::items;
 use crate::key::{self, Group};
 use crate::query::{
-    self as finding, Access, Approach, Choice, OrderError, Start, Survey, Walk, choose,
+    self as finding, Access, Approach, Choice, OrderError, Start, Survey, Walk, Way, choose,
 };
 use crate::record::{Head, Item, KeyStatistics, RecordError};
 use crate::setup::{Bucket, Setup};
@@ -196,13 +196,14 @@ impl Reader {
     }
 
     /// Chooses how to find the items of a query, for every bucket of the container.
+    /// Whoever came a way already, up to a key on it, goes on that way.
     pub fn choose(
         &self,
-        bound: &query::Bound,
-        approach: Approach,
+        query: (&query::Bound, Approach),
         survey: &dyn Survey,
+        came: Option<(Way, &[u8])>,
     ) -> Result<Result<Choice, OrderError>, Problem> {
-        choose(&self.setup, bound, approach, survey)
+        choose(&self.setup, query, survey, came)
     }
 
     /// Goes through the items of a bucket that lie in `within` and whose ordinals

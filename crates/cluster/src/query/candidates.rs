@@ -33,7 +33,7 @@ impl<'p> Candidates<'p> {
     pub(super) fn new(query: &'p PageQuery, layout: &'p Layout, choice: &'p Choice) -> Self {
         let (current, start) = match query.after.as_ref().map(|after| &after.place) {
             // What is sorted is looked at from the beginning each time.
-            Some(Place::Behind { stretch, position }) if choice.ordered => {
+            Some(Place::Behind { stretch, position, .. }) if choice.ordered => {
                 (Some(stretch), Some(position.clone()))
             }
             Some(_) | None => (None, None),

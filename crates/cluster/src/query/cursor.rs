@@ -6,6 +6,7 @@
 //! kept for it: what is written behind it is met, what is written before it is not.
 
 use model::epk::{Epk, EpkRange};
+use partition::Way;
 
 /// The place between two pages of a query.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,6 +29,9 @@ pub(crate) enum Place {
         /// The part of the ring that was being read. What comes before it is done,
         /// and what comes behind it is not begun.
         stretch: EpkRange,
+        /// What it is a position in. The next page goes the same way, whatever would
+        /// be chosen by then.
+        way: Way,
         position: Position,
     },
 }
@@ -60,6 +64,18 @@ const AGAIN: u8 = 0;
 const BEHIND: u8 = 1;
 const CUT: u8 = 2;
 const MORE_ROWS: u8 = 4;
+/// Two bits that say what the position is in.
+const WAYS: u8 = 24;
+const WAYS_IN_ORDER: [Way; 4] = [Way::Items, Way::Ordinals, Way::Entries, Way::Sorted];
+
+fn way_flags(way: Way) -> u8 {
+    match way {
+        Way::Items => 0,
+        Way::Ordinals => 8,
+        Way::Entries => 16,
+        Way::Sorted => 24,
+    }
+}
 
 impl Position {
     /// The place of that key, behind all its rows.
@@ -93,10 +109,10 @@ impl Cursor {
         put_number(&mut out, self.given);
         match &self.place {
             Place::Again => out.push(AGAIN),
-            Place::Behind { stretch, position } => {
+            Place::Behind { stretch, way, position } => {
                 let cut = if position.cut { CUT } else { 0 };
                 let rows = if position.rows.is_some() { MORE_ROWS } else { 0 };
-                out.push(BEHIND | cut | rows);
+                out.push(BEHIND | cut | rows | way_flags(*way));
                 put_bytes(&mut out, stretch.min.as_bytes());
                 put_bytes(&mut out, stretch.max.as_bytes());
                 put_bytes(&mut out, &position.key);
@@ -132,7 +148,7 @@ fn parse(mut input: &[u8]) -> Option<Cursor> {
     let (skip, given) = (number(input)?, number(input)?);
     let place = match take(input)? {
         AGAIN => Place::Again,
-        flags if flags & !(CUT | MORE_ROWS) == BEHIND => {
+        flags if flags & !(CUT | MORE_ROWS | WAYS) == BEHIND => {
             let stretch = EpkRange::new(epk(input)?, epk(input)?);
             if stretch.is_empty() || !EpkRange::full().covers(&stretch) {
                 return None;
@@ -142,7 +158,9 @@ fn parse(mut input: &[u8]) -> Option<Cursor> {
                 0 => None,
                 _ => Some(u32::try_from(number(input)?).ok()?),
             };
-            Place::Behind { stretch, position: Position { key, cut: flags & CUT != 0, rows } }
+            let way = *WAYS_IN_ORDER.iter().find(|way| way_flags(**way) == flags & WAYS)?;
+            let position = Position { key, cut: flags & CUT != 0, rows };
+            Place::Behind { stretch, way, position }
         }
         _ => return None,
     };
@@ -205,8 +223,11 @@ mod tests {
         let position = (key, any::<bool>(), any::<Option<u32>>());
         let position = position.prop_map(|(key, cut, rows)| Position { key, cut, rows });
         let stretch = EpkRange::new(Epk::from_bytes(&[5, 0, 1]).unwrap(), Epk::max());
-        let behind =
-            position.prop_map(move |position| Place::Behind { stretch: stretch.clone(), position });
+        let way = prop::sample::select(WAYS_IN_ORDER.to_vec());
+        let behind = (way, position).prop_map(move |(way, position)| {
+            let stretch = stretch.clone();
+            Place::Behind { stretch, way, position }
+        });
         let place = prop_oneof![Just(Place::Again), behind];
         (any::<u32>(), any::<u64>(), any::<u64>(), place)
             .prop_map(|(query, skip, given, place)| Cursor { query, skip, given, place })

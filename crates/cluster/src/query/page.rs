@@ -13,7 +13,7 @@ use index::encode_order;
 use model::charge::Scanned;
 use model::epk::EpkRange;
 use model::position::Timestamp;
-use partition::{Candidate, Choice};
+use partition::{Candidate, Choice, Way};
 use query::{QueryError, Row, Run, STEPS_MAX};
 
 use super::candidates::Candidates;
@@ -56,7 +56,7 @@ pub(super) fn answer(
     let layout = Layout::of(container, now, &query.within)?;
     let scene = Scene { layout: &layout, query };
     let choice = match layout.parts.first() {
-        Some(part) => part.reader.choose(&query.bound, query.approach, &scene)??,
+        Some(part) => part.reader.choose((&query.bound, query.approach), &scene, came(query))??,
         None => Choice::nothing(),
     };
     let choosing = pace.elapsed();
@@ -66,6 +66,14 @@ pub(super) fn answer(
     page.report.times.choosing = choosing;
     page.report.times.total = pace.elapsed();
     Ok(page)
+}
+
+/// The way that the page before went, and a key on it.
+fn came(query: &PageQuery) -> Option<(Way, &[u8])> {
+    match query.after.as_ref().map(|after| &after.place) {
+        Some(Place::Behind { way, position, .. }) => Some((*way, &position.key)),
+        Some(Place::Again) | None => None,
+    }
 }
 
 struct Pager<'p, 't> {
@@ -94,7 +102,7 @@ struct Pager<'p, 't> {
 }
 
 /// A row.
-#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 struct Made {
     text: String,
     /// What DISTINCT compares; empty without it.
@@ -127,7 +135,9 @@ impl<'p, 't> Pager<'p, 't> {
             None => (offset as u64, 0),
         };
         let (last_stretch, resumed) = match query.after.as_ref().map(|after| &after.place) {
-            Some(Place::Behind { stretch, position }) => (stretch.clone(), Some(position.clone())),
+            Some(Place::Behind { stretch, position, .. }) => {
+                (stretch.clone(), Some(position.clone()))
+            }
             Some(Place::Again) | None => (EpkRange::full(), None),
         };
         Pager {
@@ -206,8 +216,9 @@ impl<'p, 't> Pager<'p, 't> {
         let ordered = !self.query.bound.order().is_empty();
         let reader = self.layout.parts.get(part).filter(|_| ordered).map(|part| &part.reader);
         let Some(cut) = reader.and_then(|reader| reader.cut_of(&first.position)) else {
-            let rows = self.rows_of_one(run, &first)?;
-            return Ok((Position::of(&first.position), rows));
+            let position = Position::of(&first.position);
+            let rows = self.rows_of_one(run, &first, &position)?;
+            return Ok((position, rows));
         };
         let shared = first.position.get(..cut).unwrap_or_default().to_vec();
         let (mut kept, mut bytes, mut next) = (Vec::new(), 0, Some(first));
@@ -225,21 +236,51 @@ impl<'p, 't> Pager<'p, 't> {
         Ok((Position { key: shared, cut: true, rows: None }, rows))
     }
 
+    /// The rows of one candidate, or as many of them as fill the page and one more:
+    /// a short query may make millions of rows of an item.
     fn rows_of_one(
         &self,
         run: &mut Run<'_>,
         candidate: &Candidate,
+        position: &Position,
     ) -> Result<Vec<Made>, QueryFailure> {
-        let mut rows = Vec::new();
+        let (mut rows, mut bytes) = (Vec::new(), 0);
         let drops = !self.choice.keeps_undefined && !self.query.bound.order().is_empty();
+        let unseen = self.unseen_at(position);
+        let page = self.query.rows_max.saturating_sub(self.rows.len());
+        let wanted = unseen.saturating_add(page).saturating_add(1);
         let mut sink = |row: Row<'_, '_>| {
-            if !drops || row.keys()?.iter().all(Option::is_some) {
-                rows.extend(self.made(&row)?);
+            if drops && row.keys()?.iter().any(Option::is_none) {
+                return Ok(ControlFlow::Continue(()));
             }
-            Ok(ControlFlow::Continue(()))
+            let Some(made) = self.made(&row)? else { return Ok(ControlFlow::Continue(())) };
+            if rows.len() < unseen {
+                rows.push(Made::default());
+                return Ok(ControlFlow::Continue(()));
+            }
+            bytes += made.text.len() + made.identity.len() + ROW_BYTES;
+            rows.push(made);
+            let fills_page = bytes > PAGE_BYTES_MAX && rows.len() > unseen.saturating_add(1);
+            if self.query.bound.is_distinct() || (rows.len() < wanted && !fills_page) {
+                check_kept(bytes)?;
+                return Ok(ControlFlow::Continue(()));
+            }
+            Ok(ControlFlow::Break(()))
         };
         let _ = run.document(candidate.item.json(), &mut sink)?;
         Ok(rows)
+    }
+
+    /// How many rows from a place on are only counted: those that were given before,
+    /// and those that OFFSET leaves out.
+    fn unseen_at(&self, position: &Position) -> usize {
+        if self.query.bound.is_distinct() {
+            return 0;
+        }
+        let resumed = self.resumed.as_ref().filter(|resumed| resumed.is_at(&position.key));
+        let passed = resumed.and_then(|resumed| resumed.rows).unwrap_or_default();
+        let passed = u64::from(passed.saturating_sub(self.rows_at(position)));
+        usize::try_from(passed.saturating_add(self.skip)).unwrap_or(usize::MAX)
     }
 
     fn made(&self, row: &Row<'_, '_>) -> Result<Option<Made>, QueryError> {
@@ -511,7 +552,8 @@ impl<'p, 't> Pager<'p, 't> {
             position.rows = unfinished.then_some(rows);
         }
         let stretch = self.last_stretch.clone();
-        self.cursor(Place::Behind { stretch, position })
+        let way = self.choice.way();
+        self.cursor(Place::Behind { stretch, way, position })
     }
 
     fn cursor(&self, place: Place) -> Option<Cursor> {

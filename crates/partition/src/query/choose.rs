@@ -47,6 +47,19 @@ pub struct Choice {
 }
 
 impl Choice {
+    /// What the positions of candidates are positions in.
+    #[must_use]
+    pub fn way(&self) -> Way {
+        if !self.ordered {
+            return Way::Sorted;
+        }
+        match self.access {
+            Access::Nothing | Access::Items => Way::Items,
+            Access::Entries { .. } => Way::Entries,
+            Access::Set(_) => Way::Ordinals,
+        }
+    }
+
     /// How to find items where there are none.
     #[must_use]
     pub fn nothing() -> Choice {
@@ -104,6 +117,20 @@ pub enum OrderError {
         "The order by query does not have a corresponding composite index that it can be served from."
     )]
     NoComposite,
+    #[error("The index that the continuation token belongs to is not there any more.")]
+    Changed,
+}
+
+/// What the positions of candidates are positions in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// Hashed keys and ids.
+    Items,
+    Ordinals,
+    /// The entries of the index that their first bytes name.
+    Entries,
+    /// The order of the query, which no index has.
+    Sorted,
 }
 
 /// What whoever asks knows about the items in question.
@@ -124,12 +151,12 @@ pub trait Survey {
 /// Chooses, for all buckets alike.
 pub(crate) fn choose(
     setup: &Setup,
-    bound: &Bound,
-    approach: Approach,
+    (bound, approach): (&Bound, Approach),
     survey: &dyn Survey,
+    came: Option<(Way, &[u8])>,
 ) -> Result<Result<Choice, OrderError>, Problem> {
     let counts = bound.counts_documents();
-    let mut chooser = Chooser { setup, survey, counts, composite: None, wanted: Vec::new() };
+    let mut chooser = Chooser { setup, survey, came, counts, composite: None, wanted: Vec::new() };
     let order = bound.order();
     let (served, keeps_undefined) = match chooser.order(&order, bound) {
         Ok(served) => served,
@@ -143,7 +170,8 @@ pub(crate) fn choose(
         usage: IndexUse::default(),
     };
     if approach == Approach::Scan {
-        return Ok(Ok(scan));
+        let same = came.is_none_or(|(way, _)| way == scan.way());
+        return Ok(if same { Ok(scan) } else { Err(OrderError::Changed) });
     }
     let filter = bound.filter();
     if filter.requirement == Requirement::Never {
@@ -152,10 +180,12 @@ pub(crate) fn choose(
     let scan = Choice { exact: filter.requirement == Requirement::Anything, ..scan };
     let found = chooser.find(&filter.requirement)?;
     let found = found.map(|found| Found { whole: found.whole && filter.exact, ..found });
-    let mut choice = match served {
-        Some(served) => chooser.ordered(served, found, scan)?,
-        None => chooser.unordered(found, scan)?,
+    let choice = match (came, served) {
+        (Some((way, _)), served) => chooser.as_before(way, served, found, scan)?,
+        (None, Some(served)) => Some(chooser.ordered(served, found, scan)?),
+        (None, None) => Some(chooser.unordered(found, scan)?),
     };
+    let Some(mut choice) = choice else { return Ok(Err(OrderError::Changed)) };
     choice.exact = choice.exact && filter.exact;
     choice.usage = chooser.usage(&choice.access);
     Ok(Ok(choice))
@@ -164,6 +194,8 @@ pub(crate) fn choose(
 struct Chooser<'c> {
     setup: &'c Setup,
     survey: &'c dyn Survey,
+    /// The way of the page before, and a key on it.
+    came: Option<(Way, &'c [u8])>,
     /// Whether the query counts items and asks nothing else of them.
     counts: bool,
     /// The composite index that serves the order.
@@ -266,6 +298,46 @@ impl Chooser<'_> {
         })
     }
 
+    /// The same way as before, also where another would be chosen by now. None if it
+    /// is not there any more.
+    fn as_before(
+        &self,
+        way: Way,
+        served: Option<Served>,
+        found: Option<Found>,
+        scan: Choice,
+    ) -> Result<Option<Choice>, Problem> {
+        Ok(match way {
+            Way::Items => Some(scan).filter(|scan| scan.ordered),
+            Way::Sorted if scan.ordered => None,
+            Way::Sorted => Some(self.unordered(found, scan)?),
+            Way::Entries if !scan.ordered => {
+                let served = served.filter(|served| self.came_along(&served.range));
+                served.map(|served| along(served, scan))
+            }
+            Way::Ordinals | Way::Entries => {
+                let exact = found.as_ref().is_some_and(|found| found.whole);
+                let access = found.map(as_access);
+                let access = access.filter(|access| match access {
+                    Access::Set(_) => way == Way::Ordinals,
+                    Access::Entries { ranges, .. } => {
+                        way == Way::Entries && ranges.iter().all(|range| self.came_along(range))
+                    }
+                    Access::Nothing | Access::Items => false,
+                });
+                access.map(|access| Choice { exact: exact && access.is_exact(), access, ..scan })
+            }
+        })
+    }
+
+    /// Whether the page before read the entries of this index.
+    fn came_along(&self, range: &KeyRange) -> bool {
+        let index = range.start.first_chunk::<INDEX_BYTES>();
+        self.came.is_some_and(|(way, key)| {
+            way == Way::Entries && index.is_some_and(|index| key.starts_with(index))
+        })
+    }
+
     fn unordered(&self, found: Option<Found>, scan: Choice) -> Result<Choice, Problem> {
         let Some(found) = found else { return Ok(scan) };
         let exact = found.whole;
@@ -309,9 +381,7 @@ impl Chooser<'_> {
                 return Ok(scan);
             }
         }
-        let Served { of, range, backwards, .. } = served;
-        let access = Access::Entries { of, ranges: vec![range], backwards };
-        Ok(Choice { access, ordered: true, exact: false, ..scan })
+        Ok(along(served, scan))
     }
 
     /// At most so many members has a set, counted up to a bound.
@@ -366,7 +436,14 @@ impl Chooser<'_> {
         Ok(Some(Found { set, whole, repeats: false, ranges: false }))
     }
 
+    fn was_chosen(&self, found: &Found) -> bool {
+        matches!(&found.set, Set::Within(leaf) if self.came_along(&leaf.range))
+    }
+
     fn narrowest(&self, mut found: Vec<Found>, whole: bool) -> Result<Option<Found>, Problem> {
+        if let Some(at) = found.iter().position(|found| self.was_chosen(found)) {
+            return Ok(Some(Found { whole: whole && found.len() == 1, ..found.swap_remove(at) }));
+        }
         if found.len() < 2 {
             return Ok(found.pop().map(|found| Found { whole, ..found }));
         }
@@ -391,7 +468,10 @@ impl Chooser<'_> {
         let whole = found_parts.iter().all(|found| found.whole);
         let ranges = found_parts.iter().any(|found| found.ranges);
         let set = Set::Any(found_parts.into_iter().map(|found| found.set).collect());
-        if ranges && self.members(&set, COLLECT_ENTRIES_MAX)? >= COLLECT_ENTRIES_MAX {
+        if ranges
+            && self.came.is_none()
+            && self.members(&set, COLLECT_ENTRIES_MAX)? >= COLLECT_ENTRIES_MAX
+        {
             return Ok(None);
         }
         Ok(Some(Found { set, whole, repeats: true, ranges }))
@@ -497,6 +577,15 @@ fn narrow(ranges: &mut [(&Requirement, Found)], part: &Requirement, found: &Foun
         }
         Some(_) | None => false,
     }
+}
+
+/// Bytes that name an index in its entries.
+const INDEX_BYTES: usize = 8;
+
+/// Along the index of the order.
+fn along(Served { of, range, backwards, .. }: Served, scan: Choice) -> Choice {
+    let access = Access::Entries { of, ranges: vec![range], backwards };
+    Choice { access, ordered: true, exact: false, ..scan }
 }
 
 /// What must hold all together.

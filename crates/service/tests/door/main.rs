@@ -5,6 +5,7 @@
 mod composite;
 mod durability;
 mod fixture;
+mod growing;
 mod layout;
 mod limits;
 mod published;

@@ -29,6 +29,16 @@ pub(crate) fn query(
     text: &str,
     approach: Approach,
 ) -> (Vec<String>, QueryReport) {
+    query_while(fixture, text, approach, || {})
+}
+
+/// Asks for all pages, with something else between each two.
+pub(crate) fn query_while(
+    fixture: &Fixture,
+    text: &str,
+    approach: Approach,
+    mut between: impl FnMut(),
+) -> (Vec<String>, QueryReport) {
     let (mut rows, mut after): (Vec<String>, Option<Cursor>) = (Vec::new(), None);
     loop {
         let query = ItemQuery {
@@ -49,6 +59,7 @@ pub(crate) fn query(
         if after.is_none() {
             return (rows, *report);
         }
+        between();
     }
 }
 

@@ -1,0 +1,73 @@
+//! What is written between two pages of a query may make another way the better one.
+//! The query goes on the way it came, so nothing that was there is missed or repeated.
+
+use service::Approach;
+
+use super::fixture::Fixture;
+use super::reindex::{query, query_while};
+
+/// Items that have `n` and `m`, and items that have only `m`, at the beginning.
+const BOTH: usize = 40;
+
+struct Case {
+    text: &'static str,
+    only_m: usize,
+    way: &'static str,
+    /// What is added after the first page, and how often.
+    added: (&'static str, usize),
+    /// The way that is chosen from then on.
+    other_way: &'static str,
+}
+
+#[test]
+fn pages_go_the_way_they_came() {
+    let cases = [
+        Case {
+            text: "SELECT VALUE c.id FROM c WHERE c.n >= 0 AND c.m >= 0",
+            only_m: 120,
+            way: "index /n",
+            added: (r#""n":5"#, 200),
+            other_way: "scan",
+        },
+        Case {
+            text: "SELECT VALUE c.id FROM c WHERE c.n >= 0 ORDER BY c.m",
+            only_m: 120,
+            way: "index /n, sort",
+            added: (r#""n":5"#, 1_000),
+            other_way: "index /m, filter",
+        },
+        Case {
+            text: "SELECT VALUE c.id FROM c WHERE LENGTH(c.id) > 0 AND c.n >= 0",
+            only_m: 0,
+            way: "scan",
+            added: (r#""m":5"#, 200),
+            other_way: "index /n",
+        },
+    ];
+    for Case { text, only_m, way, added: (added, count), other_way } in cases {
+        let fixture = Fixture::new();
+        fixture.create_container("c", 2, service::Throughput::Manual(18_000));
+        let create = |id: String, members: &str| {
+            let body = format!(r#"{{"id":"{id}","pk":"{id}",{members}}}"#);
+            fixture.create_item("c", body).unwrap();
+        };
+        (0..BOTH).for_each(|n| create(format!("old{n}"), &format!(r#""n":{n},"m":{}"#, BOTH - n)));
+        (0..only_m).for_each(|m| create(format!("m{m}"), r#""m":1000"#));
+        let mut pages = 0;
+        let (mut rows, report) = query_while(&fixture, text, Approach::Index, || {
+            if pages == 0 {
+                (0..count).for_each(|new| create(format!("new{new}"), added));
+            }
+            pages += 1;
+        });
+        let kind = way.split(',').next_back().unwrap();
+        assert!(report.access.contains(kind), "{text}: {} after {way}", report.access);
+        let (_, now) = query(&fixture, text, Approach::Index);
+        assert!(now.access.starts_with(other_way), "{text}: {}", now.access);
+        let given = rows.len();
+        rows.sort();
+        rows.dedup();
+        assert_eq!(rows.len(), given, "{text}: none of them twice");
+        assert_eq!(rows.iter().filter(|row| row.contains("old")).count(), BOTH, "{text}: each");
+    }
+}
