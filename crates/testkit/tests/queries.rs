@@ -11,6 +11,9 @@ const DATA_SETS: u64 = 40;
 const QUERIES: u64 = 50;
 const SEED: u64 = 5;
 
+/// Data sets between two lines that say how far it is.
+const PROGRESS: u64 = 50;
+
 fn number(name: &str, otherwise: u64) -> u64 {
     match std::env::var(name) {
         Ok(text) => text.parse().unwrap_or_else(|_| panic!("{name} is a number")),
@@ -28,6 +31,9 @@ fn all_ways_agree() {
         match trial::run(seed, queries) {
             Ok(tally) => sum += tally,
             Err(difference) => panic!("{difference}"),
+        }
+        if (seed - first) % PROGRESS == PROGRESS - 1 {
+            println!("until seed {seed}: {sum:?}");
         }
     }
     println!("{data_sets} data sets from seed {first}: {sum:?}");

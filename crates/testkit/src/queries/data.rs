@@ -15,6 +15,9 @@ pub struct DataSet {
     pub partitions: usize,
 }
 
+/// Logical partitions of a container, at most.
+const KEYS_MAX: usize = 8;
+
 /// Numbers that computers like to get wrong. They are never added up, as that would
 /// depend on the order.
 const BIG: &[&str] = &[
@@ -49,9 +52,14 @@ impl DataSet {
         if let Some(policy) = policy(dice) {
             definition.insert("indexingPolicy", policy);
         }
-        let keys = 1 + dice.below(8);
+        if dice.once_in(5) {
+            let computed = r#"{"name":"low","query":"SELECT VALUE LOWER(c.s) FROM c"}"#;
+            definition.insert("computedProperties", vec![Value::from(lab::definition(computed))]);
+        }
+        let keys = 1 + dice.below(KEYS_MAX);
         let count = if dice.once_in(12) { 0 } else { 1 + dice.below(40) };
-        let items = (0..count).map(|_| item(dice, keys, count)).collect();
+        let items =
+            (0..count).map(|_| item(dice, &dice.below(count * 2).to_string(), keys)).collect();
         DataSet { definition, items, partitions: *dice.pick(&[1, 2, 3, 5, 7]) }
     }
 
@@ -124,9 +132,14 @@ fn policy(dice: &Dice) -> Option<Value> {
     Some(policy.into())
 }
 
+/// An item like the others, under an id of its own.
+pub(super) fn new_item(dice: &Dice, id: &str) -> String {
+    item(dice, id, KEYS_MAX)
+}
+
 /// Some ids and keys repeat, so some items replace others.
-fn item(dice: &Dice, keys: usize, count: usize) -> String {
-    let mut item = format!(r#"{{"id":"{}""#, dice.below(count * 2));
+fn item(dice: &Dice, id: &str, keys: usize) -> String {
+    let mut item = format!(r#"{{"id":"{id}""#);
     let key = match dice.below(keys + 1) {
         0 => dice.pick(&["", "null", "5", "true"]).to_string(),
         number => format!("\"k{number}\""),

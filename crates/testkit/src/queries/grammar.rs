@@ -48,6 +48,7 @@ const PATHS: &[&str] = &[
     "c.id",
     "c.pk",
     "c.missing",
+    "c.low",
 ];
 
 /// Places that orders are about.
@@ -65,15 +66,18 @@ const COMPOSITES: &[&[(&str, bool)]] = &[
 impl RandomQuery {
     #[must_use]
     pub(super) fn random(dice: &Dice) -> RandomQuery {
-        let (from, own): (&str, &[&str]) = match dice.below(12) {
+        let (from, own): (&str, &[&str]) = match dice.below(14) {
             0 => ("c JOIN e IN c.tags", &["e"]),
             1 => ("c JOIN e IN c.items", &["e.k", "e.v"]),
             2 => ("e IN c.items", &["e.k", "e.v"]),
             3 => ("e IN c.tags", &["e"]),
+            4 => ("(SELECT DISTINCT VALUE c.a FROM c) e", &["e", "e.x"]),
+            5 => ("(SELECT c.b AS p, COUNT(1) AS n FROM c GROUP BY c.b) e", &["e.p", "e.n"]),
+            6 => ("(SELECT VALUE c FROM c WHERE c.num > 0) e", &["e.a", "e.num"]),
             _ => ("c", &[]),
         };
         let mut paths: Vec<&str> = own.repeat(3);
-        if !from.starts_with("e ") {
+        if from.starts_with('c') {
             paths.extend(PATHS);
         }
         let filter = (dice.below(5) > 0).then(|| filter(dice, &paths, 0));
@@ -138,6 +142,17 @@ impl RandomQuery {
         } else {
             vec![((*dice.pick(ORDERS)).to_owned(), way)]
         };
+    }
+
+    /// A query that gives the ids of its items and nothing else, all of them.
+    pub(super) fn of_ids(mut self) -> RandomQuery {
+        self.selection = "VALUE c.id".to_owned();
+        (self.distinct, self.top, self.page) = (false, None, None);
+        self.group_by.clear();
+        if self.from != "c" {
+            (self.from, self.filter) = ("c".to_owned(), None);
+        }
+        self
     }
 
     /// Simpler queries that may show the same.

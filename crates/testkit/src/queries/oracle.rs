@@ -98,9 +98,10 @@ impl Oracle {
     }
 
     fn bind(&self, ask: &Ask) -> Result<Bound, QueryError> {
-        let parameters = match &ask.parameters {
-            Value::Null => Parameters::none(),
-            list => Parameters::from_list(list)?,
+        let parameters = if ask.parameters.is_null() {
+            Parameters::none()
+        } else {
+            Parameters::from_list(&ask.parameters)?
         };
         Query::parse(&ask.text)?.bind_in(&parameters, &self.context)
     }
