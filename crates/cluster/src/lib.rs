@@ -42,7 +42,9 @@ pub use map::{
     Closing, ContainerMap, Division, DivisionError, LayoutError, MapError, RangeId, RangeRecord,
 };
 pub use meter::{HeavyKey, Meter, Totals};
-pub use query::{Cursor, CursorError, PageQuery, QueryFailure, QueryPage, QueryReport, QueryTimes};
+pub use query::{
+    Cursor, CursorError, PageBounds, PageQuery, QueryFailure, QueryPage, QueryReport, QueryTimes,
+};
 pub use retired::{Removed, Territory};
 pub use statistics::{KeyCharge, KeySize, KeySummary};
 pub use switch::{Stage, Switched};

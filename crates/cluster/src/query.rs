@@ -31,12 +31,6 @@ use crate::container::Container;
 use crate::error::ClusterError;
 use crate::map::RangeId;
 
-/// Bytes of rows after which a page ends.
-const PAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
-
-/// How long a page may take before it ends with what it has.
-const PAGE_TIME_MAX: Duration = Duration::from_secs(5);
-
 /// How long a query may take that cannot end before it has seen everything.
 const QUERY_TIME_MAX: Duration = Duration::from_secs(60);
 
@@ -51,8 +45,20 @@ pub struct PageQuery {
     /// The ordinals that items there can have.
     pub ordinals: Range<u64>,
     pub after: Option<Cursor>,
-    pub rows_max: usize,
+    pub bounds: PageBounds,
     pub approach: Approach,
+}
+
+/// Where a page ends at the latest.
+#[derive(Clone, Copy, Debug)]
+pub struct PageBounds {
+    pub rows: usize,
+    /// Bytes of all rows together; a single row may be larger.
+    pub bytes: usize,
+    pub time: Duration,
+    /// Items that are met on the way, whether they give a row or not: what a page can
+    /// cost.
+    pub met: u64,
 }
 
 /// Some rows, and where to go on.

@@ -36,6 +36,9 @@ limits! {
     response_bytes_max: u64 = 4 * MIB;
     /// Time for one operation, script or query page.
     operation_ms_max: u64 = 5_000;
+    /// Items that one page of a query looks at before it ends: a page of a scan costs
+    /// a few thousand request units at most. No number is published.
+    query_page_items_max: u64 = 50_000;
     /// Operations of a transactional batch.
     batch_operations_max: usize = 100;
     /// Operations of one patch.

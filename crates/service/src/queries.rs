@@ -2,8 +2,9 @@
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::Duration;
 
-use cluster::{PageQuery, QueryFailure, QueryPage};
+use cluster::{PageBounds, PageQuery, QueryFailure, QueryPage};
 use model::charge::Work;
 use model::epk::{Epk, EpkRange};
 use model::json::Value;
@@ -60,7 +61,7 @@ impl Service {
             within: aim.within,
             ordinals: aim.ordinals,
             after: query.after,
-            rows_max: query.items_max.clamp(1, PAGE_ITEMS_MAX),
+            bounds: self.page_bounds(query.items_max),
             approach: query.approach,
         };
         let page = self.cluster.query(&entry.container, page).await;
@@ -85,6 +86,15 @@ impl Service {
         report.times.compiling = compiling;
         let (owner_rid, report) = (entry.rid.to_string(), Box::new(report));
         Ok(Reply::Rows { owner_rid, rows, rest, report })
+    }
+
+    fn page_bounds(&self, items_max: usize) -> PageBounds {
+        PageBounds {
+            rows: items_max.clamp(1, PAGE_ITEMS_MAX),
+            bytes: usize::try_from(self.limits.response_bytes_max).unwrap_or(usize::MAX),
+            time: Duration::from_millis(self.limits.operation_ms_max),
+            met: self.limits.query_page_items_max,
+        }
     }
 
     /// Says how a client runs a query on each partition by itself.

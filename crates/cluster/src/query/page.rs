@@ -20,7 +20,7 @@ use super::candidates::Candidates;
 use super::cursor::{Cursor, CursorError, Place, Position};
 use super::layout::{Layout, Scene};
 use super::threads::Pace;
-use super::{PAGE_BYTES_MAX, PageQuery, QueryFailure, QueryPage, QueryReport};
+use super::{PageQuery, QueryFailure, QueryPage, QueryReport};
 use crate::cluster::Served;
 use crate::container::Container;
 
@@ -197,8 +197,11 @@ impl<'p, 't> Pager<'p, 't> {
                 }
             }
             looked_ahead += u64::from(self.is_full());
-            let out_of_time = self.is_time_to_look(&run) && !self.pace.go_on();
-            if looked_ahead > LOOK_AHEAD_MAX || out_of_time || run.steps_left() < STEPS_MAX / 2 {
+            let out_of_time =
+                self.is_time_to_look(&run) && !self.pace.go_on(self.query.bounds.time);
+            let costs_enough = self.candidates.met >= self.query.bounds.met;
+            let is_long = looked_ahead > LOOK_AHEAD_MAX || run.steps_left() < STEPS_MAX / 2;
+            if is_long || out_of_time || costs_enough {
                 return Ok(self.behind_last(&Position::default()));
             }
         }
@@ -247,7 +250,7 @@ impl<'p, 't> Pager<'p, 't> {
         let (mut rows, mut bytes) = (Vec::new(), 0);
         let drops = !self.choice.keeps_undefined && !self.query.bound.order().is_empty();
         let unseen = self.unseen_at(position);
-        let page = self.query.rows_max.saturating_sub(self.rows.len());
+        let page = self.query.bounds.rows.saturating_sub(self.rows.len());
         let wanted = unseen.saturating_add(page).saturating_add(1);
         let mut sink = |row: Row<'_, '_>| {
             if drops && row.keys()?.iter().any(Option::is_none) {
@@ -260,7 +263,8 @@ impl<'p, 't> Pager<'p, 't> {
             }
             bytes += made.text.len() + made.identity.len() + ROW_BYTES;
             rows.push(made);
-            let fills_page = bytes > PAGE_BYTES_MAX && rows.len() > unseen.saturating_add(1);
+            let fills_page =
+                bytes > self.query.bounds.bytes && rows.len() > unseen.saturating_add(1);
             if self.query.bound.is_distinct() || (rows.len() < wanted && !fills_page) {
                 check_kept(bytes)?;
                 return Ok(ControlFlow::Continue(()));
@@ -327,7 +331,7 @@ impl<'p, 't> Pager<'p, 't> {
         let passed = resumed.as_ref().and_then(|resumed| resumed.rows).unwrap_or_default();
         let wanted = self.skip.saturating_add(u64::from(passed));
         let wanted = usize::try_from(wanted).unwrap_or(usize::MAX);
-        let wanted = wanted.saturating_add(self.query.rows_max).saturating_add(1);
+        let wanted = wanted.saturating_add(self.query.bounds.rows).saturating_add(1);
         let (mut first, mut bytes) = (BinaryHeap::new(), 0);
         self.each_row(|row| {
             if !resumed.as_ref().is_none_or(|resumed| resumed.is_before(&row.0)) {
@@ -386,7 +390,7 @@ impl<'p, 't> Pager<'p, 't> {
     fn distinct(&mut self) -> Result<Option<Cursor>, QueryFailure> {
         let (offset, _) = self.query.bound.window();
         let wanted = self.given.saturating_add(offset as u64);
-        let wanted = wanted.saturating_add(self.query.rows_max as u64).saturating_add(1);
+        let wanted = wanted.saturating_add(self.query.bounds.rows as u64).saturating_add(1);
         let mut run = Run::new(&self.query.bound, LONG_STEPS_MAX);
         let mut rows = Distinct::default();
         while let Some((part, candidate)) = self.candidates.next()? {
@@ -531,12 +535,13 @@ impl<'p, 't> Pager<'p, 't> {
     }
 
     fn is_full(&self) -> bool {
-        self.rows.len() >= self.query.rows_max.max(1) || self.row_bytes >= PAGE_BYTES_MAX
+        self.rows.len() >= self.query.bounds.rows.max(1)
+            || self.row_bytes >= self.query.bounds.bytes
     }
 
     /// Whether a row is for the next page. Each page has one, however long it is.
     fn is_full_for(&self, text: &str) -> bool {
-        let is_over = self.row_bytes.saturating_add(text.len()) > PAGE_BYTES_MAX;
+        let is_over = self.row_bytes.saturating_add(text.len()) > self.query.bounds.bytes;
         self.is_full() || (is_over && !self.rows.is_empty())
     }
 

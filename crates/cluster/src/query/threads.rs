@@ -13,7 +13,7 @@ use std::time::Duration;
 use runtime::{Clock, Runtime, TaskHandle};
 use tokio::sync::oneshot;
 
-use super::{PAGE_TIME_MAX, QUERY_TIME_MAX, QueryFailure};
+use super::{QUERY_TIME_MAX, QueryFailure};
 use crate::error::ClusterError;
 
 /// Queries that are under way at the same time.
@@ -103,20 +103,20 @@ pub(crate) struct Pace<'t> {
 }
 
 impl Pace<'_> {
-    /// Lets others run if it is their turn. Whether a page may go on.
-    pub(super) fn go_on(&mut self) -> bool {
+    /// Lets others run if it is their turn. Whether there is time left.
+    pub(super) fn go_on(&mut self, time_max: Duration) -> bool {
         let mut now = self.clock.monotonic();
         if now.saturating_sub(self.slice) >= SLICE {
             self.turns.pass_on();
             now = self.clock.monotonic();
             self.slice = now;
         }
-        now.saturating_sub(self.began) < PAGE_TIME_MAX
+        now.saturating_sub(self.began) < time_max
     }
 
     /// As `go_on`, for queries that cannot stop half-way.
     pub(super) fn go_on_to_the_end(&mut self) -> Result<(), QueryFailure> {
-        let _ = self.go_on();
+        let _ = self.go_on(QUERY_TIME_MAX);
         if self.elapsed() < QUERY_TIME_MAX { Ok(()) } else { Err(QueryFailure::TimedOut) }
     }
 

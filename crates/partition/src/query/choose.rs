@@ -585,7 +585,7 @@ const INDEX_BYTES: usize = 8;
 /// Along the index of the order.
 fn along(Served { of, range, backwards, .. }: Served, scan: Choice) -> Choice {
     let access = Access::Entries { of, ranges: vec![range], backwards };
-    Choice { access, ordered: true, exact: false, ..scan }
+    Choice { access, ordered: true, ..scan }
 }
 
 /// What must hold all together.

@@ -1,6 +1,7 @@
 //! What is written between two pages of a query may make another way the better one.
 //! The query goes on the way it came, so nothing that was there is missed or repeated.
 
+use model::limits::Limits;
 use service::Approach;
 
 use super::fixture::Fixture;
@@ -70,4 +71,20 @@ fn pages_go_the_way_they_came() {
         assert_eq!(rows.len(), given, "{text}: none of them twice");
         assert_eq!(rows.iter().filter(|row| row.contains("old")).count(), BOTH, "{text}: each");
     }
+}
+
+#[test]
+fn a_page_ends_when_it_has_looked_at_enough() {
+    let limits = Limits { query_page_items_max: 10, ..Limits::default() };
+    let fixture = Fixture::with_limits(limits);
+    fixture.create_container("c", 2, service::Throughput::Manual(400));
+    for n in 0..BOTH {
+        fixture.create_item("c", format!(r#"{{"id":"{n}","pk":"{n}","n":{n}}}"#)).unwrap();
+    }
+    let text = "SELECT VALUE c.id FROM c WHERE LENGTH(c.id) = 1";
+    let mut pages = 1;
+    let (rows, report) = query_while(&fixture, text, Approach::Index, || pages += 1);
+    assert_eq!(rows.len(), 10, "0 to 9");
+    assert!(pages >= BOTH / 10, "{pages} pages");
+    assert!(report.items <= 11, "{} items on the last page", report.items);
 }
