@@ -17,7 +17,7 @@ pub use access::Access;
 pub(crate) use choose::choose;
 pub use choose::{Choice, IndexSpec, IndexUse, OrderError, Survey, Way};
 pub(crate) use set::count_entries;
-pub use walk::{Candidate, Effort, Start, Walk};
+pub use walk::{Candidate, Effort, Found, Start, Walk};
 
 /// How a query finds its items.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

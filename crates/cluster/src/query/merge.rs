@@ -3,20 +3,20 @@
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
-use partition::{Candidate, Effort, Problem, Walk};
+use partition::{Candidate, Effort, Found, Problem, Walk};
 
 /// Walks side by side.
 pub(super) struct Merge<'v> {
     /// Each with the partition that it is in.
     walks: Vec<(usize, Walk<'v>)>,
-    /// The next candidate of each walk that has one.
+    /// The next place of each walk that has one.
     heads: BinaryHeap<Head>,
     begun: bool,
     backwards: bool,
 }
 
 struct Head {
-    candidate: Candidate,
+    found: Found,
     walk: usize,
     backwards: bool,
 }
@@ -34,10 +34,11 @@ impl<'v> Merge<'v> {
                 self.advance(walk)?;
             }
         }
-        let Some(Head { candidate, walk, .. }) = self.heads.pop() else { return Ok(None) };
+        let Some(Head { found, walk, .. }) = self.heads.pop() else { return Ok(None) };
+        let Some((partition, walking)) = self.walks.get_mut(walk) else { return Ok(None) };
+        let next = (*partition, walking.load(found)?);
         self.advance(walk)?;
-        let partition = self.walks.get(walk).map(|(partition, _)| *partition).unwrap_or_default();
-        Ok(Some((partition, candidate)))
+        Ok(Some(next))
     }
 
     /// Counts all of them, looking into no item where entries tell enough. Instead of
@@ -57,9 +58,9 @@ impl<'v> Merge<'v> {
 
     fn advance(&mut self, walk: usize) -> Result<(), Problem> {
         if let Some((_, walking)) = self.walks.get_mut(walk)
-            && let Some(candidate) = walking.advance()?
+            && let Some(found) = walking.advance()?
         {
-            self.heads.push(Head { candidate, walk, backwards: self.backwards });
+            self.heads.push(Head { found, walk, backwards: self.backwards });
         }
         Ok(())
     }
@@ -68,7 +69,7 @@ impl<'v> Merge<'v> {
 /// The heap gives the greatest first: the one that comes next is it.
 impl Ord for Head {
     fn cmp(&self, other: &Head) -> Ordering {
-        let order = self.candidate.position.cmp(&other.candidate.position);
+        let order = self.found.position.cmp(&other.found.position);
         if self.backwards { order } else { order.reverse() }
     }
 }

@@ -248,6 +248,7 @@ impl<'p, 't> Pager<'p, 't> {
         position: &Position,
     ) -> Result<Vec<Made>, QueryFailure> {
         let (mut rows, mut bytes) = (Vec::new(), 0);
+        let Some(item) = &candidate.item else { return Ok(rows) };
         let drops = !self.choice.keeps_undefined && !self.query.bound.order().is_empty();
         let unseen = self.unseen_at(position);
         let page = self.query.bounds.rows.saturating_sub(self.rows.len());
@@ -271,7 +272,7 @@ impl<'p, 't> Pager<'p, 't> {
             }
             Ok(ControlFlow::Break(()))
         };
-        let _ = run.document(candidate.item.json(), &mut sink)?;
+        let _ = run.document(item.json(), &mut sink)?;
         Ok(rows)
     }
 
@@ -302,8 +303,9 @@ impl<'p, 't> Pager<'p, 't> {
         candidate: &Candidate,
         keep: &mut dyn FnMut(Kept) -> Result<(), QueryError>,
     ) -> Result<(), QueryFailure> {
+        let Some(item) = &candidate.item else { return Ok(()) };
         let ways: Vec<bool> = self.query.bound.order().iter().map(|key| key.descending).collect();
-        let ordinal = candidate.item.ordinal.as_u64();
+        let ordinal = item.ordinal.as_u64();
         let ordinal = if ways.first() == Some(&true) { !ordinal } else { ordinal };
         let mut number = 0_u32;
         let mut sink = |row: Row<'_, '_>| {
@@ -321,7 +323,7 @@ impl<'p, 't> Pager<'p, 't> {
             }
             Ok(ControlFlow::Continue(()))
         };
-        let _ = run.document(candidate.item.json(), &mut sink)?;
+        let _ = run.document(item.json(), &mut sink)?;
         Ok(())
     }
 
@@ -428,7 +430,9 @@ impl<'p, 't> Pager<'p, 't> {
         } else {
             while let Some((_, candidate)) = self.candidates.next()? {
                 let mut no_rows = |_: Row<'_, '_>| Ok(ControlFlow::Continue(()));
-                let _ = run.document(candidate.item.json(), &mut no_rows)?;
+                if let Some(item) = &candidate.item {
+                    let _ = run.document(item.json(), &mut no_rows)?;
+                }
                 self.keep_pace(&run)?;
             }
         }
@@ -442,9 +446,11 @@ impl<'p, 't> Pager<'p, 't> {
         while self.query.bound.reads_documents()
             && let Some((_, candidate)) = self.candidates.next()?
         {
-            bytes += candidate.item.json().text().len() + ROW_BYTES;
-            check_kept(bytes)?;
-            items.push(candidate.item);
+            if let Some(item) = candidate.item {
+                bytes += item.text.len() + ROW_BYTES;
+                check_kept(bytes)?;
+                items.push(item);
+            }
             self.pace.go_on_to_the_end()?;
         }
         let documents = items.iter().map(|item| item.json());

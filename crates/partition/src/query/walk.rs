@@ -22,7 +22,8 @@ use crate::setup::{Bucket, Setup};
 #[derive(Debug)]
 pub struct Candidate {
     pub position: Vec<u8>,
-    pub item: Item,
+    /// None if it turned out to have expired, or to be outside of what is asked for.
+    pub item: Option<Item>,
 }
 
 /// Where a walk begins.
@@ -72,10 +73,18 @@ enum Source<'v> {
     Set { members: Members<'v>, next: Range<u64> },
 }
 
+/// A place on a walk.
+#[derive(Debug)]
+pub struct Found {
+    pub position: Vec<u8>,
+    what: What,
+}
+
 /// An entry, or an item that needs no looking up.
-enum Found {
-    Entry { position: Vec<u8>, ordinal: u64 },
-    Item { position: Vec<u8>, item: Item },
+#[derive(Debug)]
+enum What {
+    Entry(u64),
+    Item(Bytes),
 }
 
 impl<'v> Walk<'v> {
@@ -133,21 +142,49 @@ impl<'v> Walk<'v> {
         Ok(Walk { view, now, setup: Arc::clone(setup), keys, clip, source, loaded })
     }
 
-    /// The next candidate.
-    pub fn advance(&mut self) -> Result<Option<Candidate>, Problem> {
-        while let Some(found) = self.find()? {
-            let (position, item) = match found {
-                Found::Item { position, item } => (position, Some(item)),
-                Found::Entry { position, ordinal } => (position, self.load(ordinal)?),
-            };
-            let Some(item) = item else { continue };
-            self.loaded.items += 1;
-            self.loaded.bytes += item.bytes();
-            if !self.setup.is_expired(&item, self.now) {
-                return Ok(Some(Candidate { position, item }));
+    /// The next place on the way. What is there is looked at when it is [loaded](Walk::load):
+    /// whoever goes many ways at once needs only the one that comes first.
+    pub fn advance(&mut self) -> Result<Option<Found>, Problem> {
+        match &mut self.source {
+            Source::Nothing => Ok(None),
+            Source::Items(ranges) => {
+                let Some((key, value)) = ranges.next()? else { return Ok(None) };
+                Ok(Some(Found { position: position_in(&key), what: What::Item(value) }))
+            }
+            Source::Entries(ranges) => {
+                let Some((key, _)) = ranges.next()? else { return Ok(None) };
+                let what = What::Entry(set::ordinal_of(&key)?);
+                Ok(Some(Found { position: position_in(&key), what }))
+            }
+            Source::Set { members, next } => {
+                if next.is_empty() {
+                    return Ok(None);
+                }
+                let found = members.seek(next.start)?.filter(|ordinal| next.contains(ordinal));
+                let Some(ordinal) = found else {
+                    next.start = next.end;
+                    return Ok(None);
+                };
+                next.start = ordinal + 1;
+                let position = ordinal.to_be_bytes().to_vec();
+                Ok(Some(Found { position, what: What::Entry(ordinal) }))
             }
         }
-        Ok(None)
+    }
+
+    /// The item at a place that this walk found.
+    pub fn load(&mut self, Found { position, what }: Found) -> Result<Candidate, Problem> {
+        let value = match what {
+            What::Item(value) => Some(value),
+            What::Entry(ordinal) => self.item_of(ordinal)?,
+        };
+        let item = value.as_ref().map(Item::decode).transpose()?;
+        if let Some(item) = &item {
+            self.loaded.items += 1;
+            self.loaded.bytes += item.bytes();
+        }
+        let item = item.filter(|item| !self.setup.is_expired(item, self.now));
+        Ok(Candidate { position, item })
     }
 
     /// Counts the candidates, on a walk that has not begun. No item is looked into
@@ -162,8 +199,8 @@ impl<'v> Walk<'v> {
             return Ok(known);
         }
         let mut count = 0;
-        while if tell_all { self.find()?.is_some() } else { self.advance()?.is_some() } {
-            count += 1;
+        while let Some(found) = self.advance()? {
+            count += u64::from(tell_all || self.load(found)?.item.is_some());
         }
         Ok(count)
     }
@@ -196,36 +233,9 @@ impl<'v> Walk<'v> {
         Effort { entries, ..self.loaded }
     }
 
-    fn find(&mut self) -> Result<Option<Found>, Problem> {
-        match &mut self.source {
-            Source::Nothing => Ok(None),
-            Source::Items(ranges) => {
-                let Some((key, value)) = ranges.next()? else { return Ok(None) };
-                let item = Item::decode(&value)?;
-                Ok(Some(Found::Item { position: position_in(&key), item }))
-            }
-            Source::Entries(ranges) => {
-                let Some((key, _)) = ranges.next()? else { return Ok(None) };
-                let ordinal = set::ordinal_of(&key)?;
-                Ok(Some(Found::Entry { position: position_in(&key), ordinal }))
-            }
-            Source::Set { members, next } => {
-                if next.is_empty() {
-                    return Ok(None);
-                }
-                let found = members.seek(next.start)?.filter(|ordinal| next.contains(ordinal));
-                let Some(ordinal) = found else {
-                    next.start = next.end;
-                    return Ok(None);
-                };
-                next.start = ordinal + 1;
-                let position = ordinal.to_be_bytes().to_vec();
-                Ok(Some(Found::Entry { position, ordinal }))
-            }
-        }
-    }
-
-    fn load(&self, ordinal: u64) -> Result<Option<Item>, Problem> {
+    /// What is stored of an item; `None` if it is not in the part of the ring that is
+    /// asked for.
+    fn item_of(&self, ordinal: u64) -> Result<Option<Bytes>, Problem> {
         let damaged = |what| RecordError::Malformed { what };
         let ordinal = Ordinal::from_u64(ordinal).ok_or(damaged("index key"))?;
         let name = self.view.get(&self.keys.ordinal(ordinal))?.ok_or(damaged("ordinal"))?;
@@ -234,8 +244,7 @@ impl<'v> Walk<'v> {
         if !self.clip.as_ref().is_none_or(inside) {
             return Ok(None);
         }
-        let value = self.view.get(&self.keys.item(&epk, id))?.ok_or(damaged("index key"))?;
-        Ok(Some(Item::decode(&value)?))
+        Ok(Some(self.view.get(&self.keys.item(&epk, id))?.ok_or(damaged("index key"))?))
     }
 }
 
