@@ -5,6 +5,7 @@
 //! document, or gathers groups. Order, DISTINCT and counts are then for the
 //! caller to apply; the rows carry what is needed for it.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::ops::ControlFlow;
 
@@ -92,15 +93,19 @@ impl<'q> Run<'q> {
         })
     }
 
-    /// The rows of the groups, in the order of their keys; none where the query
-    /// does not aggregate.
+    /// The rows of the groups, in the order of their keys and without repetitions if
+    /// the query says so; none where it does not aggregate.
     pub fn finish(self) -> Result<Vec<Value>, QueryError> {
         let program = self.bound.program();
         let (Some(groups), Some(grouping)) = (self.groups, &program.block.grouping) else {
             return Ok(Vec::new());
         };
         let mut env = Env::new(program.slots, &self.ambient);
-        let rows = groups.finish(&program.block, grouping, &mut env)?;
+        let mut rows = groups.finish(&program.block, grouping, &mut env)?;
+        if program.block.distinct {
+            let mut seen = BTreeSet::new();
+            rows.retain(|row| seen.insert(identity(row)));
+        }
         let values = rows.iter().map(|row| row.to_value(&self.ambient.budget));
         values.filter_map(Result::transpose).collect()
     }
