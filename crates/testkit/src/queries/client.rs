@@ -81,10 +81,9 @@ impl<'l> Client<'l> {
             let parts: Vec<Value> = parts.collect();
             return Ok(self.cut(aggregate(kind, &items(&parts)).into_iter().collect()));
         }
-        if !plan.aliases.is_empty() || plan.grouped {
-            return Ok(self.cut(self.groups()?));
-        }
-        let rows: Vec<Value> = if plan.order.is_empty() {
+        let rows: Vec<Value> = if !plan.aliases.is_empty() || plan.grouped {
+            self.groups()?
+        } else if plan.order.is_empty() {
             self.each_partition("true")?.into_iter().flatten().collect()
         } else {
             self.ordered("true")?.into_iter().filter_map(|row| row.payload).collect()

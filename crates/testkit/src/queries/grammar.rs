@@ -132,6 +132,9 @@ impl RandomQuery {
         let named = keys.iter().enumerate().map(|(at, key)| format!("{key} AS k{at}, "));
         self.selection = named.collect::<String>() + &format!("{} AS x", aggregate(dice, paths));
         self.group_by = keys;
+        if dice.once_in(4) {
+            (self.distinct, self.selection) = (true, format!("{} AS x", aggregate(dice, paths)));
+        }
     }
 
     fn order(&mut self, dice: &Dice) {

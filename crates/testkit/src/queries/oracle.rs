@@ -147,15 +147,11 @@ impl Oracle {
     /// Whether an order by one place keeps what has nothing there; `None` if no index
     /// serves the order.
     fn keeps_undefined(&self, order: &[Order<'_>]) -> Option<bool> {
-        let names: Vec<(Vec<&str>, bool)> = order
-            .iter()
-            .map(|key| Some((key.path.names()?, key.descending)))
-            .collect::<Option<_>>()?;
-        let is_computed = |names: &[&str]| {
-            let first = names.first().copied().unwrap_or_default();
-            first == "_rid" || self.context.computed.iter().any(|own| own.name == first)
-        };
-        if names.iter().any(|(names, _)| is_computed(names)) {
+        let names: Option<Vec<(Vec<&str>, bool)>> =
+            order.iter().map(|key| Some((key.path.names()?, key.descending))).collect();
+        // What no policy could index is sorted by looking at it.
+        let Some(names) = names else { return Some(true) };
+        if names.iter().any(|(names, _)| self.is_never_indexed(names)) {
             return Some(true);
         }
         if let [(names, _)] = names.as_slice() {
@@ -164,6 +160,12 @@ impl Oracle {
             return self.plan.path(&steps).map(IndexedPath::has_undefined);
         }
         self.plan.composite_index(&names).map(|_| true)
+    }
+
+    fn is_never_indexed(&self, names: &[&str]) -> bool {
+        let Some(first) = names.first() else { return true };
+        let is_computed = self.context.computed.iter().any(|own| own.name == *first);
+        is_computed || ["_rid", "_self", "_attachments"].contains(first)
     }
 
     /// Gives the rows of all documents, each with the number of its document. Returns
