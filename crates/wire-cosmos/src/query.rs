@@ -34,9 +34,9 @@ const APPROACH: &str = "x-orrery-query-approach";
 /// Our own: asks how the items were found, and answers it.
 const EXPLAIN: &str = "x-orrery-query-explain";
 
-/// The SDKs for Python and JavaScript, as they call themselves. Other SDKs ask for a plan
-/// first, or cannot merge at all.
-const MERGING_CLIENTS: [&str; 2] = ["azsdk-python-cosmos/", "azure-cosmos-js/"];
+/// The SDKs for Python, with or without `-async`, and JavaScript, as they call
+/// themselves. Other SDKs ask for a plan first, or cannot merge at all.
+const MERGING_CLIENTS: [&str; 2] = ["azsdk-python-cosmos", "azure-cosmos-js"];
 
 /// Rows of a page where the client leaves their number to the server: the most that a
 /// page is documented to have. Bytes, time and charge end most pages before.

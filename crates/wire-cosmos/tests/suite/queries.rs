@@ -105,6 +105,7 @@ fn ask(world: &World, text: &str, headers: &[(&str, &str)]) -> (String, Value) {
 fn clients_that_merge_by_themselves_get_a_plan() {
     let world = world(&[json!({"id": "1", "pk": "a"}), json!({"id": "2", "pk": "b"})]);
     let python = ("user-agent", "azsdk-python-cosmos/4.17.1 Python/3.11.7 (Linux)");
+    let asynchronous = ("user-agent", "azsdk-python-cosmos-async/4.17.1 Python/3.11.7 (Linux)");
     let browser = ("x-ms-useragent", "Mozilla/5.0 azure-cosmos-js/4.10.1");
     let count = "SELECT VALUE COUNT(1) FROM c";
     let left_to_clients = [
@@ -115,7 +116,7 @@ fn clients_that_merge_by_themselves_get_a_plan() {
     ];
     for text in left_to_clients {
         assert_eq!(ask(&world, text, &[QUERY, ACROSS]).0, "200/0", "{text}");
-        for client in [python, browser] {
+        for client in [python, asynchronous, browser] {
             let (status, refusal) = ask(&world, text, &[QUERY, ACROSS, client]);
             assert_eq!(status, "400/1004", "{text}");
             let inside: Value =
