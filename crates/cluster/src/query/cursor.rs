@@ -44,6 +44,9 @@ pub(crate) struct Position {
     pub(crate) cut: bool,
     /// How many rows with this key were given. None if there are no more.
     pub(crate) rows: Option<u32>,
+    /// The end of the last of them in their order, if it has one that the key does not
+    /// tell: their number changes when something is written among them.
+    pub(crate) mark: Vec<u8>,
 }
 
 /// A cursor that this version did not make, or not for this query.
@@ -66,6 +69,8 @@ const CUT: u8 = 2;
 const MORE_ROWS: u8 = 4;
 /// Two bits that say what the position is in.
 const WAYS: u8 = 24;
+/// Whether there is a mark.
+const MARK: u8 = 32;
 const WAYS_IN_ORDER: [Way; 4] = [Way::Items, Way::Ordinals, Way::Entries, Way::Sorted];
 
 fn way_flags(way: Way) -> u8 {
@@ -81,11 +86,14 @@ impl Position {
     /// The place of that key, behind all its rows.
     pub(crate) fn of(key: &[u8]) -> Position {
         match key.get(..KEY_BYTES_MAX) {
-            Some(kept) if kept.len() < key.len() => {
-                Position { key: kept.to_vec(), cut: true, rows: None }
-            }
-            Some(_) | None => Position { key: key.to_vec(), cut: false, rows: None },
+            Some(kept) if kept.len() < key.len() => Position::cut(kept),
+            Some(_) | None => Position { key: key.to_vec(), ..Position::default() },
         }
+    }
+
+    /// The place of all keys that begin so.
+    pub(crate) fn cut(beginning: &[u8]) -> Position {
+        Position { key: beginning.to_vec(), cut: true, ..Position::default() }
     }
 
     /// Whether rows with a key may still have to be given.
@@ -112,12 +120,16 @@ impl Cursor {
             Place::Behind { stretch, way, position } => {
                 let cut = if position.cut { CUT } else { 0 };
                 let rows = if position.rows.is_some() { MORE_ROWS } else { 0 };
-                out.push(BEHIND | cut | rows | way_flags(*way));
+                let mark = if position.mark.is_empty() { 0 } else { MARK };
+                out.push(BEHIND | cut | rows | mark | way_flags(*way));
                 put_bytes(&mut out, stretch.min.as_bytes());
                 put_bytes(&mut out, stretch.max.as_bytes());
                 put_bytes(&mut out, &position.key);
                 if let Some(rows) = position.rows {
                     put_number(&mut out, u64::from(rows));
+                }
+                if mark != 0 {
+                    put_bytes(&mut out, &position.mark);
                 }
             }
         }
@@ -148,7 +160,7 @@ fn parse(mut input: &[u8]) -> Option<Cursor> {
     let (skip, given) = (number(input)?, number(input)?);
     let place = match take(input)? {
         AGAIN => Place::Again,
-        flags if flags & !(CUT | MORE_ROWS | WAYS) == BEHIND => {
+        flags if flags & !(CUT | MORE_ROWS | WAYS | MARK) == BEHIND => {
             let stretch = EpkRange::new(epk(input)?, epk(input)?);
             if stretch.is_empty() || !EpkRange::full().covers(&stretch) {
                 return None;
@@ -159,7 +171,12 @@ fn parse(mut input: &[u8]) -> Option<Cursor> {
                 _ => Some(u32::try_from(number(input)?).ok()?),
             };
             let way = *WAYS_IN_ORDER.iter().find(|way| way_flags(**way) == flags & WAYS)?;
-            let position = Position { key, cut: flags & CUT != 0, rows };
+            let mark = if flags & MARK == 0 {
+                &[]
+            } else {
+                bytes(input).filter(|mark| !mark.is_empty())?
+            };
+            let position = Position { key, cut: flags & CUT != 0, rows, mark: mark.to_vec() };
             Place::Behind { stretch, way, position }
         }
         _ => return None,
@@ -220,8 +237,10 @@ mod tests {
 
     fn cursors() -> impl Strategy<Value = Cursor> {
         let key = prop::collection::vec(any::<u8>(), 0..KEY_BYTES_MAX);
-        let position = (key, any::<bool>(), any::<Option<u32>>());
-        let position = position.prop_map(|(key, cut, rows)| Position { key, cut, rows });
+        let mark = prop::collection::vec(any::<u8>(), 0..=12);
+        let position = (key, any::<bool>(), any::<Option<u32>>(), mark);
+        let position =
+            position.prop_map(|(key, cut, rows, mark)| Position { key, cut, rows, mark });
         let stretch = EpkRange::new(Epk::from_bytes(&[5, 0, 1]).unwrap(), Epk::max());
         let way = prop::sample::select(WAYS_IN_ORDER.to_vec());
         let behind = (way, position).prop_map(move |(way, position)| {

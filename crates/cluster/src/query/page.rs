@@ -107,6 +107,8 @@ struct Made {
     text: String,
     /// What DISTINCT compares; empty without it.
     identity: String,
+    /// What tells it from others at its position; empty where the position does.
+    mark: Vec<u8>,
 }
 
 /// A row with its place in the order and the partition it is from.
@@ -235,8 +237,20 @@ impl<'p, 't> Pager<'p, 't> {
             next = self.candidates.next_like(&shared)?;
         }
         kept.sort_unstable();
-        let rows = kept.into_iter().map(|(_, _, row)| row).collect();
-        Ok((Position { key: shared, cut: true, rows: None }, rows))
+        self.find_mark(&shared, &kept);
+        let marked = |(place, _, row): Kept| Made { mark: mark_of(&place).to_vec(), ..row };
+        Ok((Position::cut(&shared), kept.into_iter().map(marked).collect()))
+    }
+
+    /// Counts anew how many rows were given of those at a place: others may have been
+    /// written among them since.
+    fn find_mark(&mut self, shared: &[u8], kept: &[Kept]) {
+        let is_here = |resumed: &&mut Position| resumed.is_at(shared) && !resumed.mark.is_empty();
+        let Some(resumed) = self.resumed.as_mut().filter(is_here) else { return };
+        let last = kept.iter().rposition(|(place, ..)| mark_of(place) == resumed.mark);
+        if let Some(last) = last {
+            resumed.rows = u32::try_from(last + 1).ok();
+        }
     }
 
     /// The rows of one candidate, or as many of them as fill the page and one more:
@@ -291,7 +305,8 @@ impl<'p, 't> Pager<'p, 't> {
     fn made(&self, row: &Row<'_, '_>) -> Result<Option<Made>, QueryError> {
         let identity =
             || if self.query.bound.is_distinct() { row.identity() } else { String::new() };
-        Ok(row.text()?.map(|text| Made { text, identity: identity() }))
+        let made = |text| Made { text, identity: identity(), mark: Vec::new() };
+        Ok(row.text()?.map(made))
     }
 
     /// Gives each row of a candidate to `keep`, with its place in the order: the sort
@@ -464,25 +479,26 @@ impl<'p, 't> Pager<'p, 't> {
         let given_before = |resumed: &Position| {
             resumed.is_at(&position.key) && met < resumed.rows.unwrap_or_default()
         };
+        let Made { text, mark, .. } = row;
         if !self.resumed.as_ref().is_some_and(given_before) {
             if self.skip > 0 {
                 self.skip -= 1;
-            } else if self.is_full_for(&row.text) {
+            } else if self.is_full_for(&text) {
                 return Taken::No;
             } else {
-                self.give(part, row.text);
+                self.give(part, text);
                 if self.left() == 0 {
                     return Taken::Last;
                 }
             }
         }
-        self.pass(position, met + 1);
+        self.pass(Position { mark, ..position.clone() }, met + 1);
         Taken::Yes
     }
 
     /// Remembers the place that was reached.
-    fn pass(&mut self, position: &Position, rows: u32) {
-        self.last = Some((position.clone(), rows));
+    fn pass(&mut self, position: Position, rows: u32) {
+        self.last = Some((position, rows));
         if self.last_stretch != *self.candidates.stretch() {
             self.last_stretch = self.candidates.stretch().clone();
         }
@@ -496,7 +512,7 @@ impl<'p, 't> Pager<'p, 't> {
 
     /// Goes past a candidate that gives no row.
     fn meet(&mut self, position: &Position) {
-        self.pass(position, self.rows_at(position));
+        self.pass(position.clone(), self.rows_at(position));
     }
 
     /// Gives the rows of a whole result that are next.
@@ -614,6 +630,12 @@ impl Distinct {
         }
         check_kept(self.bytes)
     }
+}
+
+/// What a place ends with: the item and the number of the row.
+fn mark_of(place: &[u8]) -> &[u8] {
+    const BYTES: usize = std::mem::size_of::<u64>() + std::mem::size_of::<u32>();
+    place.get(place.len().saturating_sub(BYTES)..).unwrap_or_default()
 }
 
 fn size_of((key, _, row): &Kept) -> usize {
