@@ -132,10 +132,9 @@ fn policy(dice: &Dice) -> Option<Value> {
     Some(policy.into())
 }
 
-/// An item like the others, under an id of its own, but without the strings that an
-/// index does not tell apart: a cursor counts the rows of those.
+/// An item like the others, under an id of its own.
 pub(super) fn new_item(dice: &Dice, id: &str) -> String {
-    item(dice, id, KEYS_MAX).replace(&"p".repeat(100), "").replace(&"é".repeat(50), "")
+    item(dice, id, KEYS_MAX)
 }
 
 /// Some ids and keys repeat, so some items replace others.
