@@ -29,14 +29,23 @@ pub struct Copied {
 impl Partition {
     /// Copies items of a moving bucket to their second homes.
     pub fn copy(&mut self, names: &[Position]) -> Result<Copied, Problem> {
+        self.rewrite(names, Partition::copy_key)
+    }
+
+    /// Writes something about items of which only the names are known, key by key.
+    /// `work` says how many items it is about and what is written.
+    pub(crate) fn rewrite(
+        &mut self,
+        names: &[Position],
+        work: impl Fn(&mut Partition, &Epk, &[Position]) -> Result<(u64, Batch), Problem>,
+    ) -> Result<Copied, Problem> {
         self.recover_if_broken()?;
         let (mut items, mut bytes) = (0, 0);
         for of_key in names.chunk_by(|a, b| a.epk == b.epk) {
             let Some(Position { epk, .. }) = of_key.first() else { continue };
-            let ids = of_key.iter().map(|name| name.id.as_str());
-            let (copied, batch) = self.copy_key(epk, ids)?;
+            let (changed, batch) = work(self, epk, of_key)?;
             if !batch.is_empty() {
-                items += copied;
+                items += changed;
                 bytes += batch.bytes() as u64;
                 drop(self.submit(batch));
             }
@@ -44,16 +53,12 @@ impl Partition {
         Ok(Copied { items, bytes, ticket: self.barrier() })
     }
 
-    fn copy_key<'n>(
-        &mut self,
-        epk: &Epk,
-        ids: impl Iterator<Item = &'n str>,
-    ) -> Result<(u64, Batch), Problem> {
+    fn copy_key(&mut self, epk: &Epk, names: &[Position]) -> Result<(u64, Batch), Problem> {
         let source = self.setup().bucket_of(epk).ok_or(Problem::Gone)?;
         let target = self.setup().second_home_of(epk).ok_or(Problem::Gone)?;
         let (home, mut second) = (self.home(source, epk), self.home(target, epk));
         let (mut stage, mut copied) = (self.stage()?, 0);
-        for id in ids {
+        for Position { id, .. } in names {
             let Some(item) = home.find(&stage, id)? else { continue };
             if !second.holds(&stage, &item)? {
                 second.put(&mut stage, id, None, &item)?;

@@ -18,31 +18,15 @@ use crate::sequencer::Partition;
 impl Partition {
     /// Gives these items the entries of the policy in force.
     pub fn reindex(&mut self, names: &[Position]) -> Result<Copied, Problem> {
-        self.recover_if_broken()?;
-        let (mut items, mut bytes) = (0, 0);
-        for of_key in names.chunk_by(|a, b| a.epk == b.epk) {
-            let Some(Position { epk, .. }) = of_key.first() else { continue };
-            let ids = of_key.iter().map(|name| name.id.as_str());
-            let (changed, batch) = self.reindex_key(epk, ids)?;
-            if !batch.is_empty() {
-                items += changed;
-                bytes += batch.bytes() as u64;
-                drop(self.submit(batch));
-            }
-        }
-        Ok(Copied { items, bytes, ticket: self.barrier() })
+        self.rewrite(names, |partition, epk, names| partition.reindex_key(epk, names))
     }
 
-    fn reindex_key<'n>(
-        &self,
-        epk: &Epk,
-        ids: impl Iterator<Item = &'n str>,
-    ) -> Result<(u64, Batch), Problem> {
+    fn reindex_key(&self, epk: &Epk, names: &[Position]) -> Result<(u64, Batch), Problem> {
         let bucket = self.setup().bucket_of(epk).ok_or(Problem::Gone)?;
         let mut home = self.home(bucket, epk);
         let mut second = self.setup().second_home_of(epk).map(|bucket| self.home(bucket, epk));
         let (mut stage, mut changed) = (self.stage()?, 0);
-        for id in ids {
+        for Position { id, .. } in names {
             let Some(old) = home.find(&stage, id)? else { continue };
             if old.policy_version == self.setup().policy_version {
                 continue;
