@@ -63,6 +63,12 @@ impl DataSet {
         DataSet { definition, items, partitions: *dice.pick(&[1, 2, 3, 5, 7]) }
     }
 
+    /// Another indexing policy for the same items.
+    pub(super) fn change_policy(&mut self, dice: &Dice) {
+        let policy = policy(dice).unwrap_or_else(|| lab::definition("{}").into());
+        self.definition.insert("indexingPolicy", policy);
+    }
+
     /// Containers with less in them, which may show the same: half of the items, one
     /// item less, one property less in each.
     pub(super) fn smaller(&self) -> Vec<DataSet> {

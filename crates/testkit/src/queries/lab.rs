@@ -52,12 +52,6 @@ impl Ask {
     pub fn new(text: impl Into<String>) -> Ask {
         Ask { text: text.into(), parameters: Value::Null, scope: Scope::default() }
     }
-
-    /// Asks one logical partition, or those of a prefix.
-    #[must_use]
-    pub fn of_key(self, key: PartitionKey) -> Ask {
-        Ask { scope: Scope { key: Some(key), ..self.scope }, ..self }
-    }
 }
 
 /// How many partitions were asked, and how many there are.
@@ -114,6 +108,20 @@ impl Lab {
         let database = Object::from_iter([("id", "d")]);
         self.create(Link::default(), Kind::Database, database)?;
         self.create(Link::parse("dbs/d").expect("a link"), Kind::Container, definition)
+    }
+
+    /// Replaces the container's definition, and with it perhaps its indexing policy.
+    pub fn replace_container(&self, definition: &Object) -> Result<(), ServiceError> {
+        let mut definition = definition.clone();
+        definition.insert("id", "c");
+        let (link, body, conditions) = (container(), definition.into(), Conditions::default());
+        let action = CatalogueAction::Replace { link, body, conditions };
+        self.execute(Action::Catalogue(action)).map(|_| ())
+    }
+
+    /// Indexes all items by the policy in force.
+    pub fn reindex(&self) {
+        block_on(self.service().reindex()).expect("items can be indexed");
     }
 
     fn create(&self, parent: Link, kind: Kind, body: Object) -> Result<(), ServiceError> {

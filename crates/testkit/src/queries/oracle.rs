@@ -13,6 +13,7 @@ use model::partition_key::{PartitionKey, PartitionKeyDefinition};
 use model::policy::{ContainerDefinition, PathStep};
 use model::rid::ItemRid;
 use query::{Bound, Context, Order, Parameters, Query, QueryError, Run};
+use service::Scope;
 
 use super::lab::Ask;
 use super::order::compare_keys;
@@ -83,17 +84,20 @@ impl Oracle {
         self.documents.len()
     }
 
-    /// Answers a query over all documents, or those of a key or prefix.
+    /// Answers a query over all documents, or those that are asked for.
     #[must_use]
     pub fn answer(&self, ask: &Ask) -> Verdict {
-        let key = ask.scope.key.as_ref();
         let bound = self.bind(ask);
         let bound = match bound {
             Ok(bound) => bound,
             Err(error) => return Verdict::Refused(error),
         };
         let ordered = !bound.order().is_empty() && !bound.is_aggregated();
-        let rows = if ordered { self.ordered(&bound, key) } else { self.unordered(&bound, key) };
+        let rows = if ordered {
+            self.ordered(&bound, &ask.scope)
+        } else {
+            self.unordered(&bound, &ask.scope)
+        };
         rows.unwrap_or_else(Verdict::Refused)
     }
 
@@ -106,19 +110,19 @@ impl Oracle {
         Query::parse(&ask.text)?.bind_in(&parameters, &self.context)
     }
 
-    fn unordered(&self, bound: &Bound, key: Option<&PartitionKey>) -> Result<Verdict, QueryError> {
-        let rows = bound.execute(self.raw(key))?;
+    fn unordered(&self, bound: &Bound, scope: &Scope) -> Result<Verdict, QueryError> {
+        let rows = bound.execute(self.raw(scope))?;
         let (offset, limit) = bound.window();
         if offset == 0 && limit == usize::MAX {
             return Ok(Verdict::Rows { rows, agreement: Agreement::Bag });
         }
         let mut all = Vec::new();
-        let groups = self.each_row(bound, key, |_, _, row| all.push(row))?;
+        let groups = self.each_row(bound, scope, |_, _, row| all.push(row))?;
         all.extend(groups);
         Ok(Verdict::Rows { rows, agreement: Agreement::Some(all) })
     }
 
-    fn ordered(&self, bound: &Bound, key: Option<&PartitionKey>) -> Result<Verdict, QueryError> {
+    fn ordered(&self, bound: &Bound, scope: &Scope) -> Result<Verdict, QueryError> {
         let order = bound.order();
         let Some(keeps_undefined) = self.keeps_undefined(&order) else {
             return Ok(Verdict::NoIndex);
@@ -126,7 +130,7 @@ impl Oracle {
         let ways: Vec<bool> = order.iter().map(|key| key.descending).collect();
         let backwards = ways.first() == Some(&true);
         let mut kept = Vec::new();
-        self.each_row(bound, key, |document, keys, row| {
+        self.each_row(bound, scope, |document, keys, row| {
             if keeps_undefined || keys.iter().all(Option::is_some) {
                 kept.push((document, keys, row));
             }
@@ -173,11 +177,11 @@ impl Oracle {
     fn each_row(
         &self,
         bound: &Bound,
-        key: Option<&PartitionKey>,
+        scope: &Scope,
         mut keep: impl FnMut(usize, Vec<Option<Value>>, Value),
     ) -> Result<Vec<Value>, QueryError> {
         let mut run = Run::new(bound, STEPS);
-        for (number, document) in self.raw(key).enumerate() {
+        for (number, document) in self.raw(scope).enumerate() {
             let _ = run.document(document, &mut |row| {
                 if let Some(value) = row.value()? {
                     keep(number, row.keys()?, value);
@@ -188,13 +192,15 @@ impl Oracle {
         run.finish()
     }
 
-    fn raw<'o>(&'o self, key: Option<&'o PartitionKey>) -> impl Iterator<Item = Raw<'o>> {
-        let asked = move |document: &Raw<'_>| {
-            key.is_none_or(|key| {
-                let own = self.key.extract(*document).expect("items have keys");
-                own.components().starts_with(key.components())
-            })
-        };
-        self.documents.iter().map(|(_, text)| Raw::trusted(text)).filter(asked)
+    fn raw<'o>(&'o self, scope: &'o Scope) -> impl Iterator<Item = Raw<'o>> {
+        let documents = self.documents.iter().map(|(_, text)| Raw::trusted(text));
+        documents.filter(|document| self.is_within(*document, scope))
+    }
+
+    fn is_within(&self, document: Raw<'_>, scope: &Scope) -> bool {
+        let own = self.key.extract(document).expect("items have keys");
+        let place = self.key.locate(&own).expect("items have whole keys");
+        let prefix = scope.key.as_ref().map(PartitionKey::components).unwrap_or_default();
+        scope.within.contains(&place.epk) && own.components().starts_with(prefix)
     }
 }

@@ -3,9 +3,10 @@
 use std::fmt;
 use std::ops::AddAssign;
 
+use model::epk::{Epk, EpkRange};
 use model::json::Value;
 use model::partition_key::PartitionKey;
-use service::{Approach, ServiceError};
+use service::{Approach, Scope, ServiceError};
 
 use super::client::Client;
 use super::data::{DataSet, new_item};
@@ -18,8 +19,8 @@ use super::rows::{canonical, loosened, texts};
 /// Partitions that a container has at most, however often one is split between pages.
 const PARTITIONS_MAX: usize = 8;
 
-/// Queries on each container that are asked while items are written.
-const WRITTEN_QUERIES: usize = 3;
+/// Queries on each container that are asked while something about it changes.
+const CHANGED_QUERIES: usize = 3;
 
 /// What the ids of items begin with that are written while queries are asked.
 const NEW: &str = "new";
@@ -75,6 +76,8 @@ impl fmt::Display for Difference {
 struct Question {
     query: RandomQuery,
     key: Option<PartitionKey>,
+    /// A part of the ring.
+    within: EpkRange,
     pages: [usize; 2],
     client: Option<usize>,
     splits: bool,
@@ -83,27 +86,51 @@ struct Question {
 /// Asks a random container so many random queries. The seed repeats it.
 pub fn run(seed: u64, queries: usize) -> Result<Tally, Box<Difference>> {
     let dice = Dice::new(seed);
-    let data = DataSet::random(&dice);
+    let mut data = DataSet::random(&dice);
     let mut tally = Tally::default();
     let (lab, oracle) = furnished(&data);
     for _ in 0..queries {
         let question = Question::random(&dice, &data);
         if let Err(what) = question.ask(&lab, &oracle, &mut tally) {
             let (data, question, what) = shrunk(data, question, what);
-            let query = match &question.key {
-                Some(key) => format!("{} of {key}", question.query),
-                None => question.query.to_string(),
-            };
+            let query = question.to_string();
             return Err(Box::new(Difference { seed, data, query, what }));
         }
     }
-    for number in 0..WRITTEN_QUERIES {
-        let query = RandomQuery::random(&dice).of_ids();
-        if let Err(what) = ask_while_writing(&lab, &oracle, &dice, (&query, number), &mut tally) {
-            return Err(Box::new(Difference { seed, data, query: query.to_string(), what }));
-        }
-    }
+    let changed = ask_while_changing(&lab, &oracle, &mut data, &dice, &mut tally);
+    changed.map_err(|(query, what)| Box::new(Difference { seed, data, query, what }))?;
     Ok(tally)
+}
+
+/// Asks while items are written, and while and after the indexing policy is another.
+/// A difference comes with its query.
+fn ask_while_changing(
+    lab: &Lab,
+    oracle: &Oracle,
+    data: &mut DataSet,
+    dice: &Dice,
+    tally: &mut Tally,
+) -> Result<(), (String, String)> {
+    for number in 0..CHANGED_QUERIES {
+        let query = RandomQuery::random(dice).of_ids();
+        ask_while_writing(lab, oracle, dice, (&query, number), tally)
+            .map_err(|what| (query.to_string(), what))?;
+    }
+    data.change_policy(dice);
+    lab.replace_container(&data.definition).expect("a policy that can be had");
+    let oracle = Oracle::new(&data.definition, lab.items());
+    for number in 0..2 * CHANGED_QUERIES {
+        let mut question = Question::random(dice, data);
+        if number < CHANGED_QUERIES {
+            // Which index an order finds is open until all items have their entries.
+            question.query.order_by.clear();
+        } else {
+            lab.reindex();
+        }
+        let asked = question.ask(lab, &oracle, tally);
+        asked.map_err(|what| (question.to_string(), format!("policy changed, {what}")))?;
+    }
+    Ok(())
 }
 
 /// Asks page by page while new items are written, which may be found or not; what was
@@ -144,6 +171,19 @@ fn furnished(data: &DataSet) -> (Lab, Oracle) {
     (lab, oracle)
 }
 
+impl fmt::Display for Question {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.query)?;
+        if let Some(key) = &self.key {
+            write!(f, " of {key}")?;
+        }
+        if self.within != EpkRange::full() {
+            write!(f, " within {}", self.within)?;
+        }
+        Ok(())
+    }
+}
+
 impl Question {
     fn random(dice: &Dice, data: &DataSet) -> Question {
         let page = || *dice.pick(&[1, 2, 3, 7, PAGE_ALL]);
@@ -158,9 +198,14 @@ impl Question {
                 false => PartitionKey::new([first.as_str()]),
             }
         });
+        let cuts = ["", "0A", "05C1E0", "1FFF", "2AAAAAAA", "FF"]
+            .map(|hex| Epk::from_hex(hex).expect("hexadecimal"));
+        let some = EpkRange::new(dice.pick(&cuts).clone(), dice.pick(&cuts).clone());
+        let is_some = dice.once_in(8) && !some.is_empty();
         Question {
             query: RandomQuery::random(dice),
             key,
+            within: if is_some { some } else { EpkRange::full() },
             pages: [page(), page()],
             client: dice.once_in(3).then(page),
             splits: dice.once_in(12),
@@ -173,6 +218,7 @@ impl Question {
         let mut plainer = vec![Question { pages: all, ..self.clone() }];
         plainer.extend(self.client.map(|_| Question { client: None, ..self.clone() }));
         plainer.extend(self.splits.then(|| Question { splits: false, ..self.clone() }));
+        plainer.push(Question { within: EpkRange::full(), ..self.clone() });
         plainer.extend(self.key.as_ref().map(|_| Question { key: None, ..self.clone() }));
         plainer.retain(|plainer| plainer != self);
         plainer
@@ -181,9 +227,7 @@ impl Question {
     /// Asks in all ways. Says what differs.
     fn ask(&self, lab: &Lab, oracle: &Oracle, tally: &mut Tally) -> Result<(), String> {
         let mut ask = Ask::new(self.query.to_string());
-        if let Some(key) = &self.key {
-            ask = ask.of_key(key.clone());
-        }
+        ask.scope = Scope { key: self.key.clone(), within: self.within.clone(), range: None };
         let verdict = oracle.answer(&ask);
         tally.queries += 1;
         tally.refused += u64::from(!matches!(verdict, Verdict::Rows { .. }));
@@ -207,11 +251,15 @@ impl Question {
         }
         match self.client {
             // No client knows how to merge what subqueries gather in each partition.
-            Some(page) if self.key.is_none() && !self.query.from.starts_with('(') => {
+            Some(page) if self.is_of_all() && !self.query.from.starts_with('(') => {
                 self.merge(lab, &ask, page, &verdict, tally)
             }
             Some(_) | None => Ok(()),
         }
+    }
+
+    fn is_of_all(&self) -> bool {
+        self.key.is_none() && self.within == EpkRange::full()
     }
 
     fn merge(
