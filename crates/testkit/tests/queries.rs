@@ -9,8 +9,8 @@
 
 use testkit::queries::trial::{self, Tally};
 
-const DATA_SETS: u64 = 40;
-const QUERIES: u64 = 41;
+const DATA_SETS: u64 = 25;
+const QUERIES: u64 = 71;
 const SEED: u64 = 5;
 
 /// Data sets between two lines that say how far it is.
