@@ -7,11 +7,18 @@
 //! `ORRERY_DATASETS` and `ORRERY_QUERIES` say how many, `ORRERY_SEED` which ones.
 #![allow(clippy::print_stdout, reason = "figures and seeds are to be seen")]
 
+use std::ops::Range;
+
 use testkit::queries::trial::{self, Tally};
 
 const DATA_SETS: u64 = 25;
 const QUERIES: u64 = 71;
 const SEED: u64 = 5;
+
+/// Items of a data set, usually and once in so many.
+const ITEMS_MAX: usize = 40;
+const MANY_ITEMS_MAX: usize = 3_000;
+const MANY_ODDS: u64 = 25;
 
 /// Data sets between two lines that say how far it is.
 const PROGRESS: u64 = 50;
@@ -25,20 +32,36 @@ fn number(name: &str, otherwise: u64) -> u64 {
 
 #[test]
 fn all_ways_agree() {
-    let data_sets = number("ORRERY_DATASETS", DATA_SETS);
-    let queries = usize::try_from(number("ORRERY_QUERIES", QUERIES)).unwrap();
+    let (data_sets, queries) = (number("ORRERY_DATASETS", DATA_SETS), queries());
     let first = number("ORRERY_SEED", SEED).wrapping_mul(1_000_000);
+    let sum = run(first..first + data_sets, ITEMS_MAX, queries);
+    assert!(sum.indexed > sum.queries / 4, "indexes are hardly used: {sum:?}");
+    assert!(sum.rows > sum.queries, "queries hardly find anything: {sum:?}");
+}
+
+/// Which way is taken depends on how many items and entries there are.
+#[test]
+fn all_ways_agree_on_many_items() {
+    let data_sets = number("ORRERY_DATASETS", DATA_SETS).div_ceil(MANY_ODDS);
+    let first = number("ORRERY_SEED", SEED).wrapping_mul(1_000_000) + 500_000;
+    run(first..first + data_sets, MANY_ITEMS_MAX, queries() / 5);
+}
+
+fn queries() -> usize {
+    usize::try_from(number("ORRERY_QUERIES", QUERIES)).expect("a number of queries")
+}
+
+fn run(seeds: Range<u64>, items_max: usize, queries: usize) -> Tally {
     let mut sum = Tally::default();
-    for seed in first..first + data_sets {
-        match trial::run(seed, queries) {
+    for seed in seeds.clone() {
+        match trial::run(seed, items_max, queries) {
             Ok(tally) => sum += tally,
             Err(difference) => panic!("{difference}"),
         }
-        if (seed - first) % PROGRESS == PROGRESS - 1 {
+        if (seed - seeds.start) % PROGRESS == PROGRESS - 1 {
             println!("until seed {seed}: {sum:?}");
         }
     }
-    println!("{data_sets} data sets from seed {first}: {sum:?}");
-    assert!(sum.indexed > sum.queries / 4, "indexes are hardly used: {sum:?}");
-    assert!(sum.rows > sum.queries, "queries hardly find anything: {sum:?}");
+    println!("seeds {seeds:?}, up to {items_max} items: {sum:?}");
+    sum
 }

@@ -18,6 +18,9 @@ pub struct DataSet {
 /// Logical partitions of a container, at most.
 const KEYS_MAX: usize = 8;
 
+/// Items of a small container: there are empty ones, too.
+const FEW: usize = 100;
+
 /// Numbers that computers like to get wrong. They are never added up, as that would
 /// depend on the order.
 const BIG: &[&str] = &[
@@ -46,8 +49,9 @@ const COMPOSITES: &[&[(&str, &str)]] = &[
 ];
 
 impl DataSet {
+    /// One with at most so many items.
     #[must_use]
-    pub fn random(dice: &Dice) -> DataSet {
+    pub fn random(dice: &Dice, items_max: usize) -> DataSet {
         let mut definition = lab::definition(&key_definition(dice));
         if let Some(policy) = policy(dice) {
             definition.insert("indexingPolicy", policy);
@@ -57,7 +61,10 @@ impl DataSet {
             definition.insert("computedProperties", vec![Value::from(lab::definition(computed))]);
         }
         let keys = 1 + dice.below(KEYS_MAX);
-        let count = if dice.once_in(12) { 0 } else { 1 + dice.below(40) };
+        let is_large = items_max > FEW;
+        let least = if is_large { items_max / 2 } else { 1 };
+        let count = least + dice.below(items_max - least + 1);
+        let count = if dice.once_in(12) && !is_large { 0 } else { count };
         let items =
             (0..count).map(|_| item(dice, &dice.below(count * 2).to_string(), keys)).collect();
         DataSet { definition, items, partitions: *dice.pick(&[1, 2, 3, 5, 7]) }

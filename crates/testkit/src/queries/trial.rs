@@ -22,6 +22,9 @@ const PARTITIONS_MAX: usize = 8;
 /// Queries on each container that are asked while something about it changes.
 const CHANGED_QUERIES: usize = 3;
 
+/// Rows behind each of which a client takes its query up again.
+const RESUMED_ROWS_MAX: usize = 100;
+
 /// What the ids of items begin with that are written while queries are asked.
 const NEW: &str = "new";
 
@@ -83,10 +86,11 @@ struct Question {
     splits: bool,
 }
 
-/// Asks a random container so many random queries. The seed repeats it.
-pub fn run(seed: u64, queries: usize) -> Result<Tally, Box<Difference>> {
+/// Asks a random container of at most so many items so many random queries. The seed
+/// repeats it.
+pub fn run(seed: u64, items_max: usize, queries: usize) -> Result<Tally, Box<Difference>> {
     let dice = Dice::new(seed);
-    let mut data = DataSet::random(&dice);
+    let mut data = DataSet::random(&dice, items_max);
     let mut tally = Tally::default();
     let (lab, oracle) = furnished(&data);
     for _ in 0..queries {
@@ -144,7 +148,7 @@ fn ask_while_writing(
 ) -> Result<(), String> {
     let ask = Ask::new(query.to_string());
     let verdict = oracle.answer(&ask);
-    let page = 1 + dice.below(4);
+    let page = 1 + oracle.documents() / 50 + dice.below(4);
     let answer = lab.all(&ask, Approach::Index, page, |pages| {
         for copy in 0..dice.below(3) {
             let item = new_item(dice, &format!("{NEW}{number}-{pages}-{copy}"));
@@ -186,7 +190,9 @@ impl fmt::Display for Question {
 
 impl Question {
     fn random(dice: &Dice, data: &DataSet) -> Question {
-        let page = || *dice.pick(&[1, 2, 3, 7, PAGE_ALL]);
+        // More than a hundred pages of a query show nothing new.
+        let least = 1 + data.items.len() / 100;
+        let page = || *dice.pick(&[least, 2 * least, 3 * least, 7 * least, PAGE_ALL]);
         let is_hierarchical = data.definition.get("partitionKey").is_some_and(|key| {
             key.get("paths").and_then(Value::as_array).is_some_and(|paths| paths.len() > 1)
         });
@@ -273,7 +279,9 @@ impl Question {
         let Some(client) = Client::plan(lab, ask, Approach::Index, page) else { return Ok(()) };
         tally.merged += 1;
         judge(verdict, client.rows()).map_err(|what| format!("client, pages of {page}: {what}"))?;
-        if client.resumes() && matches!(verdict, Verdict::Rows { .. }) {
+        let is_short =
+            matches!(verdict, Verdict::Rows { rows, .. } if rows.len() < RESUMED_ROWS_MAX);
+        if client.resumes() && is_short {
             client.check_resuming().map_err(|what| format!("client resumes: {what}"))?;
         }
         Ok(())
