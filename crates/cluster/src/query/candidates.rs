@@ -112,6 +112,7 @@ impl<'p> Candidates<'p> {
         let start = match &start {
             None => Start::Beginning,
             Some(position) if position.rows.is_some() => Start::At(&position.key),
+            Some(position) if position.cut => Start::Past(&position.key),
             Some(position) => Start::Behind(&position.key),
         };
         let walks = self.layout.walks(self.query, self.access, &stretch, start)?;

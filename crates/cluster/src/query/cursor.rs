@@ -96,6 +96,17 @@ impl Position {
         Position { key: beginning.to_vec(), cut: true, ..Position::default() }
     }
 
+    /// Whether it is that of all items at once that an index does not tell apart: their
+    /// entries are shorter than what a cursor keeps.
+    pub(crate) fn is_group(&self) -> bool {
+        self.cut && self.key.len() < KEY_BYTES_MAX
+    }
+
+    /// Whether the next item may be at the same place.
+    pub(crate) fn is_shared(&self) -> bool {
+        self.cut && !self.is_group()
+    }
+
     /// Whether rows with a key may still have to be given.
     pub(crate) fn is_before(&self, key: &[u8]) -> bool {
         if self.cut { *key >= *self.key } else { *key > *self.key }

@@ -203,9 +203,14 @@ impl<'p, 't> Pager<'p, 't> {
                 self.is_time_to_look(&run) && !self.pace.go_on(self.query.bounds.time);
             let costs_enough = self.candidates.met >= self.query.bounds.met;
             let is_long = looked_ahead > LOOK_AHEAD_MAX || run.steps_left() < STEPS_MAX / 2;
-            if is_long || out_of_time || costs_enough {
+            if !(is_long || out_of_time || costs_enough) {
+                continue;
+            }
+            if !position.is_shared() {
                 return Ok(self.behind_last(&Position::default()));
             }
+            // The next page would begin with the same items.
+            self.pace.go_on_to_the_end()?;
         }
         Ok(None)
     }
@@ -568,15 +573,16 @@ impl<'p, 't> Pager<'p, 't> {
     }
 
     /// The cursor behind the last row, or candidate, that was met. `next` is where the
-    /// row stands that is for the next page.
+    /// row stands that is for the next page; empty if there is none yet.
     fn behind_last(&self, next: &Position) -> Option<Cursor> {
         let (mut position, rows) = match &self.last {
             Some(last) => last.clone(),
             None => (self.resumed.clone()?, 0),
         };
+        let is_group_done = next.key.is_empty() && position.is_group();
         let unfinished = position.key == next.key || position.cut;
         if self.last.is_some() {
-            position.rows = unfinished.then_some(rows);
+            position.rows = (unfinished && !is_group_done).then_some(rows);
         }
         let stretch = self.last_stretch.clone();
         let way = self.choice.way();

@@ -34,6 +34,8 @@ pub enum Start<'p> {
     At(&'p [u8]),
     /// With the first one behind it.
     Behind(&'p [u8]),
+    /// With the first one behind all those that begin so.
+    Past(&'p [u8]),
 }
 
 /// What a walk has looked at.
@@ -130,7 +132,9 @@ impl<'v> Walk<'v> {
                 let first = match start {
                     Start::Beginning => 0,
                     Start::At(position) => ordinal_at(position),
-                    Start::Behind(position) => ordinal_at(position).saturating_add(1),
+                    Start::Behind(position) | Start::Past(position) => {
+                        ordinal_at(position).saturating_add(1)
+                    }
                 };
                 let next = ordinals.start.max(first)..ordinals.end;
                 Source::Set { members, next }
@@ -292,7 +296,14 @@ fn begin(range: &mut KeyRange, group: &[u8], start: Start<'_>, direction: Direct
         (Start::At(position), Direction::Forward) => (Some(at(position)), None),
         (Start::Behind(position), Direction::Forward) => (Some(behind(position)), None),
         (Start::At(position), Direction::Backward) => (None, KeyRange::prefix(&at(position)).end),
-        (Start::Behind(position), Direction::Backward) => (None, Some(at(position))),
+        (Start::Behind(position) | Start::Past(position), Direction::Backward) => {
+            (None, Some(at(position)))
+        }
+        (Start::Past(position), Direction::Forward) => {
+            // Without an end there is nothing behind it.
+            let end = KeyRange::prefix(&at(position)).end;
+            (end.or_else(|| range.end.clone()), None)
+        }
     };
     if let Some(first) = first {
         range.start = std::mem::take(&mut range.start).max(first);
