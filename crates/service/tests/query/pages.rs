@@ -9,7 +9,10 @@ const PAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
 const SEED: u64 = 11;
 
 fn lab(partitions: usize) -> Lab {
-    let lab = Lab::memory();
+    furnished(Lab::memory(), partitions)
+}
+
+fn furnished(lab: Lab, partitions: usize) -> Lab {
     let key = r#"{"partitionKey":{"paths":["/pk"],"kind":"Hash","version":2}}"#;
     lab.create_container(&definition(key)).unwrap();
     lab.divide(partitions);
@@ -53,6 +56,31 @@ fn a_page_ends_before_it_has_four_megabytes() {
             }
         }
         assert_eq!(found, pages, "{text}");
+    }
+}
+
+/// Pages that end after few items make progress even where a cursor cannot say which
+/// of them was the last.
+#[test]
+fn pages_go_on_among_ids_and_values_that_begin_alike() {
+    let lab = furnished(Lab::of_short_pages(3), 1);
+    for number in 0..12 {
+        let (id, text) = ("i".repeat(900), "p".repeat(200));
+        let item = format!(r#"{{"id":"{id}{number:02}","pk":"x","s":"{text}{number:02}"}}"#);
+        lab.put(&item).unwrap();
+    }
+    for (filter, rows) in [
+        ("LENGTH(c.s) = 1", 0),
+        ("RIGHT(c.id, 2) = '11'", 1),
+        ("LENGTH(c.s) = 1 ORDER BY c.s", 0),
+        ("RIGHT(c.s, 2) != '05' ORDER BY c.s DESC", 11),
+        ("RIGHT(c.s, 2) != '05' ORDER BY c.id", 11),
+    ] {
+        let ask = Ask::new(format!("SELECT VALUE c.id FROM c WHERE {filter}"));
+        for approach in [Approach::Index, Approach::Scan] {
+            let answer = lab.all(&ask, approach, 2, |_| {}).unwrap();
+            assert_eq!(answer.rows.len(), rows, "{filter}, {approach:?}");
+        }
     }
 }
 

@@ -13,6 +13,8 @@ pub struct DataSet {
     /// Texts of items; later ones replace earlier ones of the same id and key.
     pub items: Vec<String>,
     pub partitions: usize,
+    /// Items after which a page ends.
+    pub page_items_max: u64,
 }
 
 /// Logical partitions of a container, at most.
@@ -67,7 +69,9 @@ impl DataSet {
         let count = if dice.once_in(12) && !is_large { 0 } else { count };
         let items =
             (0..count).map(|_| item(dice, &dice.below(count * 2).to_string(), keys)).collect();
-        DataSet { definition, items, partitions: *dice.pick(&[1, 2, 3, 5, 7]) }
+        let partitions = *dice.pick(&[1, 2, 3, 5, 7]);
+        let page_items_max = *dice.pick(&[1, 5, 20, 50_000, 50_000, 50_000]);
+        DataSet { definition, items, partitions, page_items_max }
     }
 
     /// Another indexing policy for the same items.

@@ -25,7 +25,7 @@ use crate::wait::block_on;
 pub const PAGE_ALL: usize = 1_000;
 
 /// Pages after which a query counts as endless.
-const PAGES_MAX: usize = 100_000;
+const PAGES_MAX: usize = 10_000;
 
 /// Bytes of a cursor, so that it is at most a kilobyte in base 64.
 const CURSOR_BYTES_MAX: usize = 768;
@@ -36,6 +36,7 @@ pub struct Lab {
     service: Option<Service>,
     clock: Arc<SimulatedClock>,
     runtime: Runtime,
+    limits: Limits,
     folder: Option<PathBuf>,
 }
 
@@ -70,21 +71,28 @@ pub struct Answer {
 impl Lab {
     #[must_use]
     pub fn memory() -> Lab {
-        Lab::open(memory::create(), None)
+        Lab::open(memory::create(), None, Limits::default())
+    }
+
+    /// One whose pages end after so many items, whether they give rows or not.
+    #[must_use]
+    pub fn of_short_pages(items_max: u64) -> Lab {
+        let limits = Limits { query_page_items_max: items_max, ..Limits::default() };
+        Lab::open(memory::create(), None, limits)
     }
 
     /// One that keeps its data in an empty folder.
     #[must_use]
     pub fn local(folder: &Path) -> Lab {
         let store = local::create(folder, LocalConfig::default(), &Runtime::real());
-        Lab::open(store.expect("an empty folder"), Some(folder.to_owned()))
+        Lab::open(store.expect("an empty folder"), Some(folder.to_owned()), Limits::default())
     }
 
-    fn open(store: Arc<dyn Store>, folder: Option<PathBuf>) -> Lab {
+    fn open(store: Arc<dyn Store>, folder: Option<PathBuf>, limits: Limits) -> Lab {
         let clock = Arc::new(SimulatedClock::new());
         let runtime = Runtime::simulated_at(Arc::clone(&clock), 1);
-        let service = Some(serve(store, &runtime));
-        Lab { service, clock, runtime, folder }
+        let service = Some(serve(store, &runtime, limits.clone()));
+        Lab { service, clock, runtime, limits, folder }
     }
 
     /// Closes the service and opens it again, with the data that are on disk.
@@ -98,7 +106,7 @@ impl Lab {
             let opened = local::open(folder, LocalConfig::default(), &Runtime::real());
             store = opened.expect("the store opens again");
         }
-        self.service = Some(serve(store, &self.runtime));
+        self.service = Some(serve(store, &self.runtime, self.limits.clone()));
     }
 
     /// Creates the container, on one partition.
@@ -289,8 +297,8 @@ pub struct Page {
     pub report: QueryReport,
 }
 
-fn serve(store: Arc<dyn Store>, runtime: &Runtime) -> Service {
-    let (limits, rules) = (Limits::default(), ThroughputRules::UNLIMITED);
+fn serve(store: Arc<dyn Store>, runtime: &Runtime, limits: Limits) -> Service {
+    let rules = ThroughputRules::UNLIMITED;
     Service::open_with(store, runtime.clone(), limits, rules).expect("the store can be served")
 }
 

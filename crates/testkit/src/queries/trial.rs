@@ -69,7 +69,8 @@ impl fmt::Display for Difference {
         writeln!(f, "seed {}: {}", self.seed, self.query)?;
         writeln!(f, "{}", self.what)?;
         let definition = Value::from(self.data.definition.clone());
-        writeln!(f, "{} partitions, {definition}", self.data.partitions)?;
+        let (partitions, items) = (self.data.partitions, self.data.page_items_max);
+        writeln!(f, "{partitions} partitions, {items} items a page, {definition}")?;
         self.data.items.iter().try_for_each(|item| writeln!(f, "{item}"))
     }
 }
@@ -162,7 +163,7 @@ fn ask_while_writing(
 }
 
 fn furnished(data: &DataSet) -> (Lab, Oracle) {
-    let lab = Lab::memory();
+    let lab = Lab::of_short_pages(data.page_items_max);
     lab.create_container(&data.definition).expect("a container that can be made");
     let (early, late) = data.items.split_at(data.items.len() / 2);
     for (items, partitions) in [(early, data.partitions.div_ceil(2)), (late, data.partitions)] {
