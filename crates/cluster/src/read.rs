@@ -44,19 +44,20 @@ impl Cluster {
     /// behind `after`, out of the one range that comes next. The page may end
     /// early, even empty; only its `rest` tells whether there is more. None when
     /// there is nothing behind `after`. Positions mean the same under every layout.
+    /// There is room for so many items and so many bytes, and always for one item.
     pub fn list(
         &self,
         container: &Container,
         within: &EpkRange,
         after: Option<&Position>,
-        items_max: usize,
+        room: (usize, u64),
     ) -> Result<Option<Served<ItemPage>>, ClusterError> {
         let start = after.map_or(&within.min, |position| (&position.epk).max(&within.min));
         if *start >= within.max {
             return Ok(None);
         }
         let page = self.read_from_owner(container, start, |reader, view| {
-            let mut page = reader.list(view, self.now(), within, after, items_max)?;
+            let mut page = reader.list(view, self.now(), within, after, room)?;
             if page.rest.is_none() {
                 let end = reader.end();
                 let behind = || Position { epk: end.clone(), id: String::new() };

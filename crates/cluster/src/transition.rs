@@ -153,7 +153,7 @@ impl Cluster {
     ) -> Result<Option<PartitionKey>, ClusterError> {
         let definition = Arc::clone(&container.spec().definition);
         let behind = EpkRange::new(epk.clone(), Epk::max());
-        let page = self.list(container, &behind, None, 1)?;
+        let page = self.list(container, &behind, None, (1, u64::MAX))?;
         let item = page.and_then(|page| page.value.items.into_iter().next());
         let key = item.and_then(|item| definition.partition_key().extract(item.json()).ok());
         let located = |key: &PartitionKey| definition.partition_key().locate(key).ok();

@@ -94,14 +94,15 @@ impl Reader {
 
     /// Reads items in the order of EPK and id, from behind `after`, while they
     /// lie in `range`. The page may end early, even empty; only `rest` tells
-    /// whether there is more. A page has room for at least one item.
+    /// whether there is more. A page has room for at least one item, however many
+    /// bytes that has.
     pub fn list(
         &self,
         view: &dyn View,
         now: Timestamp,
         range: &EpkRange,
         after: Option<&Position>,
-        items_max: usize,
+        (items_max, bytes_max): (usize, u64),
     ) -> Result<ItemPage, Problem> {
         let start = after.map_or(&range.min, |position| &position.epk);
         let items_max = items_max.max(1);
@@ -111,6 +112,7 @@ impl Reader {
             now,
             range,
             items_max,
+            bytes_left: bytes_max,
             rows: 0,
             page: ItemPage::default(),
         };
@@ -258,6 +260,7 @@ struct Listing<'a> {
     now: Timestamp,
     range: &'a EpkRange,
     items_max: usize,
+    bytes_left: u64,
     rows: usize,
     /// Its `rest` is the last item looked at.
     page: ItemPage,
@@ -295,10 +298,15 @@ impl Listing<'_> {
         if self.page.items.len() >= self.items_max || self.rows >= PAGE_ROWS_MAX {
             return Ok(false);
         }
+        let item = Item::decode(value)?;
+        let expired = self.reader.setup.is_expired(&item, self.now);
+        if !expired && !self.page.items.is_empty() && item.bytes() > self.bytes_left {
+            return Ok(false);
+        }
         self.rows += 1;
         self.page.rest = Some(parse_item_key(key)?);
-        let item = Item::decode(value)?;
-        if !self.reader.setup.is_expired(&item, self.now) {
+        if !expired {
+            self.bytes_left = self.bytes_left.saturating_sub(item.bytes());
             self.page.items.push(item);
         }
         Ok(true)

@@ -216,7 +216,9 @@ impl Run {
         let setup = container.reconfigured(&self.setup);
         let (view, reader) = (self.home.store.view().unwrap(), Reader::new(Arc::new(setup)));
         let now = Timestamp::from_millis(self.now_millis);
-        let page = reader.list(view.as_ref(), now, &EpkRange::full(), None, usize::MAX).unwrap();
+        let page = reader
+            .list(view.as_ref(), now, &EpkRange::full(), None, (usize::MAX, u64::MAX))
+            .unwrap();
         assert_eq!(page.rest, None);
         let mut items: Vec<(String, String)> = page
             .items

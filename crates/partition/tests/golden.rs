@@ -389,7 +389,13 @@ impl Open {
         let mut output = String::new();
         let mut after = None;
         loop {
-            let page = self.reader().list(view.as_ref(), now, &range, after.as_ref(), items_max)?;
+            let page = self.reader().list(
+                view.as_ref(),
+                now,
+                &range,
+                after.as_ref(),
+                (items_max, u64::MAX),
+            )?;
             for item in &page.items {
                 writeln!(output, "{}", without_system(item.json()))?;
             }

@@ -390,7 +390,8 @@ impl Run {
         let mut after = None;
         loop {
             let range = EpkRange::full();
-            let page = reader.list(view.as_ref(), now, &range, after.as_ref(), 7).unwrap();
+            let page =
+                reader.list(view.as_ref(), now, &range, after.as_ref(), (7, u64::MAX)).unwrap();
             assert!(page.items.len() <= 7);
             for item in page.items {
                 assert!(listed.insert(item.etag().to_string()), "listed twice");

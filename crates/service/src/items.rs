@@ -20,6 +20,9 @@ use crate::response::{BulkResult, ItemResult, Reply, Rest};
 use crate::service::Service;
 use crate::visit::Visit;
 
+/// What the system properties add to an item, at most.
+const OWN_BYTES: u64 = 1_024;
+
 /// Which items a client wants to see next.
 pub(crate) struct ItemList<'a> {
     pub(crate) scope: &'a Scope,
@@ -150,7 +153,8 @@ impl Service {
         let ItemList { scope, session, mut after, items_max } = list;
         let items_max = items_max.clamp(1, PAGE_ITEMS_MAX);
         let within = self.scope_range(entry, scope)?;
-        let mut bodies = Vec::new();
+        let mut bodies: Vec<Bytes> = Vec::new();
+        let mut bytes_left = self.limits.response_bytes_max;
         loop {
             let start = after.as_ref().map_or(&within.min, |position| &position.epk);
             let visit = match Visit::begin(entry, start, receipt) {
@@ -158,7 +162,7 @@ impl Service {
                 Err(ClusterError::Throttled { .. }) if !bodies.is_empty() => break,
                 visit => visit?,
             };
-            let room = items_max - bodies.len();
+            let room = (items_max - bodies.len(), bytes_left);
             let next = self.cluster.list(&entry.container, &within, after.as_ref(), room)?;
             let Some(served) = next else { break };
             let page = receipt.served(served);
@@ -167,9 +171,15 @@ impl Service {
             }
             visit.end(None, receipt);
             check_session(entry, session, receipt)?;
-            bodies.extend(page.items.into_iter().map(|item| item.text));
+            for item in page.items {
+                bytes_left = bytes_left.saturating_sub(item.text.len() as u64);
+                bodies.push(item.text);
+            }
             after = page.rest;
-            if bodies.len() >= items_max || after.is_none() {
+            // Whoever is asked gives one item in any case, so there must be room for it.
+            let full =
+                bodies.len() >= items_max || bytes_left < self.limits.item_bytes_max + OWN_BYTES;
+            if (full && !bodies.is_empty()) || after.is_none() {
                 break;
             }
         }

@@ -158,7 +158,11 @@ impl Life {
     /// A page of a list that began long ago: what comes is there, and in order.
     fn read_page(&mut self) {
         let (container, full) = (self.container(), EpkRange::full());
-        let page = self.fixture.cluster.list(&container, &full, self.reading.as_ref(), 5).unwrap();
+        let page = self
+            .fixture
+            .cluster
+            .list(&container, &full, self.reading.as_ref(), (5, u64::MAX))
+            .unwrap();
         let Some(page) = page else {
             self.reading = None;
             return;
@@ -207,7 +211,11 @@ impl Life {
         let mut after = None;
         loop {
             let full = EpkRange::full();
-            let page = self.fixture.cluster.list(&container, &full, after.as_ref(), 100).unwrap();
+            let page = self
+                .fixture
+                .cluster
+                .list(&container, &full, after.as_ref(), (100, u64::MAX))
+                .unwrap();
             let page = page.unwrap().value;
             for item in &page.items {
                 let number: u64 = item.json().get("n").unwrap().text().parse().unwrap();

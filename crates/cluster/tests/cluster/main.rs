@@ -64,7 +64,7 @@ fn lists_give_every_item_once_whatever_the_page() {
         let mut after = None;
         loop {
             let (full, position) = (EpkRange::full(), after.as_ref());
-            let page = fixture.cluster.list(&container, &full, position, items_max);
+            let page = fixture.cluster.list(&container, &full, position, (items_max, u64::MAX));
             let page = page.unwrap().unwrap().value;
             assert!(page.items.len() <= items_max);
             names.extend(page.items.iter().map(|item| item.text.clone()));
@@ -77,7 +77,7 @@ fn lists_give_every_item_once_whatever_the_page() {
         assert_eq!((names.len(), distinct.len()), (100, 100), "pages of {items_max}");
     }
     let behind = Position { epk: Epk::max(), id: String::new() };
-    let nothing = fixture.cluster.list(&container, &EpkRange::full(), Some(&behind), 1);
+    let nothing = fixture.cluster.list(&container, &EpkRange::full(), Some(&behind), (1, u64::MAX));
     assert!(nothing.unwrap().is_none());
     let gone = fixture.cluster.range(&container, RangeId(3));
     assert!(matches!(gone, Err(ClusterError::NoRange(RangeId(3)))));
@@ -106,7 +106,7 @@ fn used_up_numbers_are_granted_anew_and_never_given_out_twice() {
     fixture.reopen();
     let container = fixture.container(1);
     assert_eq!(container.map().range(RangeId(0)).unwrap().numbers, blocks, "a grant is durable");
-    let page = fixture.cluster.list(&container, &EpkRange::full(), None, 1_000);
+    let page = fixture.cluster.list(&container, &EpkRange::full(), None, (1_000, u64::MAX));
     let ordinals: BTreeSet<u64> = page.unwrap().unwrap().value.items.iter().map(ordinal).collect();
     assert_eq!(ordinals.len(), ITEMS);
     assert!(fixture.check().is_clean());

@@ -39,7 +39,9 @@ fn fill(fixture: &Fixture, container: &Container, keys: usize, per_key: usize) {
 fn listed(cluster: &Cluster, container: &Container, mut between: impl FnMut()) -> Vec<String> {
     let mut names = Vec::new();
     let mut after: Option<Position> = None;
-    while let Some(page) = cluster.list(container, &EpkRange::full(), after.as_ref(), 7).unwrap() {
+    while let Some(page) =
+        cluster.list(container, &EpkRange::full(), after.as_ref(), (7, u64::MAX)).unwrap()
+    {
         names.extend(page.value.items.iter().map(|item| item.json().text().to_owned()));
         after = page.value.rest;
         if after.is_none() {
@@ -118,7 +120,11 @@ fn item_numbers_stay_unique_through_splits_and_merges() {
     let mut after = None;
     loop {
         let full = EpkRange::full();
-        let page = fixture.cluster.list(&container, &full, after.as_ref(), 50).unwrap().unwrap();
+        let page = fixture
+            .cluster
+            .list(&container, &full, after.as_ref(), (50, u64::MAX))
+            .unwrap()
+            .unwrap();
         for item in &page.value.items {
             assert!(numbers.insert(super::ordinal(item)));
         }

@@ -2,7 +2,7 @@
 
 use crate::fixture::Fixture;
 use model::limits::Limits;
-use service::{Kind, Link, Remedy, ServiceError, Throughput};
+use service::{Kind, Link, Remedy, Reply, Rest, ServiceError, Throughput};
 use testkit::wait::block_on;
 
 fn small() -> Fixture {
@@ -114,4 +114,27 @@ fn an_autoscale_maximum_grows_with_what_is_stored() {
         let expected = if id < 10 { 1_000 } else { 2_000 };
         assert_eq!(offer().rate(), expected, "{id}");
     }
+}
+
+#[test]
+fn a_page_of_a_feed_ends_before_four_megabytes() {
+    let fixture = Fixture::new();
+    fixture.create_container("c", 2, Throughput::Manual(18_000));
+    let text = "x".repeat(900_000);
+    for n in 0..12 {
+        fixture.create_item("c", format!(r#"{{"id":"{n}","pk":"{n}","text":"{text}"}}"#)).unwrap();
+    }
+    let (mut after, mut items) = (None, 0);
+    loop {
+        let Reply::Feed { bodies, rest, .. } = fixture.page("c", after, 1_000) else { panic!() };
+        let bytes: usize = bodies.iter().map(|body| body.len()).sum();
+        assert!(bytes <= 4 << 20, "{bytes} bytes");
+        items += bodies.len();
+        match rest {
+            Some(Rest::AfterItem(position)) => after = Some(position),
+            Some(Rest::AfterName(_)) => panic!("a feed of items"),
+            None => break,
+        }
+    }
+    assert_eq!(items, 12);
 }
