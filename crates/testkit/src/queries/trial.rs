@@ -22,6 +22,9 @@ const PARTITIONS_MAX: usize = 8;
 /// Queries on each container that are asked while something about it changes.
 const CHANGED_QUERIES: usize = 3;
 
+/// Pages of a query between which partitions are split and merged.
+const REARRANGED_PAGES_MAX: usize = 20;
+
 /// Rows behind each of which a client takes its query up again.
 const RESUMED_ROWS_MAX: usize = 100;
 
@@ -241,7 +244,7 @@ impl Question {
         for (approach, page) in [Approach::Index, Approach::Scan].into_iter().zip(self.pages) {
             let mut splits = 0;
             let answer = lab.all(&ask, approach, page, |pages| {
-                if self.splits && pages % 2 == 1 {
+                if self.splits && pages % 2 == 1 && pages < REARRANGED_PAGES_MAX {
                     splits += u64::from(rearrange(lab));
                 }
             });
@@ -293,11 +296,13 @@ impl Question {
 fn rearrange(lab: &Lab) -> bool {
     let ranges = lab.ranges();
     match ranges.iter().map(|range| range.id).min() {
-        Some(oldest) if ranges.len() < PARTITIONS_MAX => lab.split(oldest),
-        Some(_) if ranges.len() > 1 => lab.merge(),
-        Some(_) | None => return false,
+        Some(oldest) if ranges.len() < PARTITIONS_MAX => lab.split(oldest).is_ok(),
+        Some(_) if ranges.len() > 1 => {
+            lab.merge();
+            true
+        }
+        Some(_) | None => false,
     }
-    true
 }
 
 /// Holds an answer against what it must be.
