@@ -6,7 +6,7 @@ use std::sync::Arc;
 use index::KeyRange;
 
 /// A way to the items that a query may be about. All of them are on it; whether the
-/// others on it are few is a matter of luck and of [`super::choose`].
+/// others on it are few is a matter of luck and of the choice (`choose.rs`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Access {
     /// There are none.
