@@ -223,7 +223,11 @@ impl Slot {
     /// The position that readers may rely on.
     pub(crate) fn durable_lsn(&self) -> Result<Lsn, Unserved> {
         if !self.opened_once.load(Ordering::Acquire) {
-            self.opened(&mut self.sequencer())?;
+            let mut sequencer = self.sequencer();
+            // Somebody may have opened it since, only to pause it: readers do not mind.
+            if matches!(*sequencer, Sequencer::Closed) {
+                self.opened(&mut sequencer)?;
+            }
         }
         Ok(self.durable.lsn())
     }

@@ -347,7 +347,7 @@ pub(crate) fn check_session(
 }
 
 /// A refusal about a range, with the container in its text.
-fn named(entry: &ContainerEntry, error: ClusterError) -> ServiceError {
+pub(crate) fn named(entry: &ContainerEntry, error: ClusterError) -> ServiceError {
     let mut error = ServiceError::from(error);
     if let ServiceError::RangeGone { container, .. }
     | ServiceError::RangeSwitching { container, .. } = &mut error

@@ -15,7 +15,7 @@ use query::{Bound, Context, Features, KeyRanges, KeyShape, Parameters, Query, Qu
 use crate::admit::PAGE_ITEMS_MAX;
 use crate::catalogue::ContainerEntry;
 use crate::error::ServiceError;
-use crate::items::check_session;
+use crate::items::{check_session, named};
 use crate::receipt::Receipt;
 use crate::request::{ItemQuery, Scope};
 use crate::response::Reply;
@@ -65,7 +65,7 @@ impl Service {
             approach: query.approach,
         };
         let page = self.cluster.query(&entry.container, page).await;
-        let page = page.map_err(|failure| failed(failure, &query.text));
+        let page = page.map_err(|failure| failed(entry, failure, &query.text));
         let QueryPage { rows, rest, served, mut report } = page?;
         let mut visit = Some(visit);
         for part in served {
@@ -246,12 +246,12 @@ fn fingerprint(query: &ItemQuery) -> u32 {
     hasher.finalize()
 }
 
-fn failed(failure: QueryFailure, text: &str) -> ServiceError {
+fn failed(entry: &ContainerEntry, failure: QueryFailure, text: &str) -> ServiceError {
     match failure {
         QueryFailure::Query(error) => ServiceError::query(&error, text),
         QueryFailure::Order(error) => ServiceError::query_refused(&error.to_string()),
         QueryFailure::Cursor(_) => ServiceError::invalid("The continuation token is malformed."),
         QueryFailure::TimedOut => ServiceError::TimedOut,
-        QueryFailure::Cluster(error) => error.into(),
+        QueryFailure::Cluster(error) => named(entry, error),
     }
 }
