@@ -1,0 +1,103 @@
+//! One container of a service on disk, for benches.
+//!
+//! On: indexing (but where a policy says otherwise), an fsync before each
+//! acknowledgement. Off: HTTP, signatures, throttling.
+
+use std::cell::Cell;
+use std::ops::Range;
+use std::path::Path;
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use model::json;
+use model::limits::Limits;
+use runtime::{Clock, RealClock, Runtime};
+use service::{
+    Action, CatalogueAction, ContainerAction, Kind, Link, Principal, Request, Response, Service,
+    Throughput,
+};
+use storage::local::{self, LocalConfig};
+
+/// Creates that are under way at the same time.
+const IN_FLIGHT: u64 = 64;
+
+pub(crate) struct Lab {
+    service: Service,
+    clock: RealClock,
+}
+
+impl Lab {
+    /// With the key `/pk`.
+    pub(crate) fn create(folder: &Path, limits: Limits, throughput: u32, policy: &str) -> Lab {
+        let runtime = Runtime::real();
+        let store = local::create(folder, LocalConfig::default(), &runtime).unwrap();
+        let service = Service::open(store, runtime, limits).unwrap();
+        let lab = Lab { service, clock: RealClock::new() };
+        lab.create_resource("", Kind::Database, r#"{"id":"d"}"#, None);
+        let key = r#"{"paths":["/pk"],"version":2}"#;
+        let body = format!(r#"{{"id":"c","partitionKey":{key},"indexingPolicy":{policy}}}"#);
+        lab.create_resource("dbs/d", Kind::Container, &body, Some(Throughput::Manual(throughput)));
+        lab
+    }
+
+    fn create_resource(&self, parent: &str, kind: Kind, body: &str, own: Option<Throughput>) {
+        let (parent, body) = (Link::parse(parent).unwrap(), json::parse(body.as_bytes()).unwrap());
+        let create = CatalogueAction::Create { parent, kind, body, throughput: own };
+        block_on(self.execute(Action::Catalogue(create)));
+    }
+
+    /// Creates the documents with these numbers. Says how many per second.
+    pub(crate) fn fill(&self, numbers: Range<u64>, document: impl Fn(u64) -> String) -> f64 {
+        let (count, next) = (numbers.end - numbers.start, Cell::new(numbers.start));
+        let lane = async || {
+            while next.get() < numbers.end {
+                let number = next.replace(next.get() + 1);
+                let body = document(number).into();
+                self.within(ContainerAction::CreateItem { key: None, body }).await;
+            }
+        };
+        let all = || block_on(join_all((0..IN_FLIGHT).map(|_| lane())));
+        let (_, time) = self.timed(all);
+        count as f64 / time.as_secs_f64()
+    }
+
+    /// Waits until the engine has sorted what was loaded. What is asked before says
+    /// more about the load than about the question.
+    pub(crate) fn settle(&self) {
+        self.service.store().compact().unwrap();
+    }
+
+    pub(crate) fn close(self) {
+        self.service.store().close().unwrap();
+    }
+
+    pub(crate) fn timed<T>(&self, run: impl FnOnce() -> T) -> (T, Duration) {
+        let began = self.clock.monotonic();
+        let done = run();
+        (done, self.clock.monotonic() - began)
+    }
+
+    pub(crate) fn ask(&self, action: ContainerAction) -> Response {
+        block_on(self.within(action))
+    }
+
+    async fn within(&self, action: ContainerAction) -> Response {
+        let container = Link::parse("dbs/d/colls/c").unwrap();
+        let action = Action::Container { container, intended_rid: None, merge_aware: true, action };
+        self.execute(action).await
+    }
+
+    async fn execute(&self, action: Action) -> Response {
+        self.service.execute(Request::new(Principal::Account, action)).await.unwrap()
+    }
+}
+
+/// Half of them took no longer.
+pub(crate) fn median(mut times: Vec<Duration>) -> Duration {
+    times.sort();
+    times[times.len() / 2]
+}
+
+fn block_on<T>(future: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(future)
+}

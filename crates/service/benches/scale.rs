@@ -1,0 +1,116 @@
+//! How does the cost of a point request grow with keys and with partitions?
+//!
+//! A logical partition is nothing but items with the same key, and a physical one
+//! nothing but a row of the map: neither may make finding an item dearer. Asked at
+//! rising numbers of distinct keys, and of physical partitions with as many keys in
+//! all of them.
+//!
+//! `ORRERY_BENCH_KEYS` sets the numbers of keys (`10000,100000`), the last of which
+//! the partitions get as well. `cargo xtask bench scale`.
+#![allow(clippy::unwrap_used, reason = "a bench stops at the first error")]
+#![allow(clippy::print_stdout, reason = "a bench prints its figures")]
+
+#[path = "lab/container.rs"]
+mod lab;
+
+use std::time::Duration;
+
+use lab::{Lab, median};
+use model::limits::Limits;
+use model::name::ItemId;
+use model::partition_key::PartitionKey;
+use runtime::{Random, SeededRandom};
+use service::{Conditions, ContainerAction, ItemTarget, Reply};
+
+const KEYS: &str = "10000,100000";
+const PARTITIONS: [u32; 3] = [1, 50, 500];
+/// Throughput that each of them is planned with, so that 500 stay below the maximum.
+const PARTITION_THROUGHPUT: u32 = 1_000;
+const POLICY: &str = r#"{"indexingMode":"consistent"}"#;
+/// Documents that are read, each with another key; the median counts.
+const READ: u64 = 2_001;
+/// Times that the map is listed.
+const LISTED: u64 = 51;
+
+fn main() {
+    let keys = std::env::var("ORRERY_BENCH_KEYS").unwrap_or_else(|_| KEYS.to_owned());
+    let keys: Vec<u64> = keys.split(',').map(|count| count.trim().parse().unwrap()).collect();
+    with_more_keys(&keys);
+    with_more_partitions(keys.last().copied().unwrap_or_default());
+}
+
+fn with_more_keys(keys: &[u64]) {
+    let folder = tempfile::tempdir().unwrap();
+    let lab = Lab::create(folder.path(), Limits::default(), 400, POLICY);
+    let mut stored = 0;
+    for count in keys {
+        let rate = lab.fill(stored..*count, document);
+        stored = *count;
+        lab.settle();
+        let read = read_often(&lab, *count);
+        println!("{count:8} keys: {rate:6.0} creates/s, point read {:7.1} µs", micros(read));
+    }
+    lab.close();
+}
+
+fn with_more_partitions(keys: u64) {
+    for partitions in PARTITIONS {
+        let folder = tempfile::tempdir().unwrap();
+        let limits = Limits {
+            partition_throughput_max: PARTITION_THROUGHPUT,
+            partition_throughput_at_creation: PARTITION_THROUGHPUT,
+            ..Limits::default()
+        };
+        let throughput = partitions * PARTITION_THROUGHPUT;
+        let lab = Lab::create(folder.path(), limits, throughput, POLICY);
+        let (ranges, listing) = list_often(&lab);
+        assert_eq!(ranges, partitions as usize);
+        let rate = lab.fill(0..keys, document);
+        lab.settle();
+        let (read, listing) = (micros(read_often(&lab, keys)), micros(listing));
+        println!(
+            "{partitions:4} partitions, {keys} keys: {rate:6.0} creates/s, point read {read:7.1} µs, the map {listing:7.1} µs"
+        );
+        lab.close();
+    }
+}
+
+fn read_often(lab: &Lab, keys: u64) -> Duration {
+    let random = SeededRandom::new(keys);
+    let read = |_| {
+        let number = random.next_u64() % keys;
+        let key = Some(PartitionKey::new([key(number).as_str()]));
+        let target = ItemTarget { key, id: ItemId::parse("item").unwrap() };
+        let action = ContainerAction::ReadItem { target, conditions: Conditions::default() };
+        let (response, time) = lab.timed(|| lab.ask(action));
+        assert!(matches!(response.reply, Reply::One { .. }), "{number} is there");
+        time
+    };
+    median((0..READ).map(read).collect())
+}
+
+fn list_often(lab: &Lab) -> (usize, Duration) {
+    let mut ranges = 0;
+    let list = |_| {
+        let (response, time) = lab.timed(|| lab.ask(ContainerAction::ReadRanges));
+        let Reply::Ranges { ranges: listed, .. } = response.reply else {
+            panic!("a map is asked for")
+        };
+        ranges = listed.len();
+        time
+    };
+    let times = (0..LISTED).map(list).collect();
+    (ranges, median(times))
+}
+
+fn micros(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e6
+}
+
+fn key(number: u64) -> String {
+    format!("key{number}")
+}
+
+fn document(number: u64) -> String {
+    format!(r#"{{"id":"item","pk":"{}","number":{number},"text":"a short one"}}"#, key(number))
+}
