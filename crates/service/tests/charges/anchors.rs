@@ -24,9 +24,24 @@ impl Anchor {
             && self.published().is_some()
     }
 
+    pub(crate) fn is_query(&self) -> bool {
+        self.id.starts_with('Q')
+    }
+
+    /// What stands before a number that is no measurement.
+    pub(crate) fn sign(&self) -> &'static str {
+        if self.exactness == "approx" { "~" } else { "" }
+    }
+
     /// The charge in request units, where it is a number.
     pub(crate) fn published(&self) -> Option<f64> {
         self.charge.parse().ok()
+    }
+
+    /// The numbers of a row that has several: `7.72 / 8.92`.
+    pub(crate) fn all_published(&self) -> Vec<f64> {
+        let is_other = |character: char| !character.is_ascii_digit() && character != '.';
+        self.charge.split(is_other).filter_map(|number| number.parse().ok()).collect()
     }
 
     pub(crate) fn bytes(&self) -> Option<usize> {

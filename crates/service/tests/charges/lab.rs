@@ -12,16 +12,22 @@ use model::name::ItemId;
 use model::partition_key::PartitionKey;
 use runtime::{Runtime, SimulatedClock};
 use service::{
-    Action, BulkOperation, BulkResult, CatalogueAction, Conditions, ContainerAction, EtagMatch,
-    Failure, ItemOperation, ItemTarget, Kind, Link, Principal, Reply, Request, Response, Scope,
-    Service,
+    Action, Approach, BulkOperation, BulkResult, CatalogueAction, Conditions, ContainerAction,
+    Cursor, EtagMatch, Failure, ItemOperation, ItemQuery, ItemTarget, Kind, Link, Principal, Reply,
+    Request, Response, Scope, Service, Throughput,
 };
 use storage::memory;
 use testkit::wait::block_on;
 
 const CONTAINER: &str = "dbs/d/colls/c";
 
-/// One container with the key `/pk`. All items have the key `key`.
+/// Rows of a page, for clients that do not say how many.
+const PAGE_ROWS: usize = 100;
+
+/// Requests at a time while data is loaded.
+const IN_FLIGHT: usize = 64;
+
+/// One container, most often with the key `/pk` and items of the key `key`.
 pub(crate) struct Lab {
     service: Service,
     clock: Arc<SimulatedClock>,
@@ -36,14 +42,24 @@ impl Lab {
 
     /// With more members in the container's definition.
     pub(crate) fn with_definition(seed: u64, key: &str, members: &str) -> Lab {
+        Lab::open(seed, key, members, None)
+    }
+
+    /// On so many physical partitions.
+    pub(crate) fn with_partitions(seed: u64, partitions: u32) -> Lab {
+        let each = Limits::default().partition_throughput_at_creation;
+        Lab::open(seed, "/pk", "", Some(Throughput::Manual(partitions * each)))
+    }
+
+    fn open(seed: u64, key: &str, members: &str, throughput: Option<Throughput>) -> Lab {
         let clock = Arc::new(SimulatedClock::new());
         let runtime = Runtime::simulated_at(Arc::<SimulatedClock>::clone(&clock), seed);
         let service = Service::open(memory::create(), runtime, Limits::default()).unwrap();
         let lab = Lab { service, clock, pause_ms: Cell::new(0) };
-        lab.create_resource("", Kind::Database, r#"{"id":"d"}"#);
+        lab.create_resource("", Kind::Database, r#"{"id":"d"}"#, None);
         let key = format!(r#"{{"paths":["{key}"],"version":2}}"#);
         let container = format!(r#"{{"id":"c","partitionKey":{key}{members}}}"#);
-        lab.create_resource("dbs/d", Kind::Container, &container);
+        lab.create_resource("dbs/d", Kind::Container, &container, throughput);
         lab
     }
 
@@ -60,6 +76,14 @@ impl Lab {
         self.execute_all(bodies.iter().map(|body| create(body)).collect())
     }
 
+    /// Creates them all, whatever that costs.
+    pub(crate) fn load(&self, bodies: &[String]) {
+        for bodies in bodies.chunks(IN_FLIGHT) {
+            let creates = bodies.iter().map(|body| self.service.execute(request(create(body))));
+            block_on(join_all(creates)).into_iter().for_each(|done| drop(done.unwrap()));
+        }
+    }
+
     pub(crate) fn upsert(&self, body: &str) -> Charge {
         let (body, conditions) = (body.to_owned().into(), Conditions::default());
         charge(self.execute(ContainerAction::UpsertItem { key: None, body, conditions }))
@@ -67,6 +91,12 @@ impl Lab {
 
     pub(crate) fn read(&self, id: &str) -> Charge {
         charge(self.execute(read(id, Conditions::default())))
+    }
+
+    pub(crate) fn read_of(&self, key: &str, id: &str) -> Charge {
+        let (key, id) = (Some(PartitionKey::new([key])), ItemId::parse(id).unwrap());
+        let (target, conditions) = (ItemTarget { key, id }, Conditions::default());
+        charge(self.execute(ContainerAction::ReadItem { target, conditions }))
     }
 
     pub(crate) fn read_all(&self, ids: Vec<String>) -> Vec<Charge> {
@@ -109,6 +139,42 @@ impl Lab {
         charge(self.execute(list))
     }
 
+    /// All pages of a query. It must be one that can be answered.
+    pub(crate) fn query(&self, text: &str) -> Answer {
+        let (mut all, mut rest) = self.page(text, None);
+        while rest.is_some() {
+            let page;
+            (page, rest) = self.page(text, rest);
+            all.rows += page.rows;
+            all.charge += page.charge;
+        }
+        all
+    }
+
+    pub(crate) fn first_page(&self, text: &str) -> Answer {
+        self.page(text, None).0
+    }
+
+    fn page(&self, text: &str, after: Option<Cursor>) -> (Answer, Option<Cursor>) {
+        let query = ItemQuery {
+            text: text.to_owned(),
+            parameters: json::Value::Null,
+            scope: Scope::default(),
+            across_partitions: true,
+            merges: true,
+            session: None,
+            after,
+            items_max: PAGE_ROWS,
+            approach: Approach::Index,
+        };
+        let response = self.execute(ContainerAction::QueryItems(Box::new(query))).unwrap();
+        let Reply::Rows { rows, rest, report, .. } = response.reply else {
+            panic!("rows were asked for")
+        };
+        let (rows, charge) = (rows.len(), response.receipt.charge);
+        (Answer { charge, rows, access: report.access }, rest)
+    }
+
     /// The charge of a batch of creates, and of each of them.
     pub(crate) fn batch(&self, bodies: &[&str]) -> (Charge, Vec<Charge>) {
         let create = |body: &&str| ItemOperation::Create { body: (*body).to_owned().into() };
@@ -141,12 +207,21 @@ impl Lab {
         block_on(self.service.execute(request(action)))
     }
 
-    fn create_resource(&self, parent: &str, kind: Kind, body: &str) {
+    fn create_resource(&self, parent: &str, kind: Kind, body: &str, own: Option<Throughput>) {
         let (parent, body) = (Link::parse(parent).unwrap(), json::parse(body.as_bytes()).unwrap());
-        let action = CatalogueAction::Create { parent, kind, body, throughput: None };
+        let action = CatalogueAction::Create { parent, kind, body, throughput: own };
         let request = Request::new(Principal::Account, Action::Catalogue(action));
         block_on(self.service.execute(request)).unwrap();
     }
+}
+
+/// What came of a query.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Answer {
+    pub(crate) charge: Charge,
+    pub(crate) rows: usize,
+    /// How the items of the first page were found, in words.
+    pub(crate) access: String,
 }
 
 /// An item of id, key and one string that is so many bytes long as it is sent.
@@ -156,7 +231,11 @@ pub(crate) fn item(bytes: usize) -> String {
 
 /// The same with more members before the string, each with a comma behind it.
 pub(crate) fn item_with(members: &str, bytes: usize) -> String {
-    let empty = format!(r#"{{"id":"item","pk":"key",{members}"text":""}}"#);
+    item_named("item", members, bytes)
+}
+
+pub(crate) fn item_named(id: &str, members: &str, bytes: usize) -> String {
+    let empty = format!(r#"{{"id":"{id}","pk":"key",{members}"text":""}}"#);
     let text = "t".repeat(bytes.checked_sub(empty.len()).expect("the item is larger than that"));
     empty.replace(r#""text":"""#, &format!(r#""text":"{text}""#))
 }

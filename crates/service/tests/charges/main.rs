@@ -8,6 +8,7 @@
 mod anchors;
 mod lab;
 mod measure;
+mod queries;
 
 use std::collections::BTreeMap;
 
@@ -15,14 +16,29 @@ use anchors::Anchor;
 use lab::{Lab, item};
 use measure::Measured;
 use model::charge::Charge;
+use queries::Labs;
+
+/// Ways to find and to give items.
+const QUERIES: [&str; 9] = [
+    "SELECT * FROM c",
+    "SELECT * FROM c WHERE c.id = '7'",
+    "SELECT * FROM c WHERE c.team = 't1'",
+    "SELECT c.id FROM c WHERE c.team = 't1' AND c.number >= 9",
+    "SELECT TOP 3 * FROM c WHERE (c.number BETWEEN 4 AND 30) ORDER BY c.number DESC",
+    "SELECT * FROM c WHERE CONTAINS(c.text, 'some')",
+    "SELECT VALUE tag FROM c JOIN tag IN c.tags WHERE tag = 3",
+    "SELECT VALUE COUNT(1) FROM c WHERE c.team = 't2'",
+    "SELECT c.team, SUM(c.number) AS sum FROM c GROUP BY c.team",
+];
 
 /// Relative errors, in per cent, that the exact numbers of 2026 may be missed by.
 const MEAN_MAX: f64 = 3.0;
 const WORST_MAX: f64 = 10.0;
 
 /// Rows that the tariff has parameters for, besides the exact ones: the rules on terms,
-/// replace, patch and delete, and the traces of requests that came to nothing.
-const ADOPTED: [&str; 8] = ["W13", "W14", "W15", "W16", "W18", "T1", "T2", "T3"];
+/// replace, patch and delete, the traces of requests that came to nothing, and two charges
+/// of queries.
+const ADOPTED: [&str; 10] = ["W13", "W14", "W15", "W16", "W18", "T1", "T2", "T3", "Q1", "Q5"];
 
 #[test]
 fn published_charges_are_met() {
@@ -37,35 +53,46 @@ fn published_charges_are_met() {
     assert_eq!(exact.len(), 24, "R1 to R13 without R8, W1 to W12");
 
     println!("exact numbers of 2026, on which the tariff rests");
-    let errors = report(&exact);
+    let labs = Labs::default();
+    let errors = report(&exact, &labs);
     let (mean, worst) = print_summary(&errors);
 
     println!("\nrules and traces that the tariff takes up");
-    print_summary(&report(&adopted));
-    println!("\nall others, predicted");
-    print_summary(&report(&predicted));
+    print_summary(&report(&adopted, &labs));
+    let (queries, operations): (Vec<_>, Vec<_>) =
+        predicted.into_iter().partition(|anchor| anchor.is_query());
+    println!("\nother reads and writes, predicted");
+    print_summary(&report(&operations, &labs));
+    println!("\nother queries, predicted");
+    print_summary(&report(&queries, &labs));
 
     assert_eq!(errors.len(), exact.len(), "every exact row is measured");
     assert!(mean <= MEAN_MAX && worst <= WORST_MAX, "mean {mean:.2} %, worst {worst:.2} %");
 }
 
 /// Prints each row and gives back the errors of those that could be measured.
-fn report(anchors: &[&Anchor]) -> Vec<f64> {
+fn report(anchors: &[&Anchor], labs: &Labs) -> Vec<f64> {
     let mut errors = Vec::new();
-    let mut left_out: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-    println!("  row   published      ours    error  of");
+    let mut left_out: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    println!("  row   published      ours    error  of (~ a rule of thumb)");
     for anchor in anchors {
-        match measure::measure(anchor) {
-            Measured::Charge { published, ours, of } => {
-                let error = 100.0 * (ours - published) / published;
-                errors.push(error.abs());
-                println!("  {:4} {published:10.2} {ours:9.2} {error:+7.1}%  {of}", anchor.id);
+        let parts = measure::measure(anchor, labs);
+        let letters = if parts.len() == 1 { [""; 2] } else { ["a", "b"] };
+        for (measured, letter) in parts.into_iter().zip(letters) {
+            let row = format!("{}{letter}", anchor.id);
+            match measured {
+                Measured::Charge { published, ours, of } => {
+                    let error = 100.0 * (ours - published) / published;
+                    errors.push(error.abs());
+                    let published = format!("{}{published:.2}", anchor.sign());
+                    println!("  {row:4} {published:>10} {ours:9.2} {error:+7.1}%  {of}");
+                }
+                Measured::Not(reason) => left_out.entry(reason).or_default().push(row),
             }
-            Measured::Not(reason) => left_out.entry(reason).or_default().push(&anchor.id),
         }
     }
-    for (reason, ids) in left_out {
-        println!("  {reason}: {}", ids.join(" "));
+    for (reason, rows) in left_out {
+        println!("  {reason}: {}", rows.join(" "));
     }
     errors
 }
@@ -73,8 +100,11 @@ fn report(anchors: &[&Anchor]) -> Vec<f64> {
 fn print_summary(errors: &[f64]) -> (f64, f64) {
     let count = u32::try_from(errors.len().max(1)).unwrap();
     let mean = errors.iter().sum::<f64>() / f64::from(count);
-    let worst = errors.iter().copied().fold(0.0, f64::max);
-    println!("mean {mean:.1} %, worst {worst:.1} % of {count} rows");
+    let mut sorted = errors.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let median = sorted.get(sorted.len() / 2).copied().unwrap_or_default();
+    let worst = sorted.last().copied().unwrap_or_default();
+    println!("mean {mean:.1} %, median {median:.1} %, worst {worst:.1} % of {count} rows");
     (mean, worst)
 }
 
@@ -158,6 +188,76 @@ fn a_feed_is_the_sum_of_its_reads() {
     assert_eq!(lab.list(), sum);
 }
 
+/// Whatever the seed and the clock, the same queries on the same items cost the same.
+#[test]
+fn the_same_query_costs_the_same() {
+    let (one, other) = (Lab::new(1), Lab::new(2));
+    other.sleep_between_requests(700);
+    for lab in [&one, &other] {
+        for number in 0..400 {
+            lab.create(&member("key", number));
+        }
+    }
+    for text in QUERIES {
+        let first = one.query(text);
+        assert!(first.rows > 0, "{text}");
+        assert_eq!(first, one.query(text), "again: {text}");
+        assert_eq!(first, other.query(text), "elsewhere: {text}");
+    }
+}
+
+/// Items of other keys cost a query nothing that is about one key.
+#[test]
+fn a_query_of_one_key_does_not_pay_for_others() {
+    let (few, many) = (Lab::new(1), Lab::new(1));
+    let own: Vec<String> = (0..40).map(|number| member("key", number)).collect();
+    few.load(&own);
+    many.load(&own);
+    let others = (0..2_000).map(|number| member(&format!("other{}", number % 50), number));
+    many.load(&others.collect::<Vec<_>>());
+    let all = few.query("SELECT * FROM c WHERE c.pk = 'key'").charge;
+    let mut same = 0;
+    for text in QUERIES {
+        let text = pinned(text);
+        let (alone, among) = (few.query(&text), many.query(&text));
+        // Whether the index is used or the items of the key are looked through is chosen
+        // by what all keys hold: see "Known to be open" in `docs/design/charge.md`.
+        if alone.access == among.access {
+            same += 1;
+            assert_eq!(alone, among, "{text}");
+        }
+        assert!(alone.charge <= all && among.charge <= all, "more than all of the key: {text}");
+    }
+    assert!(same >= QUERIES.len() / 2, "most are answered in the same way: {same}");
+}
+
+fn pinned(text: &str) -> String {
+    if text.contains(" WHERE ") {
+        text.replace(" WHERE ", " WHERE c.pk = 'key' AND ")
+    } else {
+        text.replace(" FROM c", " FROM c WHERE c.pk = 'key'")
+    }
+}
+
+/// Q1: two to three request units for each physical partition that is asked, and none
+/// for the others.
+#[test]
+fn every_partition_that_is_asked_costs_the_same() {
+    let charge = |partitions: u32, text: &str| {
+        let lab = Lab::with_partitions(1, partitions);
+        lab.create(&item(200));
+        lab.query(text).charge.units()
+    };
+    let found = |partitions| charge(partitions, "SELECT * FROM c WHERE c.text != 'none'");
+    let pinned = |partitions| charge(partitions, "SELECT * FROM c WHERE c.pk = 'key'");
+    let (first, base) = (found(1), pinned(1));
+    for partitions in 2..=5 {
+        let further = found(partitions) - first;
+        assert_eq!(further, u64::from(partitions - 1) * 52, "2.5 RU each");
+        assert_eq!(pinned(partitions), base, "one key is in one partition");
+    }
+}
+
 /// One of everything that an item can go through.
 fn life(lab: &Lab) -> Vec<u64> {
     let small = r#"{"id":"item","pk":"key","n":1,"list":[1,2,{"a":null}],"text":"some"}"#;
@@ -175,6 +275,13 @@ fn life(lab: &Lab) -> Vec<u64> {
         lab.read("item"),
     ];
     charges.iter().map(|charge| charge.units()).collect()
+}
+
+fn member(key: &str, number: u32) -> String {
+    let (team, tag) = (number % 4, number % 7);
+    format!(
+        r#"{{"id":"{number}","pk":"{key}","team":"t{team}","number":{number},"tags":[{tag},9],"text":"some"}}"#
+    )
 }
 
 fn numbered(number: u32) -> String {

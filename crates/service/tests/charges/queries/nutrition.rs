@@ -1,0 +1,91 @@
+//! Queries on the nutrition data, which the service's own examples are about.
+//!
+//! Only the paths that these queries can use are indexed: entries of other paths cost a
+//! query nothing, and loading would take minutes.
+
+use std::io::Read as _;
+
+use super::{Told, told};
+use crate::lab::Lab;
+
+const FILE: &str =
+    concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data/nutrition_sr28.jsonl.gz");
+
+pub(super) const ABSENT: &str = "left out: the nutrition data is not there";
+
+/// The key of the container in the examples.
+const KEY: &str = "/foodGroup";
+
+const SPINACH: &str = r#"SELECT * FROM c WHERE c.description = "Malabar spinach, cooked""#;
+
+const VEGETABLES: &str = r#""foodGroup":"Vegetables and Vegetable Products""#;
+
+const SOUPS: &str = r#"SELECT * FROM c WHERE c.foodGroup = "Soups, Sauces, and Gravies""#;
+
+const SOUPS_OF: &str = "465 soups in order, the first 100";
+
+const JOINED: &str = "SELECT COUNT(1) AS Count FROM c
+    JOIN t IN c.tags JOIN n IN c.nutrients JOIN s IN c.servings
+    WHERE t.name = 'infant formula'
+    AND (n.nutritionValue > 0 AND n.nutritionValue < 10) AND s.amount > 1";
+
+const JOINED_SUBQUERIES: &str = "SELECT COUNT(1) AS Count FROM c
+    JOIN (SELECT VALUE t FROM t IN c.tags WHERE t.name = 'infant formula')
+    JOIN (SELECT VALUE n FROM n IN c.nutrients
+        WHERE n.nutritionValue > 0 AND n.nutritionValue < 10)
+    JOIN (SELECT VALUE s FROM s IN c.servings WHERE s.amount > 1)";
+
+/// All foods, with what these queries ask of them indexed but the description; and the
+/// vegetables alone, with that: one that an index finds costs the same among fewer.
+pub(super) struct Nutrition {
+    foods: Lab,
+    vegetables: Lab,
+}
+
+impl Nutrition {
+    /// None if the data is not there and need not be.
+    pub(super) fn load() -> Option<Nutrition> {
+        let mut foods = foods()?;
+        let all = lab(&foods, &["/foodGroup/?", "/tags/[]/name/?", "/servings/[]/amount/?"]);
+        foods.retain(|food| food.contains(VEGETABLES));
+        Some(Nutrition { foods: all, vegetables: lab(&foods, &["/description/?"]) })
+    }
+
+    pub(super) fn measure(&self, id: &str) -> Told {
+        let Nutrition { foods, vegetables } = self;
+        let soups = |order: &str| {
+            told(100, &foods.first_page(&format!("{SOUPS} ORDER BY {order} ASC")), SOUPS_OF)
+        };
+        match id {
+            "Q4" => told(1, &vegetables.query(SPINACH), "one of 836 vegetables, 3.1 KB"),
+            "Q5" => told(1, &foods.query(SPINACH), "one of 8,789 foods"),
+            "Q7" => soups("c._ts"),
+            "Q8" => soups("c.foodGroup, c._ts"),
+            "Q9" => told(1, &foods.query(JOINED), "three JOINs, COUNT"),
+            "Q10" => told(1, &foods.query(JOINED_SUBQUERIES), "the same with subqueries"),
+            other => panic!("{other} is not about the nutrition data"),
+        }
+    }
+}
+
+/// A container with only these paths indexed.
+fn lab(foods: &[String], paths: &[&str]) -> Lab {
+    let paths: Vec<String> = paths.iter().map(|path| format!(r#"{{"path":"{path}"}}"#)).collect();
+    let policy = format!(
+        r#","indexingPolicy":{{"indexingMode":"consistent","includedPaths":[{}],"excludedPaths":[{{"path":"/*"}}],"compositeIndexes":[[{{"path":"/foodGroup"}},{{"path":"/_ts"}}]]}}"#,
+        paths.join(",")
+    );
+    let lab = Lab::with_definition(1, KEY, &policy);
+    lab.load(foods);
+    lab
+}
+
+/// The foods as they are sent.
+fn foods() -> Option<Vec<String>> {
+    let packed = std::fs::read(FILE).ok();
+    let required = std::env::var("CI").is_ok_and(|ci| ci == "true");
+    assert!(packed.is_some() || !required, "{FILE} is required in CI");
+    let mut text = String::new();
+    flate2::read::GzDecoder::new(packed?.as_slice()).read_to_string(&mut text).unwrap();
+    Some(text.lines().map(str::to_owned).collect())
+}
