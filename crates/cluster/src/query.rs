@@ -20,8 +20,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use model::charge::Scanned;
 use model::epk::EpkRange;
-use partition::{Approach, IndexUse, OrderError, Problem};
-use query::{Bound, QueryError};
+use partition::{Approach, OrderError, Problem};
+use query::{Bound, IndexUse, QueryError};
 
 pub use cursor::{Cursor, CursorError};
 pub(crate) use threads::QueryThreads;

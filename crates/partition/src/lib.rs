@@ -42,8 +42,7 @@ pub use key::{BucketNumber, ContainerNumber, bucket_prefix, container_prefix, de
 pub use moving::Copied;
 pub use patch::{Patch, PatchError};
 pub use query::{
-    Access, Approach, Candidate, Choice, Effort, Found, IndexSpec, IndexUse, OrderError, Start,
-    Survey, Walk, Way,
+    Access, Approach, Candidate, Choice, Effort, Found, OrderError, Start, Survey, Walk, Way,
 };
 pub use read::{ItemPage, Position, Reader};
 pub use record::{Head, Item, KeyStatistics, RecordError};

@@ -9,13 +9,14 @@
 
 mod access;
 mod choose;
+mod indexes;
 mod rows;
 mod set;
 mod walk;
 
 pub use access::Access;
 pub(crate) use choose::choose;
-pub use choose::{Choice, IndexSpec, IndexUse, OrderError, Survey, Way};
+pub use choose::{Choice, OrderError, Survey, Way};
 pub(crate) use set::count_entries;
 pub use walk::{Candidate, Effort, Found, Start, Walk};
 

@@ -8,6 +8,8 @@
 mod folder;
 #[path = "../tests/corpus/grammar.rs"]
 mod grammar;
+#[path = "../tests/corpus/indexes.rs"]
+mod indexes;
 #[path = "../tests/corpus/judge.rs"]
 mod judge;
 #[path = "../tests/corpus/plans.rs"]

@@ -14,6 +14,7 @@ mod error;
 mod eval;
 mod execute;
 mod functions;
+mod index_use;
 mod lexer;
 mod number;
 mod parameters;
@@ -28,6 +29,7 @@ pub use bind::{Path, PathStep, UDF_CALLS_MAX};
 pub use context::{Context, UserFunctionError, UserFunctions};
 pub use error::{Code, Place, QueryError, Refusal, Span, SyntaxError};
 pub use eval::{KEPT_BYTES_MAX, STEPS_MAX, VALUE_BYTES_MAX};
+pub use index_use::{Composite, Impact, IndexSpec, IndexUse, Indexed};
 pub use number::Numeric;
 pub use parameters::Parameters;
 pub use parser::{

@@ -11,6 +11,7 @@ use crate::context::Context;
 use crate::error::{QueryError, Refusal};
 use crate::eval::{self, Ambient, Datum, Env, STEPS_MAX};
 use crate::execute;
+use crate::index_use::{self, IndexUse, Indexed};
 use crate::parameters::Parameters;
 use crate::parser;
 use crate::plan::{self, Features, KeyRanges, KeyShape, Plan};
@@ -124,6 +125,12 @@ impl Bound {
     #[must_use]
     pub fn filter(&self) -> Filter {
         requirement::filter_of(&self.program)
+    }
+
+    /// The indexes that the query can be served from, and those that it lacks.
+    #[must_use]
+    pub fn index_use(&self, indexed: &dyn Indexed) -> IndexUse {
+        index_use::index_use(&self.program, indexed)
     }
 
     /// The places in documents that the query orders by, most significant first.

@@ -12,7 +12,7 @@ use std::fmt;
 
 use model::json::{Kind, Value};
 
-pub(crate) use find::filter_of;
+pub(crate) use find::{calls_of, filter_of};
 
 use crate::bind::Path;
 

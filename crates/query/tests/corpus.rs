@@ -9,6 +9,8 @@
 mod folder;
 #[path = "corpus/grammar.rs"]
 mod grammar;
+#[path = "corpus/indexes.rs"]
+mod indexes;
 #[path = "corpus/judge.rs"]
 mod judge;
 #[path = "corpus/plans.rs"]

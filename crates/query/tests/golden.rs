@@ -5,7 +5,8 @@
 //! `[run]> QUERY` and `[condition]> CONDITION` look at, `parameters NAME=JSON…` sets
 //! what queries may refer to, `context` sets the time, the geometry, computed
 //! properties and functions. `[filter]> QUERY` shows what a query requires of
-//! documents, `key PATH…` and `[plan]> QUERY` how clients run it on partitions.
+//! documents, `key PATH…` and `[plan]> QUERY` how clients run it on partitions,
+//! `excluded PATH…`, `composites PATHS…` and `[indexes]> QUERY` which indexes serve it.
 //! Errors are shown with line, column and the text they are about. Update with
 //! `UPDATE_GOLDENFILES=1`.
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail the test")]
@@ -18,8 +19,8 @@ use model::json::{self, Raw, Value};
 use model::partition_key::PartitionKeyDefinition;
 use model::policy::{ComputedProperty, GeospatialConfig};
 use query::{
-    Condition, Context, Features, KeyShape, Parameters, Query, QueryError, UserFunctionError,
-    UserFunctions,
+    Composite, Condition, Context, Features, IndexSpec, Indexed, KeyShape, Parameters, Path, Query,
+    QueryError, UserFunctionError, UserFunctions,
 };
 
 #[test]
@@ -41,6 +42,25 @@ struct World {
     context: Arc<Context>,
     key: PartitionKeyDefinition,
     features: Features,
+    policy: Policy,
+}
+
+/// What is indexed: all but some properties, and some together.
+#[derive(Default)]
+struct Policy {
+    excluded: Vec<String>,
+    composites: Vec<Composite>,
+}
+
+impl Indexed for Policy {
+    fn place(&self, path: &Path) -> Option<bool> {
+        let indexable = path.names().is_none_or(|names| names.first() != Some(&"_rid"));
+        indexable.then(|| !self.excluded.contains(&path.in_policy()))
+    }
+
+    fn composites(&self) -> Vec<Composite> {
+        self.composites.clone()
+    }
 }
 
 impl Default for World {
@@ -51,6 +71,7 @@ impl Default for World {
             context: Arc::default(),
             key: PartitionKeyDefinition::none(),
             features: Features::all(),
+            policy: Policy::default(),
         }
     }
 }
@@ -89,6 +110,8 @@ impl goldenscript::Runner for World {
             "context" => self.set_context(command),
             "key" => self.set_key(command),
             "features" => self.set_features(command),
+            "excluded" => self.set_excluded(command),
+            "composites" => self.set_composites(command),
             text => {
                 let verb = context.tags.first().ok_or("a query needs a tag")?;
                 let answer = self.answer(verb, text)?;
@@ -154,6 +177,22 @@ impl World {
         Ok(String::new())
     }
 
+    fn set_excluded(&mut self, command: &Command) -> Result<String, Box<dyn Error>> {
+        self.policy.excluded = words(command)?.into_iter().map(str::to_owned).collect();
+        Ok(String::new())
+    }
+
+    /// `"/a, -/b"…`: each word is an index, a minus says that a path is descending.
+    fn set_composites(&mut self, command: &Command) -> Result<String, Box<dyn Error>> {
+        let part = |text: &str| {
+            let path = text.trim_start_matches('-');
+            (path.split('/').skip(1).map(str::to_owned).collect(), path != text)
+        };
+        let composite = |word: &str| word.split(", ").map(part).collect();
+        self.policy.composites = words(command)?.into_iter().map(composite).collect();
+        Ok(String::new())
+    }
+
     fn answer(&self, verb: &str, text: &str) -> Result<Result<String, QueryError>, Box<dyn Error>> {
         Ok(match verb {
             "parse" => Query::parse(text).map(|query| query.syntax().to_string()),
@@ -168,6 +207,7 @@ impl World {
                 Ok(bound.filter().to_string())
             }),
             "plan" => self.plan(text),
+            "indexes" => self.indexes(text),
             "condition" => self.check_condition(text),
             other => return Err(format!("there is no [{other}]").into()),
         })
@@ -201,6 +241,18 @@ impl World {
             lines.push(format!("[{}, {}{close}", range.min, range.max));
         }
         Ok(lines.join("\n"))
+    }
+
+    fn indexes(&self, text: &str) -> Result<String, QueryError> {
+        let bound = Query::parse(text)?.bind_in(&self.parameters, &self.context)?;
+        let usage = bound.index_use(&self.policy);
+        let list = |word: &str, specs: &[IndexSpec]| {
+            let specs: Vec<String> = specs.iter().map(IndexSpec::to_string).collect();
+            (!specs.is_empty()).then(|| format!("{word} {}", specs.join(", ")))
+        };
+        let lists = [list("uses", &usage.used), list("wants", &usage.wanted)];
+        let lists: Vec<String> = lists.into_iter().flatten().collect();
+        Ok(if lists.is_empty() { "none".to_owned() } else { lists.join("; ") })
     }
 
     fn run_query(&self, text: &str) -> Result<String, QueryError> {

@@ -41,10 +41,10 @@ pub use kind::{Kind, Link};
 pub use model::partition_key::PartitionKey;
 pub use model::throughput::Throughput;
 pub use offer::{Migration, OfferStatus, manual_throughput, parse_autoscale};
-pub use partition::{Approach, EffectKind, EtagMatch, IndexSpec, IndexUse, Position};
+pub use partition::{Approach, EffectKind, EtagMatch, Position};
 pub use partitions::{LayoutChange, PartitionInfo};
 pub use provision::{Throttle, ThrottleError, ThroughputRules};
-pub use query::Features;
+pub use query::{Features, Impact, IndexSpec, IndexUse};
 pub use receipt::{Owner, Receipt};
 pub use redistribute::{Redistribution, ThroughputInfo};
 pub use request::{

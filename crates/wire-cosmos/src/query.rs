@@ -165,7 +165,9 @@ fn reported(call: &Call<'_>, mut answer: Answer, report: &QueryReport, keyed: bo
     if call.headers.flag(POPULATE_METRICS) {
         answer.set("x-ms-documentdb-query-metrics", &metrics::of(report));
     }
-    if call.headers.flag(POPULATE_INDEX_METRICS_V2) {
+    // Clients of the second form take a later page that has it for a mistake.
+    let is_first = call.headers.text(CONTINUATION).is_none_or(str::is_empty);
+    if call.headers.flag(POPULATE_INDEX_METRICS_V2) && is_first {
         answer.set(INDEX_METRICS, &metrics::index_use_v2(&report.usage, keyed));
     } else if call.headers.flag(POPULATE_INDEX_METRICS) {
         answer.set(INDEX_METRICS, &metrics::index_use(&report.usage, keyed));

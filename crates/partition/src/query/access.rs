@@ -75,14 +75,6 @@ impl Access {
 }
 
 impl Set {
-    /// Calls `visit` with the entries of each path that it is made of.
-    pub(crate) fn each_leaf(&self, visit: &mut dyn FnMut(&Leaf)) {
-        match self {
-            Set::Equal(leaf) | Set::Within(leaf) => visit(leaf),
-            Set::All(sets) | Set::Any(sets) => sets.iter().for_each(|set| set.each_leaf(visit)),
-        }
-    }
-
     fn is_exact(&self) -> bool {
         match self {
             Set::Equal(leaf) | Set::Within(leaf) => leaf.range.exact,

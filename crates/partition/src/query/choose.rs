@@ -10,13 +10,13 @@ use std::fmt;
 use std::ops::Bound as Edge;
 use std::sync::Arc;
 
-use index::{IndexedPath, KeyRange};
-use model::json::{Value, write_string};
-use model::policy::PathStep;
-use query::{Bound, Comparison, Order, Path, Requirement};
+use index::KeyRange;
+use model::json::{Kind, Value};
+use query::{Bound, Comparison, IndexUse, Order, Path, Requirement};
 
 use super::Approach;
 use super::access::{Access, Leaf, Set};
+use super::indexes::Indexes;
 use crate::command::Problem;
 use crate::setup::Setup;
 
@@ -87,27 +87,6 @@ impl fmt::Display for Choice {
     }
 }
 
-/// Which indexes a query uses, and which it could use if there were any.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct IndexUse {
-    pub used: Vec<IndexSpec>,
-    pub wanted: Vec<IndexSpec>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum IndexSpec {
-    /// A path as policies spell it: `/a/b/?`.
-    Single(String),
-    /// Paths with whether they are descending.
-    Composite(Vec<(String, bool)>),
-}
-
-impl IndexSpec {
-    fn single(path: &str) -> IndexSpec {
-        IndexSpec::Single(format!("{path}/?"))
-    }
-}
-
 /// An order that no index serves. The service sorts by index alone.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OrderError {
@@ -156,7 +135,8 @@ pub(crate) fn choose(
     came: Option<(Way, &[u8])>,
 ) -> Result<Result<Choice, OrderError>, Problem> {
     let counts = bound.counts_documents();
-    let mut chooser = Chooser { setup, survey, came, counts, composite: None, wanted: Vec::new() };
+    let indexes = Indexes { setup };
+    let chooser = Chooser { indexes, survey, came, counts };
     let order = bound.order();
     let (served, keeps_undefined) = match chooser.order(&order, bound) {
         Ok(served) => served,
@@ -187,21 +167,17 @@ pub(crate) fn choose(
     };
     let Some(mut choice) = choice else { return Ok(Err(OrderError::Changed)) };
     choice.exact = choice.exact && filter.exact;
-    choice.usage = chooser.usage(&choice.access);
+    choice.usage = bound.index_use(&indexes);
     Ok(Ok(choice))
 }
 
 struct Chooser<'c> {
-    setup: &'c Setup,
+    indexes: Indexes<'c>,
     survey: &'c dyn Survey,
     /// The way of the page before, and a key on it.
     came: Option<(Way, &'c [u8])>,
     /// Whether the query counts items and asks nothing else of them.
     counts: bool,
-    /// The composite index that serves the order.
-    composite: Option<IndexSpec>,
-    /// Paths that no index knows.
-    wanted: Vec<IndexSpec>,
 }
 
 /// An index that is in the order of the query.
@@ -229,15 +205,14 @@ impl Chooser<'_> {
     /// sorted by. No index where there is no order, where it is by something that no
     /// policy could index, and while items are being indexed anew.
     fn order(
-        &mut self,
+        &self,
         order: &[Order<'_>],
         bound: &Bound,
     ) -> Result<(Option<Served>, bool), OrderError> {
         let names: Option<Vec<(Vec<&str>, bool)>> =
             order.iter().map(|key| Some((key.path.names()?, key.descending))).collect();
-        let indexable = |names: &Vec<(Vec<&str>, bool)>| {
-            names.iter().all(|(names, _)| self.is_indexable(names))
-        };
+        let indexable =
+            |_: &Vec<(Vec<&str>, bool)>| order.iter().all(|key| self.indexes.could_have(key.path));
         match (order, names.filter(indexable)) {
             ([], _) | (_, None) => Ok((None, true)),
             _ if bound.is_aggregated() => Ok((None, true)),
@@ -247,30 +222,30 @@ impl Chooser<'_> {
     }
 
     fn single_order(
-        &mut self,
+        &self,
         key: &Order<'_>,
         bound: &Bound,
     ) -> Result<(Option<Served>, bool), OrderError> {
-        let steps = steps_of(key.path).unwrap_or_default();
-        let in_force = self.setup.plans.values().next_back().and_then(|plan| plan.path(&steps));
+        let in_force = self.indexes.path_in_force(key.path);
         let keeps_undefined = in_force.ok_or(OrderError::Excluded)?.has_undefined();
-        let Some(path) = self.path(key.path).filter(|all| all.has_undefined() || !keeps_undefined)
+        let Some(path) =
+            self.indexes.path(key.path).filter(|all| all.has_undefined() || !keeps_undefined)
         else {
             return Ok((None, keeps_undefined));
         };
         let all = if keeps_undefined { path.all() } else { path.is_defined() };
         let range = self.narrowed(all, key.path, &bound.filter().requirement);
-        let of = spelled(&steps).into();
+        let of = key.path.in_policy().into();
         Ok((Some(Served { of, range, backwards: key.descending, begun: false }), keeps_undefined))
     }
 
     /// Along a composite index, or the part of it whose first values the filter gives.
     fn composite_order(
-        &mut self,
+        &self,
         order: &[(Vec<&str>, bool)],
         bound: &Bound,
     ) -> Result<(Option<Served>, bool), OrderError> {
-        let mut plans = self.setup.plans.values().rev();
+        let mut plans = self.indexes.setup.plans.values().rev();
         let plan = plans.next().ok_or(OrderError::NoComposite)?;
         let index = plan.composite_index(order).ok_or(OrderError::NoComposite)?;
         if !plans.all(|plan| plan.composite_index(order) == Some(index)) {
@@ -280,18 +255,16 @@ impl Chooser<'_> {
         let given = |(names, _): &(Vec<&str>, bool)| value_at(&requirement, names);
         let values: Vec<&Value> = order.iter().map_while(given).collect();
         let range = plan.composite_range(index, &values);
-        let spec = order.iter().map(|(names, way)| (format!("/{}", names.join("/")), *way));
-        let spec: Vec<(String, bool)> = spec.collect();
-        let of: Vec<&str> = spec.iter().map(|(path, _)| path.as_str()).collect();
+        let of: Vec<String> =
+            order.iter().map(|(names, _)| format!("/{}", names.join("/"))).collect();
         let of = of.join(", ").into();
-        self.composite = Some(IndexSpec::Composite(spec));
         let begun = !values.is_empty();
         Ok((Some(Served { of, range, backwards: index.backwards, begun }), true))
     }
 
     /// The part of a path's entries that the filter leaves, if it is about the path.
-    fn narrowed(&mut self, all: KeyRange, path: &Path, requirement: &Requirement) -> KeyRange {
-        let about = parts_of(requirement).iter().filter(|part| part.path() == Some(path));
+    fn narrowed(&self, all: KeyRange, path: &Path, requirement: &Requirement) -> KeyRange {
+        let about = requirement.parts().iter().filter(|part| part.path() == Some(path));
         about.fold(all, |range, part| match self.leaf(part) {
             Some(Set::Equal(part) | Set::Within(part)) => range.intersect(&part.range),
             Some(Set::All(_) | Set::Any(_)) | None => range,
@@ -397,7 +370,7 @@ impl Chooser<'_> {
         }
     }
 
-    fn find(&mut self, requirement: &Requirement) -> Result<Option<Found>, Problem> {
+    fn find(&self, requirement: &Requirement) -> Result<Option<Found>, Problem> {
         if let Requirement::All(parts) = requirement {
             return self.find_all(parts);
         }
@@ -412,7 +385,7 @@ impl Chooser<'_> {
     }
 
     /// Single values together; if there are none, the narrowest of the ranges.
-    fn find_all(&mut self, parts: &[Requirement]) -> Result<Option<Found>, Problem> {
+    fn find_all(&self, parts: &[Requirement]) -> Result<Option<Found>, Problem> {
         let (mut sets, mut ranges, mut whole) = (Vec::new(), Vec::new(), true);
         for part in parts {
             match self.find(part)? {
@@ -459,7 +432,7 @@ impl Chooser<'_> {
     }
 
     /// Every part must be found, or none is.
-    fn find_any(&mut self, parts: &[Requirement]) -> Result<Option<Found>, Problem> {
+    fn find_any(&self, parts: &[Requirement]) -> Result<Option<Found>, Problem> {
         let mut found_parts = Vec::with_capacity(parts.len());
         for part in parts {
             let Some(found) = self.find(part)? else { return Ok(None) };
@@ -478,10 +451,10 @@ impl Chooser<'_> {
     }
 
     /// The entries that a condition on one place asks for.
-    fn leaf(&mut self, requirement: &Requirement) -> Option<Set> {
+    fn leaf(&self, requirement: &Requirement) -> Option<Set> {
         let place = requirement.path()?;
-        let path = self.path(place)?;
-        let of: Arc<str> = spelled(&steps_of(place)?).into();
+        let path = self.indexes.path(place)?;
+        let of: Arc<str> = place.in_policy().into();
         let leaf = |range: KeyRange| Leaf { of: Arc::clone(&of), range };
         match requirement {
             Requirement::Compare { comparison, value, .. } => {
@@ -504,6 +477,10 @@ impl Chooser<'_> {
             Requirement::Prefix { prefix, ignores_case: false, .. } => {
                 Some(Set::Within(leaf(path.starts_with(prefix))))
             }
+            // Entries are in the order of texts as they are written.
+            Requirement::Prefix { ignores_case: true, .. } => {
+                Some(Set::Within(leaf(KeyRange { exact: false, ..path.of_type(Kind::String) })))
+            }
             Requirement::Types { types, .. } => match types {
                 [kind] => Some(Set::Within(leaf(path.of_type(*kind)))),
                 all if all.len() == KINDS => Some(Set::Within(leaf(path.is_defined()))),
@@ -512,55 +489,10 @@ impl Chooser<'_> {
             // These say nothing about entries, and what may come later does not yet.
             Requirement::Anything
             | Requirement::Never
-            | Requirement::Prefix { .. }
             | Requirement::All(_)
             | Requirement::Either(_)
             | _ => None,
         }
-    }
-
-    /// How a place is indexed, as far as all items that there may be agree.
-    fn path(&mut self, path: &Path) -> Option<IndexedPath> {
-        let steps = steps_of(path)?;
-        if !path.names().is_none_or(|names| self.is_indexable(&names)) {
-            return None;
-        }
-        let found: Option<Vec<IndexedPath>> =
-            self.setup.plans.values().map(|plan| plan.path(&steps)).collect();
-        let agreed = found.and_then(|found| found.into_iter().reduce(IndexedPath::and));
-        if agreed.is_none() {
-            self.wanted.push(IndexSpec::single(&spelled(&steps)));
-        }
-        agreed
-    }
-
-    /// Whether a policy could index a place: computed properties are in no item, and
-    /// some system properties have no entries whatever the policy says.
-    fn is_indexable(&self, names: &[&str]) -> bool {
-        const NEVER: [&str; 3] = ["_rid", "_self", "_attachments"];
-        let computed = self.setup.definition.computed_properties();
-        names.first().is_some_and(|first| {
-            !NEVER.contains(first)
-                && !computed.properties().iter().any(|property| property.name == *first)
-        })
-    }
-
-    /// What is known about indexes, once it is known how items are found.
-    fn usage(self, access: &Access) -> IndexUse {
-        let mut used = Vec::new();
-        match access {
-            Access::Nothing | Access::Items => {}
-            Access::Entries { of, .. } => {
-                used.push(self.composite.unwrap_or_else(|| IndexSpec::single(of)));
-            }
-            Access::Set(set) => set.each_leaf(&mut |leaf| used.push(IndexSpec::single(&leaf.of))),
-        }
-        let sorted = |mut specs: Vec<IndexSpec>| {
-            specs.sort();
-            specs.dedup();
-            specs
-        };
-        IndexUse { used: sorted(used), wanted: sorted(self.wanted) }
     }
 }
 
@@ -588,18 +520,9 @@ fn along(Served { of, range, backwards, .. }: Served, scan: Choice) -> Choice {
     Choice { access, ordered: true, ..scan }
 }
 
-/// What must hold all together.
-fn parts_of(requirement: &Requirement) -> &[Requirement] {
-    if let Requirement::All(parts) = requirement {
-        parts
-    } else {
-        std::slice::from_ref(requirement)
-    }
-}
-
 /// The value that a filter gives to a place.
 fn value_at<'r>(requirement: &'r Requirement, names: &[&str]) -> Option<&'r Value> {
-    parts_of(requirement).iter().find_map(|part| {
+    requirement.parts().iter().find_map(|part| {
         let Requirement::Compare { path, comparison: Comparison::Equal, value } = part else {
             return None;
         };
@@ -619,37 +542,7 @@ fn as_access(found: Found) -> Access {
     }
 }
 
-fn steps_of(path: &Path) -> Option<Vec<PathStep>> {
-    let steps: Vec<PathStep> = path
-        .steps()
-        .iter()
-        .map(|step| match step {
-            query::PathStep::Name(name) => PathStep::Property(name.clone()),
-            query::PathStep::Index(_) | query::PathStep::Each => PathStep::Elements,
-        })
-        .collect();
-    (!steps.is_empty()).then_some(steps)
-}
-
 /// Whether entries tell of the place itself: those of elements do not say which.
 fn is_exact_place(path: &Path) -> bool {
     path.steps().iter().all(|step| !matches!(step, query::PathStep::Index(_)))
-}
-
-fn is_plain(name: &str) -> bool {
-    !name.is_empty() && name.chars().all(|letter| letter.is_alphanumeric() || letter == '_')
-}
-
-/// A path as indexing policies spell it, without what it ends in.
-fn spelled(steps: &[PathStep]) -> String {
-    let mut text = String::new();
-    for step in steps {
-        text.push('/');
-        match step {
-            PathStep::Property(name) if is_plain(name) => text.push_str(name),
-            PathStep::Property(name) => write_string(&mut text, name),
-            PathStep::Elements => text.push_str("[]"),
-        }
-    }
-    text
 }

@@ -17,6 +17,13 @@ pub(crate) fn filter_of(program: &Program) -> Filter {
     Scope { program }.of_block(&program.block)
 }
 
+/// What the calls in a query's output ask of single places in a document.
+pub(crate) fn calls_of(program: &Program) -> Vec<Requirement> {
+    let mut calls = Vec::new();
+    Scope { program }.calls(&program.block.output, &mut calls);
+    calls
+}
+
 /// Where expressions are looked at: slots stand for places in documents.
 struct Scope<'p> {
     program: &'p Program,
@@ -104,8 +111,14 @@ fn drop_implied(parts: &mut Vec<Requirement>) {
 }
 
 impl Requirement {
+    /// What must hold all together.
+    #[must_use]
+    pub fn parts(&self) -> &[Requirement] {
+        if let Requirement::All(parts) = self { parts } else { std::slice::from_ref(self) }
+    }
+
     /// Whether all it asks is that there is a value.
-    fn is_presence(&self) -> bool {
+    pub(crate) fn is_presence(&self) -> bool {
         matches!(self, Requirement::Types { types, .. } if *types == ANY_KIND)
     }
 
@@ -189,6 +202,16 @@ impl Scope<'_> {
             | Expr::Udf(..)
             | Expr::Let { .. }
             | Expr::Computed(_) => Filter::ANYTHING,
+        }
+    }
+
+    fn calls(&self, output: &Expr, calls: &mut Vec<Requirement>) {
+        if let Expr::Object(members) = output {
+            members.iter().for_each(|(_, member)| self.calls(member, calls));
+        } else if let Expr::Array(elements) = output {
+            elements.iter().for_each(|element| self.calls(element, calls));
+        } else if let Expr::Call(..) | Expr::Regex(_) | Expr::Like(_) = output {
+            calls.push(self.require(output, true).requirement);
         }
     }
 

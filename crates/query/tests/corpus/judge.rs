@@ -7,7 +7,7 @@ use model::json::Value;
 
 use super::folder::{Folder, flag};
 use super::report::{Report, Verdict};
-use super::{grammar, plans, results};
+use super::{grammar, indexes, plans, results};
 
 /// Judges all corpora of a folder.
 pub(crate) fn judge(path: &Path) -> Result<Vec<Report>, String> {
@@ -57,6 +57,10 @@ fn judge_file(folder: &Folder, name: &str) -> Result<Vec<Report>, String> {
         judged(&|row| results::client_engine(row, folder))
     } else if is("vscode_fixtures") {
         judged(&|row| results::fixture(row, folder))
+    } else if is("subpartition_results") {
+        judged(&results::subpartition)
+    } else if is("index_metrics") {
+        judged(&indexes::judge)
     } else {
         judged(&|_| Verdict::LeftOut("not about the language"))
     }

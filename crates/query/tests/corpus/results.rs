@@ -147,6 +147,25 @@ pub(crate) fn linq(row: &Value) -> Verdict {
     }
 }
 
+/// Items of a container with the keys `/id`, `/value1` and `/value2`, of which the client asks
+/// those whose key begins with "2". The recording made them one after the other by the rule
+/// below; its values at `/value1` were random, and no query gives them.
+pub(crate) fn subpartition(row: &Value) -> Verdict {
+    const ITEMS: i64 = 100;
+    const KEYS: i64 = 5;
+    const ASKED: i64 = 2;
+    let item = |number: i64| {
+        json::Object::from_iter([
+            ("id", Value::from((number % KEYS).to_string())),
+            ("value2", Value::from(number.to_string())),
+            ("intVal", Value::from(ITEMS / 2 - number)),
+        ])
+    };
+    let asked = (0..ITEMS).filter(|number| number % KEYS == ASKED);
+    let documents: Vec<Value> = asked.map(|number| Value::Object(item(number))).collect();
+    judge(text(row, "query"), &documents, list(row, "expected"))
+}
+
 /// The service adds a link to items that the data set does not have.
 pub(crate) fn client_engine(row: &Value, folder: &Folder) -> Verdict {
     if !flag(row, "test_data_available") {

@@ -187,22 +187,10 @@ fn how(answer: &Answer) -> String {
     let list = |specs: &[IndexSpec], word: &str| match specs {
         [] => String::new(),
         specs => {
-            let specs: Vec<String> = specs.iter().map(spelled).collect();
+            let specs: Vec<String> = specs.iter().map(IndexSpec::to_string).collect();
             format!("; {word} {}", specs.join(", "))
         }
     };
     let (used, wanted) = (list(&report.usage.used, "uses"), list(&report.usage.wanted, "wants"));
     format!("by {}{used}{wanted}\n", report.access)
-}
-
-fn spelled(spec: &IndexSpec) -> String {
-    match spec {
-        IndexSpec::Single(path) => path.clone(),
-        IndexSpec::Composite(paths) => {
-            let path = |(path, descending): &(String, bool)| {
-                format!("{path}{}", if *descending { " desc" } else { "" })
-            };
-            format!("({})", paths.iter().map(path).collect::<Vec<_>>().join(" "))
-        }
-    }
 }

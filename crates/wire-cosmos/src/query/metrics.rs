@@ -1,13 +1,14 @@
 //! What clients may learn about the work that a page of a query took.
 //!
-//! Only what was measured is told. Clients take what is left out for nothing.
+//! Of times and counts, only what was measured is told: clients take what is left out for
+//! nothing. Which indexes a query uses is a matter of its text (`query::IndexUse`).
 
 use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use model::json::{Object, Value};
-use service::{IndexSpec, IndexUse, QueryReport};
+use service::{Impact, IndexSpec, IndexUse, QueryReport};
 
 /// How the service calls the order of hashed keys, along which the items of one key
 /// are found.
@@ -75,20 +76,20 @@ fn ascii(json: &str) -> String {
 /// The first form of index metrics: base 64 of four lists.
 pub(super) fn index_use(usage: &IndexUse, keyed: bool) -> String {
     let used = used(usage, keyed);
-    let single = |path: &str| {
+    let single = |path: &str, impact: Impact| {
         Object::from_iter([
             ("FilterExpression", Value::from("")),
             ("IndexSpec", Value::from(path)),
             ("FilterPreciseSet", Value::from(true)),
             ("IndexPreciseSet", Value::from(true)),
-            ("IndexImpactScore", Value::from(IMPACT)),
+            ("IndexImpactScore", Value::from(score(impact))),
         ])
     };
     let composite = |parts: Value| {
         Object::from_iter([
             ("IndexSpecs", parts),
-            ("IndexPreciseSet", Value::from(true)),
-            ("IndexImpactScore", Value::from(IMPACT)),
+            ("IndexPreciseSet", Value::from(false)),
+            ("IndexImpactScore", Value::from(score(Impact::High))),
         ])
     };
     let lists = Object::from_iter([
@@ -100,41 +101,48 @@ pub(super) fn index_use(usage: &IndexUse, keyed: bool) -> String {
     STANDARD.encode(Value::Object(lists).to_string())
 }
 
-/// An index that a filter or an order asks for spares reading other items; whether
-/// that is much depends on the data.
-const IMPACT: &str = "High";
+fn score(impact: Impact) -> &'static str {
+    match impact {
+        Impact::Low => "Low",
+        Impact::High => "High",
+    }
+}
 
-/// The second form: two objects, percent-encoded.
+/// The second form: two objects, percent-encoded. Clients pass on the text as it is, so its
+/// names and their order are what programs know. Only what is lacking has a score.
 pub(super) fn index_use_v2(usage: &IndexUse, keyed: bool) -> String {
-    let lists = |specs: &[IndexSpec], impact: bool| {
-        let scored = |mut object: Object| {
-            if impact {
-                object.insert("IndexImpactScore", IMPACT);
+    let lists = |specs: &[IndexSpec], scored: bool| {
+        let with_score = |mut object: Object, impact: Impact| {
+            if scored {
+                object.insert("IndexImpactScore", score(impact));
             }
             object
         };
-        let single = |path: &str| scored(Object::from_iter([("IndexSpec", path)]));
-        let composite = |parts: Value| scored(Object::from_iter([("IndexSpecs", parts)]));
+        let single = |path: &str, impact: Impact| {
+            with_score(Object::from_iter([("IndexSpec", path)]), impact)
+        };
+        let composite =
+            |parts: Value| with_score(Object::from_iter([("IndexSpecs", parts)]), Impact::High);
         Object::from_iter([
             ("SingleIndexes", singles(specs, single)),
             ("CompositeIndexes", composites(specs, composite)),
         ])
     };
     let both = Object::from_iter([
-        ("Utilized", lists(&used(usage, keyed), false)),
-        ("Potential", lists(&usage.wanted, true)),
+        ("UtilizedIndexes", lists(&used(usage, keyed), false)),
+        ("PotentialIndexes", lists(&usage.wanted, true)),
     ]);
     percent_encoded(&Value::Object(both).to_string())
 }
 
 fn used(usage: &IndexUse, keyed: bool) -> Vec<IndexSpec> {
-    let key = keyed.then(|| IndexSpec::Single(HASHED_KEY.to_owned()));
-    key.into_iter().chain(usage.used.iter().cloned()).collect()
+    let key = IndexSpec::Single { path: HASHED_KEY.to_owned(), impact: Impact::High };
+    keyed.then_some(key).into_iter().chain(usage.used.iter().cloned()).collect()
 }
 
-fn singles(specs: &[IndexSpec], object: impl Fn(&str) -> Object) -> Value {
+fn singles(specs: &[IndexSpec], object: impl Fn(&str, Impact) -> Object) -> Value {
     let single = |spec: &IndexSpec| match spec {
-        IndexSpec::Single(path) => Some(object(path)),
+        IndexSpec::Single { path, impact } => Some(object(path, *impact)),
         IndexSpec::Composite(_) => None,
     };
     specs.iter().filter_map(single).collect()
@@ -145,7 +153,7 @@ fn composites(specs: &[IndexSpec], object: impl Fn(Value) -> Object) -> Value {
         format!("{path} {}", if *descending { "DESC" } else { "ASC" })
     };
     let composite = |spec: &IndexSpec| match spec {
-        IndexSpec::Single(_) => None,
+        IndexSpec::Single { .. } => None,
         IndexSpec::Composite(parts) => Some(object(parts.iter().map(part).collect())),
     };
     specs.iter().filter_map(composite).collect()
@@ -164,19 +172,35 @@ mod tests {
     use super::*;
 
     fn usage() -> IndexUse {
+        let single = |path: &str, impact| IndexSpec::Single { path: path.to_owned(), impact };
         let composite = vec![("/a".to_owned(), false), ("/b".to_owned(), true)];
+        let wanted = vec![("/a".to_owned(), false), ("/c".to_owned(), false)];
         IndexUse {
-            used: vec![IndexSpec::Single("/a/?".to_owned()), IndexSpec::Composite(composite)],
-            wanted: vec![IndexSpec::Single("/\"ä b\"/?".to_owned())],
+            used: vec![single("/a/?", Impact::High), IndexSpec::Composite(composite)],
+            wanted: vec![single("/\"ä b\"/?", Impact::Low), IndexSpec::Composite(wanted)],
         }
     }
 
     #[test]
     fn the_first_form_is_base_64_of_four_lists() {
         let decoded = STANDARD.decode(index_use(&usage(), true)).unwrap();
-        let precise = r#""FilterPreciseSet":true,"IndexPreciseSet":true,"IndexImpactScore":"High""#;
+        let single = |path: &str, score: &str| {
+            format!(
+                r#"{{"FilterExpression":"","IndexSpec":"{path}","FilterPreciseSet":true,"IndexPreciseSet":true,"IndexImpactScore":"{score}"}}"#
+            )
+        };
+        let composite = |paths: &str| {
+            format!(
+                r#"{{"IndexSpecs":[{paths}],"IndexPreciseSet":false,"IndexImpactScore":"High"}}"#
+            )
+        };
         let expected = format!(
-            r#"{{"UtilizedSingleIndexes":[{{"FilterExpression":"","IndexSpec":"/_epk/?",{precise}}},{{"FilterExpression":"","IndexSpec":"/a/?",{precise}}}],"PotentialSingleIndexes":[{{"FilterExpression":"","IndexSpec":"/\"ä b\"/?",{precise}}}],"UtilizedCompositeIndexes":[{{"IndexSpecs":["/a ASC","/b DESC"],"IndexPreciseSet":true,"IndexImpactScore":"High"}}],"PotentialCompositeIndexes":[]}}"#
+            r#"{{"UtilizedSingleIndexes":[{},{}],"PotentialSingleIndexes":[{}],"UtilizedCompositeIndexes":[{}],"PotentialCompositeIndexes":[{}]}}"#,
+            single("/_epk/?", "High"),
+            single("/a/?", "High"),
+            single(r#"/\"ä b\"/?"#, "Low"),
+            composite(r#""/a ASC","/b DESC""#),
+            composite(r#""/a ASC","/c ASC""#),
         );
         assert_eq!(String::from_utf8(decoded).unwrap(), expected);
     }
@@ -184,11 +208,15 @@ mod tests {
     #[test]
     fn the_second_form_is_percent_encoded() {
         let encoded = index_use_v2(&usage(), false);
-        assert!(encoded.starts_with("%7B%22Utilized%22%3A%7B%22SingleIndexes%22%3A%5B%7B%22IndexSpec%22%3A%22%2Fa%2F%3F%22%7D"));
-        assert!(encoded.contains("%C3%A4%20b"), "{encoded}");
-        assert!(encoded.ends_with(
-            "%22IndexImpactScore%22%3A%22High%22%7D%5D%2C%22CompositeIndexes%22%3A%5B%5D%7D%7D"
-        ));
+        let expected = concat!(
+            r#"{"UtilizedIndexes":{"SingleIndexes":[{"IndexSpec":"/a/?"}],"#,
+            r#""CompositeIndexes":[{"IndexSpecs":["/a ASC","/b DESC"]}]},"#,
+            r#""PotentialIndexes":{"SingleIndexes":[{"IndexSpec":"/\"ä b\"/?","IndexImpactScore":"Low"}],"#,
+            r#""CompositeIndexes":[{"IndexSpecs":["/a ASC","/c ASC"],"IndexImpactScore":"High"}]}}"#,
+        );
+        assert!(encoded.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"%_".contains(&byte)));
+        assert!(encoded.contains("%5C%22%C3%A4%20b%5C%22"), "{encoded}");
+        assert_eq!(percent_encoded(expected), encoded);
     }
 
     #[test]

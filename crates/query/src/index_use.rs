@@ -1,0 +1,322 @@
+//! Which indexes a query can be served from, and which others would serve it.
+//!
+//! This is what the service tells clients that ask for index metrics: a matter of the
+//! query and the policy, not of the data. An index is *used* if a condition of the query
+//! can be answered from it, even where a run answers the condition in another way because
+//! that costs less: with few items left, the others are looked at instead. What a run
+//! really did is told by its explanation. A condition that no index can answer, such as
+//! one on what a function made of a value, names none.
+//!
+//! The rule was derived from recorded answers of the service:
+//!
+//! - Each place that a condition of the filter is about has an index that is used or, if
+//!   the policy excludes it, wanted. So has each place that a call in the output asks about.
+//!   They come in the order of the query, but for `/id`, which comes last.
+//! - The place of an order is used, too. Is there a condition on it beside others, then the
+//!   walk along the order answers it, and the place is not named for it.
+//! - A composite index is wanted of all places with an equality and one with a range: one
+//!   index per range. An order by another place stands for a range where there is none, and
+//!   so do groups by several places that all have an equality.
+//! - A condition that is met by nearly every item promises little: that there is a value.
+
+use std::fmt;
+
+use model::json::write_string;
+
+use crate::bind::{Path, PathStep, Program, path_of};
+use crate::requirement::{Comparison, Requirement, calls_of, filter_of};
+
+/// Paths of a composite index: no policy takes more.
+const COMPOSITE_PATHS_MAX: usize = 8;
+
+/// Which indexes a query uses, and which it would use if there were any.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct IndexUse {
+    pub used: Vec<IndexSpec>,
+    pub wanted: Vec<IndexSpec>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum IndexSpec {
+    Single {
+        /// As policies spell it: `/a/b/?`.
+        path: String,
+        impact: Impact,
+    },
+    /// Paths as policies spell them, each with whether it is descending.
+    Composite(Vec<(String, bool)>),
+}
+
+/// How likely it is, by the shape of the query alone, that an index makes it cheaper.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Impact {
+    Low,
+    High,
+}
+
+/// What there is an index of.
+pub trait Indexed {
+    /// Whether the values at a place are indexed; none if no policy could index them.
+    fn place(&self, path: &Path) -> Option<bool>;
+
+    /// The composite indexes: names of properties, and whether they are descending.
+    fn composites(&self) -> Vec<Composite>;
+}
+
+/// The paths of a composite index, each with whether it is descending.
+pub type Composite = Vec<(Vec<String>, bool)>;
+
+pub(crate) fn index_use(program: &Program, indexed: &dyn Indexed) -> IndexUse {
+    let requirement = filter_of(program).requirement;
+    if requirement == Requirement::Never {
+        return IndexUse::default();
+    }
+    let mut places = Places { indexed, found: Vec::new() };
+    places.require(&requirement, true);
+    calls_of(program).iter().for_each(|call| places.require(call, true));
+    let shape = Shape::of(program, &requirement, indexed);
+    let proposed = shape.proposed();
+    places.order(program, &proposed);
+    places.found.sort_by_key(|place| place.path.names().is_some_and(|names| names == ["id"]));
+    let composites = indexed.composites();
+    let lacks = |paths: &&Vec<&Path>| !composites.iter().any(|own| is_of(own, paths));
+    let served = composites.iter().find(|composite| is_in_order(composite, program));
+    IndexUse {
+        used: places.named(true).chain(served.map(spelled)).collect(),
+        wanted: places.named(false).chain(proposed.iter().filter(lacks).map(ascending)).collect(),
+    }
+}
+
+/// Places that conditions are about, in the order of the query.
+struct Places<'p> {
+    indexed: &'p dyn Indexed,
+    found: Vec<Place>,
+}
+
+struct Place {
+    path: Path,
+    used: bool,
+    impact: Impact,
+}
+
+/// Whether a condition can be answered from indexes.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Served {
+    No,
+    /// If the policy did not exclude a place.
+    IfIndexed,
+    Yes,
+}
+
+impl Places<'_> {
+    /// Notes the places of a condition, which can be of use unless there is another one
+    /// that all items must be looked at for.
+    fn require(&mut self, requirement: &Requirement, of_use: bool) {
+        if let Requirement::All(parts) = requirement {
+            return parts.iter().for_each(|part| self.require(part, of_use));
+        }
+        let served = self.served(requirement);
+        if let Requirement::Either(parts) = requirement {
+            if served > Served::No {
+                let of_use = of_use && served == Served::Yes;
+                parts.iter().for_each(|part| self.require(part, of_use));
+            }
+            return;
+        }
+        let impact = if requirement.is_presence() { Impact::Low } else { Impact::High };
+        match (served, requirement.path()) {
+            (Served::Yes, Some(path)) if of_use => self.note(path, true, impact),
+            (Served::IfIndexed, Some(path)) => self.note(path, false, impact),
+            (Served::Yes | Served::IfIndexed | Served::No, _) => {}
+        }
+    }
+
+    /// One of several conditions suffices, of alternatives each must be served.
+    fn served(&self, requirement: &Requirement) -> Served {
+        let each = |parts: &[Requirement]| -> Vec<Served> {
+            parts.iter().map(|part| self.served(part)).collect()
+        };
+        match requirement {
+            Requirement::All(parts) => each(parts).into_iter().max().unwrap_or(Served::No),
+            Requirement::Either(parts) => each(parts).into_iter().min().unwrap_or(Served::No),
+            // Nearly all values differ from one.
+            Requirement::Compare { comparison: Comparison::NotEqual, .. }
+            | Requirement::Anything
+            | Requirement::Never => Served::No,
+            Requirement::Compare { path, .. }
+            | Requirement::OneOf { path, .. }
+            | Requirement::Prefix { path, .. }
+            | Requirement::Types { path, .. } => match self.indexed.place(path) {
+                None => Served::No,
+                Some(false) => Served::IfIndexed,
+                Some(true) => Served::Yes,
+            },
+        }
+    }
+
+    fn note(&mut self, path: &Path, used: bool, impact: Impact) {
+        match self.found.iter_mut().find(|place| place.path == *path) {
+            Some(place) => place.impact = place.impact.max(impact),
+            None => self.found.push(Place { path: path.clone(), used, impact }),
+        }
+    }
+
+    /// Names the place of an order by one place, unless it is there for a condition that
+    /// the walk along the order answers.
+    fn order(&mut self, program: &Program, proposed: &[Vec<&Path>]) {
+        let [key] = program.block.order.as_slice() else { return };
+        let path = &key.path;
+        let in_composite = proposed.iter().any(|paths| paths.contains(&path));
+        let others = self.found.iter().any(|place| place.used && place.path != *path);
+        let has_condition = self.found.iter().any(|place| place.path == *path);
+        if has_condition && others && !in_composite {
+            self.found.retain(|place| place.path != *path);
+        } else if self.indexed.place(path) == Some(true) {
+            self.note(path, true, Impact::High);
+        }
+    }
+
+    fn named(&self, used: bool) -> impl Iterator<Item = IndexSpec> {
+        let places = self.found.iter().filter(move |place| place.used == used);
+        places.map(|place| IndexSpec::Single {
+            path: format!("{}/?", place.path.in_policy()),
+            impact: place.impact,
+        })
+    }
+}
+
+/// What composite indexes are proposed by.
+struct Shape<'p> {
+    equal: Vec<&'p Path>,
+    ranges: Vec<&'p Path>,
+    /// The place of an order by one place.
+    order: Option<&'p Path>,
+    groups: Vec<Path>,
+}
+
+impl<'p> Shape<'p> {
+    fn of(program: &'p Program, requirement: &'p Requirement, indexed: &dyn Indexed) -> Shape<'p> {
+        let fits = |path: &Path| path.names().is_some() && indexed.place(path).is_some();
+        let (mut equal, mut ranges) = (Vec::new(), Vec::new());
+        for part in requirement.parts() {
+            let Requirement::Compare { path, comparison, .. } = part else { continue };
+            match comparison {
+                _ if !fits(path) => {}
+                Comparison::Equal => equal.push(path),
+                Comparison::NotEqual => {}
+                Comparison::Less
+                | Comparison::LessEqual
+                | Comparison::Greater
+                | Comparison::GreaterEqual => ranges.push(path),
+            }
+        }
+        let equal = distinct(equal);
+        ranges.retain(|path| !equal.contains(path));
+        let order = match program.block.order.as_slice() {
+            [key] => Some(&key.path).filter(|path| fits(path) && !equal.contains(path)),
+            _ => None,
+        };
+        Shape { ranges: distinct(ranges), order, groups: groups_of(program), equal }
+    }
+
+    fn proposed(&self) -> Vec<Vec<&Path>> {
+        if self.equal.is_empty() {
+            return Vec::new();
+        }
+        let with = |last: &&'p Path| self.equal.iter().chain([last]).copied().collect();
+        let mut proposed: Vec<Vec<&Path>> = self.ranges.iter().map(with).collect();
+        if proposed.is_empty() {
+            proposed.extend(self.order.iter().map(with));
+            let given =
+                self.groups.len() > 1 && self.groups.iter().all(|g| self.equal.contains(&g));
+            proposed.extend(given.then(|| self.groups.iter().collect()));
+        }
+        proposed.retain(|paths: &Vec<&Path>| paths.len() <= COMPOSITE_PATHS_MAX);
+        proposed
+    }
+}
+
+/// The places that a query groups by; none if it groups by something else, too.
+fn groups_of(program: &Program) -> Vec<Path> {
+    let keys = program.block.grouping.iter().flat_map(|grouping| &grouping.keys);
+    let place = |slot| program.paths.get(&slot);
+    keys.map(|key| path_of(&key.expr, &place)).collect::<Option<_>>().unwrap_or_default()
+}
+
+fn distinct(paths: Vec<&Path>) -> Vec<&Path> {
+    let mut seen: Vec<&Path> = Vec::with_capacity(paths.len());
+    for path in paths {
+        if !seen.contains(&path) {
+            seen.push(path);
+        }
+    }
+    seen
+}
+
+/// Whether an index is of these places, in whatever directions.
+fn is_of(composite: &Composite, paths: &[&Path]) -> bool {
+    composite.len() == paths.len()
+        && composite
+            .iter()
+            .zip(paths)
+            .all(|((names, _), path)| path.names().is_some_and(|own| names.iter().eq(own)))
+}
+
+/// Whether an index is in the order of the query, read in one direction or the other.
+fn is_in_order(composite: &Composite, program: &Program) -> bool {
+    let order = &program.block.order;
+    let paths: Vec<&Path> = order.iter().map(|key| &key.path).collect();
+    let turned =
+        |((_, own), key): (&(Vec<String>, bool), &crate::bound::OrderKey)| *own != key.descending;
+    let mut turns = composite.iter().zip(order).map(turned);
+    let first = turns.next();
+    is_of(composite, &paths) && turns.all(|turned| Some(turned) == first)
+}
+
+fn spelled(composite: &Composite) -> IndexSpec {
+    let path = |names: &[String]| names.iter().map(|name| in_policy(name)).collect::<String>();
+    let parts = composite.iter().map(|(names, descending)| (path(names), *descending));
+    IndexSpec::Composite(parts.collect())
+}
+
+fn ascending(paths: &Vec<&Path>) -> IndexSpec {
+    IndexSpec::Composite(paths.iter().map(|path| (path.in_policy(), false)).collect())
+}
+
+impl fmt::Display for IndexSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            IndexSpec::Single { path, impact: Impact::High } => f.write_str(path),
+            IndexSpec::Single { path, impact: Impact::Low } => write!(f, "{path} a little"),
+            IndexSpec::Composite(paths) => {
+                let path = |(path, descending): &(String, bool)| {
+                    format!("{path}{}", if *descending { " desc" } else { "" })
+                };
+                write!(f, "({})", paths.iter().map(path).collect::<Vec<_>>().join(" "))
+            }
+        }
+    }
+}
+
+impl Path {
+    /// As indexing policies spell it, without what it ends in: an element of an array is
+    /// any of them, and names with other signs than letters are quoted.
+    #[must_use]
+    pub fn in_policy(&self) -> String {
+        let step = |step: &PathStep| match step {
+            PathStep::Name(name) => in_policy(name),
+            PathStep::Index(_) | PathStep::Each => "/[]".to_owned(),
+        };
+        self.steps().iter().map(step).collect()
+    }
+}
+
+fn in_policy(name: &str) -> String {
+    let plain = |sign: char| sign.is_alphanumeric() || sign == '_';
+    if !name.is_empty() && name.chars().all(plain) {
+        return format!("/{name}");
+    }
+    let mut text = "/".to_owned();
+    write_string(&mut text, name);
+    text
+}
