@@ -2,14 +2,17 @@
 //!
 //! The statements are rows of `docs/partitioning/rows.toml`. A test proves the rows
 //! whose ids its name begins with, so the table cannot name a test that does not
-//! exist, and a test cannot go unnoticed. What no test proves must say what it waits
-//! for: no row is forgotten.
+//! exist, and a test cannot go unnoticed. So does a case of a program that is written
+//! with an official SDK: some statements are about those. What no test proves must say
+//! what it waits for: no row is forgotten.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
+
+use crate::conformance::Outcome;
 
 /// The rows, from the repository's root.
 pub const ROWS: &str = "docs/partitioning/rows.toml";
@@ -55,6 +58,16 @@ impl Proof {
         Some(Proof { name: name.to_owned(), passed })
     }
 
+    /// The cases of an SDK's program that name rows.
+    pub fn of_cases(outcome: &Outcome) -> Vec<Proof> {
+        let folder = outcome.combination.sdk.folder();
+        let proof = |name: &str, passed| Proof { name: format!("{folder}::{name}"), passed };
+        let failed = outcome.failed.iter().filter_map(|failure| failure.split_once(": "));
+        let passed = outcome.passed.iter().map(|name| proof(name, true));
+        let all = passed.chain(failed.map(|(name, _)| proof(name, false)));
+        all.filter(|proof| !proof.rows().is_empty()).collect()
+    }
+
     /// The rows that its name begins with: `l3` and `p1` of `logical::l3_p1_an_id`.
     pub fn rows(&self) -> Vec<String> {
         let function = self.name.rsplit("::").next().unwrap_or_default();
@@ -96,7 +109,8 @@ pub fn render(rows: &[Row], proofs: &[Proof]) -> Result<String> {
 
 const HEADING: &str = "# Partitioning, statement by statement\n\n\
     What Microsoft's articles on partitioning and horizontal scaling say, and the test that shows it from outside,\n\
-    over HTTP, against the built binary (`crates/server/tests/articles`). Written by `cargo xtask partitioning`.\n\n\
+    over HTTP, against the built binary: in `crates/server/tests/articles`, and with official SDKs in\n\
+    `tests/conformance` (`java::`, `node::`). Written by `cargo xtask partitioning`.\n\n\
     | row | statement | test | result |\n|---|---|---|---|\n";
 
 fn cells(row: &Row, proofs: &[&Proof]) -> Result<(String, String)> {
@@ -114,6 +128,8 @@ fn cells(row: &Row, proofs: &[&Proof]) -> Result<(String, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::conformance::server::Scheme;
+    use crate::conformance::{Combination, Sdk};
 
     fn row(id: &str, pending: Option<&str>) -> Row {
         Row { id: id.to_owned(), says: "so".to_owned(), pending: pending.map(str::to_owned) }
@@ -130,6 +146,20 @@ mod tests {
         assert_eq!(Proof::from_line("test a::l3_x ... ok"), Some(proof("a::l3_x", true)));
         assert_eq!(Proof::from_line("test a::l3_x ... FAILED"), Some(proof("a::l3_x", false)));
         assert_eq!(Proof::from_line("test result: ok. 3 passed"), None);
+    }
+
+    #[test]
+    fn a_case_of_an_sdk_names_its_rows() {
+        let combination = Combination { sdk: Sdk::Java, scheme: Scheme::Http, partitions: 5 };
+        let outcome = Outcome {
+            combination,
+            package: "sdk 1.0".to_owned(),
+            passed: vec!["sample1Create".to_owned(), "a8_at_once".to_owned()],
+            failed: vec!["a9_buffers: 3 instead of 4: odd".to_owned(), "no reason".to_owned()],
+        };
+        let expected = [proof("java::a8_at_once", true), proof("java::a9_buffers", false)];
+        assert_eq!(Proof::of_cases(&outcome), expected);
+        assert_eq!(expected[0].rows(), ["A8"]);
     }
 
     #[test]

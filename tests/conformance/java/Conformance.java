@@ -48,7 +48,8 @@ import java.util.Objects;
  *
  * <p>{@code write} runs everything and leaves some items behind; {@code verify} runs after a restart
  * and expects them. Each case prints {@code ok NAME} or {@code FAILED NAME: why}, and the last line
- * counts them. The SDK runs in gateway mode. It speaks plain http only where the system property
+ * counts them. Cases that begin with the id of a row prove that row of {@code docs/partitioning}.
+ * The SDK runs in gateway mode. It speaks plain http only where the system property
  * {@code COSMOS.HTTP_CONNECTION_WITHOUT_TLS_ALLOWED} allows it; over https it trusts what the
  * virtual machine's trust store holds.
  */
@@ -58,6 +59,7 @@ public final class Conformance {
     private static final int KEPT = 50;
 
     private final String endpoint;
+    private final String key;
     private final int partitions;
     private final int throughput;
     private final CosmosClient client;
@@ -68,20 +70,16 @@ public final class Conformance {
 
     private Conformance(String endpoint, String key, int partitions) {
         this.endpoint = endpoint;
+        this.key = key;
         this.partitions = partitions;
         throughput = partitions == 1 ? 400 : 6000 * partitions;
-        client = connect(endpoint, key);
+        client = builder(endpoint, key).buildClient();
         database = client.getDatabase("java" + partitions);
         container = database.getContainer("coll");
     }
 
-    private static CosmosClient connect(String endpoint, String key) {
-        return new CosmosClientBuilder()
-                .endpoint(endpoint)
-                .key(key)
-                .gatewayMode()
-                .contentResponseOnWriteEnabled(true)
-                .buildClient();
+    private static CosmosClientBuilder builder(String endpoint, String key) {
+        return new CosmosClientBuilder().endpoint(endpoint).key(key).gatewayMode().contentResponseOnWriteEnabled(true);
     }
 
     // What the cases say of answers.
@@ -241,6 +239,63 @@ public final class Conformance {
         same(hotValues(), parallel.stream().map(row -> row.get("metricValue").asInt()).toList());
         CosmosQueryRequestOptions serial = new CosmosQueryRequestOptions().setMaxDegreeOfParallelism(0);
         same(ids(parallel), ids(query(query, serial, JsonNode.class)));
+    }
+
+    private static final String EVERY_ID = "SELECT VALUE c.id FROM c";
+    private static final String EVERY_ID_IN_ORDER = EVERY_ID + " ORDER BY c.metricValue";
+
+    /** The readings as a client sees them whose requests are counted on their way. */
+    private CosmosContainer readingsBehind(Gauge gauge) {
+        // A server that is discovered would be asked without a way through the gauge.
+        CosmosClient counted = builder(gauge.endpoint(), key).endpointDiscoveryEnabled(false).buildClient();
+        return counted.getDatabase(database.getId()).getContainer("readings");
+    }
+
+    private static List<String> inPages(CosmosContainer readings, String text, CosmosQueryRequestOptions options) {
+        return readings.queryItems(text, options, String.class)
+                .streamByPage(20).flatMap(page -> page.getResults().stream()).toList();
+    }
+
+    /** How many requests this SDK has under way at once; where it may decide, as many as there are processors. */
+    private int atOnce(int degree) {
+        int wanted = degree < 0 ? Runtime.getRuntime().availableProcessors() : Math.max(degree, 1);
+        return Math.min(wanted, partitions);
+    }
+
+    private void noMoreRequestsAtOnceThanTheDegreeOfParallelism() {
+        Gauge gauge = new Gauge(endpoint);
+        CosmosContainer readings = readingsBehind(gauge);
+        Gauge.Seen<List<String>> unset = gauge.watch(1, () -> inPages(readings, EVERY_ID, new CosmosQueryRequestOptions()));
+        same(1, unset.most());
+        same((long) partitions, unset.asked().stream().map(each -> each.split(" ")[0]).distinct().count());
+        same(120, unset.result().size());
+        List<String> inOrder = inPages(readings, EVERY_ID_IN_ORDER, new CosmosQueryRequestOptions());
+        for (int degree : List.of(0, 1, 2, 3, 10, -1)) {
+            CosmosQueryRequestOptions options = new CosmosQueryRequestOptions().setMaxDegreeOfParallelism(degree);
+            Gauge.Seen<List<String>> seen = gauge.watch(atOnce(degree), () -> inPages(readings, EVERY_ID, options));
+            check(seen.most() == atOnce(degree), seen.most(), "requests at once, degree", degree);
+            same(unset.result(), seen.result());
+            same(unset.asked(), seen.asked());
+            same(inOrder, inPages(readings, EVERY_ID_IN_ORDER, options));
+        }
+    }
+
+    private void theSameRequestsWhateverIsBuffered() {
+        Gauge gauge = new Gauge(endpoint);
+        CosmosContainer readings = readingsBehind(gauge);
+        for (String text : List.of(EVERY_ID, EVERY_ID_IN_ORDER)) {
+            Gauge.Seen<List<String>> unset = gauge.watch(1, () -> inPages(readings, text, new CosmosQueryRequestOptions()));
+            same(120, unset.result().size());
+            for (int buffered : List.of(-1, 1, 10, 1000)) {
+                for (int degree : List.of(0, 2)) {
+                    CosmosQueryRequestOptions options = new CosmosQueryRequestOptions()
+                            .setMaxDegreeOfParallelism(degree).setMaxBufferedItemCount(buffered);
+                    Gauge.Seen<List<String>> seen = gauge.watch(1, () -> inPages(readings, text, options));
+                    same(unset.result(), seen.result());
+                    same(unset.asked(), seen.asked());
+                }
+            }
+        }
     }
 
     private void aggregatesGroupsAndPagesAcrossPartitions() {
@@ -494,7 +549,7 @@ public final class Conformance {
 
     /** The SDK asks for the account when it is built, and wraps the refusal. */
     private void wrongKeysAreRefused() {
-        try (CosmosClient stranger = connect(endpoint, "d3Jvbmcgd3Jvbmcgd3Jvbmc=")) {
+        try (CosmosClient stranger = builder(endpoint, "d3Jvbmcgd3Jvbmcgd3Jvbmc=").buildClient()) {
             check(false, "let in", stranger);
         } catch (RuntimeException refusal) {
             check(refusal.getMessage().contains("\"statusCode\":401"), refusal);
@@ -527,6 +582,8 @@ public final class Conformance {
                 new Case("sample7QueryByKey", this::sample7QueryByKey),
                 new Case("sample8QueryAcrossPartitions", this::sample8QueryAcrossPartitions),
                 new Case("sample9QueryInOrderInParallel", this::sample9QueryInOrderInParallel),
+                new Case("a8_no_more_requests_at_once_than_the_degree", this::noMoreRequestsAtOnceThanTheDegreeOfParallelism),
+                new Case("a9_the_same_requests_whatever_is_buffered", this::theSameRequestsWhateverIsBuffered),
                 new Case("aggregatesGroupsAndPagesAcrossPartitions", this::aggregatesGroupsAndPagesAcrossPartitions),
                 new Case("upsertCreatesAndReplaces", this::upsertCreatesAndReplaces),
                 new Case("sameIdUnderTwoKeys", this::sameIdUnderTwoKeys),

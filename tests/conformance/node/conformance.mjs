@@ -4,11 +4,13 @@
 //
 // `write` runs everything and leaves some items behind; `verify` runs after a
 // restart and expects them. Each case prints `ok NAME` or `FAILED NAME: why`,
-// and the last line counts them. Over https Node trusts the certificate in the
+// and the last line counts them. Cases that begin with the id of a row prove that
+// row of docs/partitioning. Over https Node trusts the certificate in the
 // file that the variable NODE_EXTRA_CA_CERTS names.
 
 import assert from "node:assert/strict";
 import { CosmosClient } from "@azure/cosmos";
+import { Gauge } from "./gauge.mjs";
 
 const [endpoint, key, count, mode = "write"] = process.argv.slice(2);
 const partitions = Number(count);
@@ -139,6 +141,44 @@ cases.sample9QueryInOrderInParallel = async () => {
   assert.deepEqual(backwards.map((each) => each.metricValue), values.reverse());
   const { rows: top } = await query(text.replace("SELECT", "SELECT TOP 10"));
   assert.deepEqual(ids(top), ids(serial).slice(0, 10));
+};
+
+const everyId = "SELECT VALUE c.id FROM c";
+
+/** Runs a query that the client merges, and sees what of it is under way at once. */
+async function watched(gauge, expected, text, feedOptions) {
+  // A server that is discovered would be asked without a way through the gauge.
+  const connectionPolicy = { enableEndpointDiscovery: false, enableBackgroundEndpointRefreshing: false };
+  const counted = new CosmosClient({ endpoint: gauge.endpoint, key, connectionPolicy });
+  const { items } = counted.database(name).container("readings");
+  const run = async () => (await items.query(text, { forceQueryPlan: true, ...feedOptions }).fetchAll()).resources;
+  return gauge.watch(expected, run);
+}
+
+cases.a8_no_more_requests_at_once_than_the_degree = async () => {
+  const gauge = await Gauge.before(endpoint);
+  // Where this SDK may decide, it asks all partitions at once.
+  for (const degree of [1, 2, 3, 10, -1]) {
+    const atOnce = degree < 1 ? partitions : Math.min(degree, partitions);
+    const seen = await watched(gauge, atOnce, everyId, { maxDegreeOfParallelism: degree });
+    assert.equal(seen.most, atOnce, `${seen.most} requests at once, degree ${degree}`);
+    assert.equal(new Set(seen.asked.map((each) => each.split(" ")[0])).size, partitions);
+    assert.deepEqual(seen.result.sort(), ids(readings).sort());
+    const ordered = await watched(gauge, atOnce, `${everyId} ORDER BY c.id`, { maxDegreeOfParallelism: degree });
+    assert.equal(ordered.most, atOnce, `${ordered.most} requests at once, in order, degree ${degree}`);
+    assert.deepEqual(ordered.result, ids(readings).sort());
+  }
+};
+
+cases.a9_the_same_rows_whatever_is_buffered = async () => {
+  const gauge = await Gauge.before(endpoint);
+  for (const [bufferItems, maxItemCount] of [[false, 20], [true, 20], [true, 1000]]) {
+    const feedOptions = { bufferItems, maxItemCount, maxDegreeOfParallelism: 2 };
+    const seen = await watched(gauge, 1, everyId, feedOptions);
+    assert.deepEqual(seen.result.sort(), ids(readings).sort(), JSON.stringify(feedOptions));
+    const ordered = await watched(gauge, 1, `${everyId} ORDER BY c.id`, feedOptions);
+    assert.deepEqual(ordered.result, ids(readings).sort(), JSON.stringify(feedOptions));
+  }
 };
 
 cases.queriesMergedByTheClientAgree = async () => {

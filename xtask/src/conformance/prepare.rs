@@ -124,7 +124,7 @@ fn prepare_node(source: &Path, folder: &Path) -> Result<Program> {
     let version = tool_version("node")?;
     tool_version("npm")?;
     std::fs::create_dir_all(folder)?;
-    for name in ["package.json", "package-lock.json", "conformance.mjs"] {
+    for name in ["package.json", "package-lock.json", "conformance.mjs", "gauge.mjs"] {
         std::fs::copy(source.join(name), folder.join(name))
             .with_context(|| format!("cannot copy {name}"))?;
     }
@@ -157,11 +157,13 @@ fn prepare_go(source: &Path, folder: &Path) -> Result<Program> {
     })
 }
 
-/// Maven does the fetching and no more: the program is one file.
+/// Maven does the fetching and no more: the program is two files.
 fn prepare_java(source: &Path, folder: &Path) -> Result<Program> {
     let version = tool_version("javac")?;
     tool_version("mvn")?;
-    let (pom, main) = (source.join("pom.xml"), source.join("Conformance.java"));
+    let pom = source.join("pom.xml");
+    let files = ["Conformance.java", "Gauge.java"].map(|name| source.join(name));
+    let texts = files.iter().map(std::fs::read_to_string).collect::<std::io::Result<String>>()?;
     let manifest = std::fs::read_to_string(&pom)?;
     let (libraries, classes) = (folder.join("lib"), folder.join("classes"));
     std::fs::create_dir_all(&libraries)?;
@@ -174,10 +176,10 @@ fn prepare_java(source: &Path, folder: &Path) -> Result<Program> {
     })?;
     let (library_path, class_path) = java_paths(&libraries, &classes)?;
     std::fs::create_dir_all(&classes)?;
-    once(&classes, &format!("{manifest}\n{}", std::fs::read_to_string(&main)?), || {
+    once(&classes, &format!("{manifest}\n{texts}"), || {
         let mut javac = Command::new("javac");
         javac.args(["-encoding", "UTF-8", "-cp"]).arg(&library_path);
-        quiet(javac.arg("-d").arg(&classes).arg(&main))
+        quiet(javac.arg("-d").arg(&classes).args(&files))
     })?;
     Ok(Program {
         conformance: words!["java", QUICK_START, PLAIN_HTTP, "-cp", class_path, "Conformance"],
