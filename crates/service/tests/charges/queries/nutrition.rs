@@ -1,7 +1,8 @@
 //! Queries on the nutrition data, which the service's own examples are about.
 //!
-//! Only the paths that these queries can use are indexed: entries of other paths cost a
-//! query nothing, and loading would take minutes.
+//! Only the paths are indexed whose entries these queries read. Entries of others cost a
+//! query nothing, and loading would take minutes. Nutrients and servings are among the
+//! others: a range is not looked up beside a single value, which the tag is.
 
 use std::io::Read as _;
 
@@ -46,7 +47,7 @@ impl Nutrition {
     /// None if the data is not there and need not be.
     pub(super) fn load() -> Option<Nutrition> {
         let mut foods = foods()?;
-        let all = lab(&foods, &["/foodGroup/?", "/tags/[]/name/?", "/servings/[]/amount/?"]);
+        let all = lab(&foods, &["/foodGroup/?", "/tags/[]/name/?"]);
         foods.retain(|food| food.contains(VEGETABLES));
         Some(Nutrition { foods: all, vegetables: lab(&foods, &["/description/?"]) })
     }
