@@ -17,6 +17,6 @@ mod range;
 mod value;
 
 pub use path_hash::PathHash;
-pub use plan::{CompositeIndex, IndexPlan, IndexedPath};
+pub use plan::{CompositeIndex, IndexPlan, IndexedPath, Next};
 pub use range::KeyRange;
 pub use value::{DecodeError, Decoded, IndexValue, encode_order};

@@ -6,6 +6,7 @@
 //! at the other paths.
 
 use std::collections::BTreeMap;
+use std::ops::Bound;
 
 use model::json::Value;
 use model::policy::{
@@ -13,7 +14,7 @@ use model::policy::{
 };
 
 use crate::path_hash::PathHash;
-use crate::range::{KeyRange, after};
+use crate::range::{KeyRange, Part, after};
 use crate::value::{Decoded, IndexValue, TEXT_BYTES_MAX};
 
 /// Bytes of a composite entry with its hash, however many paths it has.
@@ -185,6 +186,15 @@ pub struct CompositeIndex {
     pub backwards: bool,
 }
 
+/// What is asked of a value behind those that are given.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Next<'v> {
+    /// That there is one.
+    Defined,
+    /// As [`IndexedPath::between`].
+    Between(Bound<&'v Value>, Bound<&'v Value>),
+}
+
 impl IndexPlan {
     /// The composite index whose entries are in the order of these places, each
     /// with whether it is descending, forwards or backwards.
@@ -220,6 +230,26 @@ impl IndexPlan {
             }
         }
         KeyRange { end: after(&start), start, exact }
+    }
+
+    /// Those of the entries of [`IndexPlan::composite_range`] whose next value is as asked;
+    /// none where no value can be, or where the index has no further path.
+    #[must_use]
+    pub fn composite_next(
+        &self,
+        index: CompositeIndex,
+        values: &[&Value],
+        next: Next<'_>,
+    ) -> Option<KeyRange> {
+        let composite = self.composites.iter().find(|own| own.hash == index.hash)?;
+        let (_, order) = *composite.parts.get(values.len())?;
+        let given = self.composite_range(index, values);
+        let part = Part { before: &given.start, order, text_max: composite.text_max };
+        let range = match next {
+            Next::Defined => part.is_defined(),
+            Next::Between(lower, upper) => part.between(lower, upper)?,
+        };
+        Some(KeyRange { exact: range.exact && given.exact, ..range })
     }
 
     /// Where entries that share their bytes up to here may differ in what is not in

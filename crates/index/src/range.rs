@@ -7,6 +7,7 @@
 use std::ops::Bound;
 
 use model::json::{Kind, Value};
+use model::policy::SortOrder;
 
 use crate::plan::IndexedPath;
 use crate::value::{
@@ -63,18 +64,9 @@ impl IndexedPath {
     /// compare.
     #[must_use]
     pub fn between(self, lower: Bound<&Value>, upper: Bound<&Value>) -> Option<KeyRange> {
-        let (low, high) = type_between(lower, upper)?;
-        let start = match lower {
-            Bound::Unbounded => self.tagged(low),
-            Bound::Included(value) => self.key(&value.into()),
-            Bound::Excluded(value) => self.key_above(&value.into()),
-        };
-        let end = match upper {
-            Bound::Unbounded => after(&self.tagged(high)),
-            Bound::Included(value) => after(&self.key(&value.into())),
-            Bound::Excluded(value) => self.key_not_below(&value.into()),
-        };
-        (start < end).then(|| KeyRange { start, end, exact: whole(lower) && whole(upper) })
+        let hash = self.hash.to_bytes();
+        Part { before: &hash, order: SortOrder::Ascending, text_max: TEXT_BYTES_MAX }
+            .between(lower, upper)
     }
 
     /// Items whose value here is a string that begins with `prefix`.
@@ -124,17 +116,63 @@ impl IndexedPath {
         value.encode(TEXT_BYTES_MAX, &mut key);
         key
     }
+}
 
-    /// Where values above `value` begin. A cut value shares its key with larger ones.
-    fn key_above(self, value: &IndexValue<'_>) -> Vec<u8> {
-        let key = self.key(value);
-        if value.is_whole() { after(&key) } else { key }
+/// The place of one value in keys that begin alike.
+pub(crate) struct Part<'b> {
+    pub(crate) before: &'b [u8],
+    pub(crate) order: SortOrder,
+    /// Bytes of a string that are kept.
+    pub(crate) text_max: usize,
+}
+
+/// One end of a range of values.
+struct End {
+    key: Vec<u8>,
+    /// Whether keys that begin with it belong to the range.
+    closed: bool,
+}
+
+impl Part<'_> {
+    /// See [`IndexedPath::between`].
+    pub(crate) fn between(&self, lower: Bound<&Value>, upper: Bound<&Value>) -> Option<KeyRange> {
+        let (low, high) = type_between(lower, upper)?;
+        let whole = self.is_whole(lower) && self.is_whole(upper);
+        let range = self.spanning(self.end(lower, low), self.end(upper, high));
+        (range.start < range.end).then_some(KeyRange { exact: whole, ..range })
     }
 
-    /// Where values below `value` end. A cut value shares its key with smaller ones.
-    fn key_not_below(self, value: &IndexValue<'_>) -> Vec<u8> {
-        let key = self.key(value);
-        if value.is_whole() { key } else { after(&key) }
+    /// The keys that have a value here.
+    pub(crate) fn is_defined(&self) -> KeyRange {
+        let (low, high) = DEFINED;
+        self.spanning(self.end(Bound::Unbounded, low), self.end(Bound::Unbounded, high))
+    }
+
+    fn spanning(&self, low: End, high: End) -> KeyRange {
+        let (first, last) = match self.order {
+            SortOrder::Ascending => (low, high),
+            SortOrder::Descending => (high, low),
+        };
+        KeyRange {
+            start: if first.closed { first.key } else { after(&first.key) },
+            end: if last.closed { after(&last.key) } else { last.key },
+            exact: true,
+        }
+    }
+
+    /// A cut value shares its key with larger and smaller ones.
+    fn end(&self, bound: Bound<&Value>, tag: u8) -> End {
+        let mut key = self.before.to_vec();
+        match at(bound) {
+            Some(value) => IndexValue::from(value).encode_part(self.order, self.text_max, &mut key),
+            None => key.push(if self.order == SortOrder::Ascending { tag } else { !tag }),
+        }
+        let closed = !matches!(bound, Bound::Excluded(_)) || !self.is_whole(bound);
+        End { key, closed }
+    }
+
+    fn is_whole(&self, bound: Bound<&Value>) -> bool {
+        at(bound).is_none_or(|value| IndexValue::from(value).is_whole_in(self.text_max))
     }
 }
 
@@ -170,10 +208,6 @@ fn tags_at(bound: Bound<&Value>) -> Option<(u8, u8)> {
         Value::Object(_) => Kind::Object,
     };
     Some(tags_of(kind))
-}
-
-fn whole(bound: Bound<&Value>) -> bool {
-    at(bound).is_none_or(|value| IndexValue::from(value).is_whole())
 }
 
 fn at(bound: Bound<&Value>) -> Option<&Value> {

@@ -6,7 +6,7 @@ use std::cmp::Ordering;
 use std::collections::BTreeSet;
 use std::ops::Bound;
 
-use index::{Decoded, IndexPlan, IndexValue, IndexedPath, KeyRange};
+use index::{Decoded, IndexPlan, IndexValue, IndexedPath, KeyRange, Next};
 use model::json::{self, Kind, Number, Object, Value};
 use model::policy::{IndexPath, IndexingPolicy, PathEnd, PathStep};
 use proptest::prelude::*;
@@ -179,6 +179,47 @@ proptest! {
         }
     }
 
+    /// Entries with a first value and a second one in a range, in both directions.
+    #[test]
+    fn composites_hold_a_value_and_a_range(
+        descending in any::<[bool; 2]>(),
+        given in scalar(),
+        other in prop::option::of(scalar()),
+        value in prop::option::of(prop_oneof![scalar(), Just(Value::Array(vec![]))]),
+        (first, second) in (scalar(), scalar()),
+        (lower, upper) in (0..3, 0..3),
+    ) {
+        let order = |n: usize| if descending[n] { "descending" } else { "ascending" };
+        let plan = plan(&format!(
+            r#"{{"excludedPaths":[{{"path":"/*"}}],"compositeIndexes":[[
+                {{"path":"/a","order":"{}"}},{{"path":"/b","order":"{}"}}]]}}"#,
+            order(0), order(1),
+        ));
+        let index = plan.composite_index(&[(vec!["a"], descending[0]), (vec!["b"], descending[1])]);
+        let index = index.expect("the policy has it");
+        let entry = |a: &Value| {
+            let b = value.clone().map(|value| ("b", value));
+            let item = item([("a", a.clone())].into_iter().chain(b));
+            entries(&plan, &item).pop().expect("a composite entry")
+        };
+        let holds = |range: Option<KeyRange>, a: &Value, truth: bool| match range {
+            None => !truth,
+            Some(range) => {
+                let found = contains(&range, &entry(a));
+                if range.exact { found == truth } else { found || !truth }
+            }
+        };
+        let other = other.unwrap_or_else(|| given.clone());
+        let (lower, upper) = (bound(lower, &first), bound(upper, &second));
+        let fits = value.as_ref().is_some_and(|value| between(value, lower, upper));
+        let next = |next| plan.composite_next(index, &[&given], next);
+        for a in [&given, &other] {
+            prop_assert!(holds(next(Next::Between(lower, upper)), a, *a == given && fits));
+            prop_assert!(holds(next(Next::Defined), a, *a == given && value.is_some()));
+        }
+        prop_assert_eq!(plan.composite_next(index, &[&given, &given], Next::Defined), None);
+    }
+
     #[test]
     fn ranges_hold_what_the_predicate_accepts(
         value in prop_oneof![scalar(), Just(Value::Array(vec![])), Just(Value::Object(Object::new()))],
@@ -198,11 +239,6 @@ proptest! {
         let found = either.iter().any(|range| contains(range, entry));
         prop_assert!(found || (value != first && value != second));
 
-        let bound = |kind, value| match kind {
-            0 => Bound::Unbounded,
-            1 => Bound::Included(value),
-            _ => Bound::Excluded(value),
-        };
         let (lower, upper) = (bound(lower, &first), bound(upper, &second));
         let truth = between(&value, lower, upper);
         match path_a().between(lower, upper) {
@@ -229,6 +265,14 @@ proptest! {
         }
         prop_assert!(contains(&path_a().is_defined(), entry));
         prop_assert!(contains(&path_a().all(), entry));
+    }
+}
+
+fn bound(kind: i32, value: &Value) -> Bound<&Value> {
+    match kind {
+        0 => Bound::Unbounded,
+        1 => Bound::Included(value),
+        _ => Bound::Excluded(value),
     }
 }
 

@@ -9,6 +9,7 @@
 
 mod access;
 mod choose;
+mod composite;
 mod indexes;
 mod rows;
 mod set;

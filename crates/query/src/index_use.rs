@@ -79,11 +79,17 @@ pub(crate) fn index_use(program: &Program, indexed: &dyn Indexed) -> IndexUse {
     places.order(program, &proposed);
     places.found.sort_by_key(|place| place.path.names().is_some_and(|names| names == ["id"]));
     let composites = indexed.composites();
-    let lacks = |paths: &&Vec<&Path>| !composites.iter().any(|own| is_of(own, paths));
-    let served = composites.iter().find(|composite| is_in_order(composite, program));
+    let serves = |of: &&Composite| {
+        is_in_order(of, program)
+            || shape.gives_all(of)
+            || proposed.iter().any(|proposed| proposed.is_met_by(of))
+    };
+    let lacking = |proposed: &&Proposed<'_>| !composites.iter().any(|of| proposed.is_met_by(of));
+    let served = composites.iter().filter(serves).map(spelled);
+    let lacking = proposed.iter().filter(lacking).map(Proposed::spelled);
     IndexUse {
-        used: places.named(true).chain(served.map(spelled)).collect(),
-        wanted: places.named(false).chain(proposed.iter().filter(lacks).map(ascending)).collect(),
+        used: places.named(true).chain(served).collect(),
+        wanted: places.named(false).chain(lacking).collect(),
     }
 }
 
@@ -163,10 +169,10 @@ impl Places<'_> {
 
     /// Names the place of an order by one place, unless it is there for a condition that
     /// the walk along the order answers.
-    fn order(&mut self, program: &Program, proposed: &[Vec<&Path>]) {
+    fn order(&mut self, program: &Program, proposed: &[Proposed<'_>]) {
         let [key] = program.block.order.as_slice() else { return };
         let path = &key.path;
-        let in_composite = proposed.iter().any(|paths| paths.contains(&path));
+        let in_composite = proposed.iter().any(|proposed| proposed.paths().any(|own| own == path));
         let others = self.found.iter().any(|place| place.used && place.path != *path);
         let has_condition = self.found.iter().any(|place| place.path == *path);
         if has_condition && others && !in_composite {
@@ -219,21 +225,80 @@ impl<'p> Shape<'p> {
         Shape { ranges: distinct(ranges), order, groups: groups_of(program), equal }
     }
 
-    fn proposed(&self) -> Vec<Vec<&Path>> {
-        if self.equal.is_empty() {
-            return Vec::new();
-        }
-        let with = |last: &&'p Path| self.equal.iter().chain([last]).copied().collect();
-        let mut proposed: Vec<Vec<&Path>> = self.ranges.iter().map(with).collect();
+    /// Whether an index is of all places with an equality.
+    fn gives_all(&self, composite: &Composite) -> bool {
+        composite.len() == self.equal.len()
+            && composite
+                .iter()
+                .all(|(names, _)| self.equal.iter().any(|path| is_named(path, names)))
+    }
+
+    fn proposed(&self) -> Vec<Proposed<'_>> {
+        let equal = || self.equal.clone();
+        let range = |last: &&'p Path| Proposed { equal: equal(), next: Some(Asked::Range(last)) };
+        let mut proposed: Vec<Proposed<'_>> = self.ranges.iter().map(range).collect();
         if proposed.is_empty() {
-            proposed.extend(self.order.iter().map(with));
+            let order =
+                |last: &&'p Path| Proposed { equal: equal(), next: Some(Asked::Order(last)) };
+            proposed.extend(self.order.iter().map(order));
             let given =
                 self.groups.len() > 1 && self.groups.iter().all(|g| self.equal.contains(&g));
-            proposed.extend(given.then(|| self.groups.iter().collect()));
+            proposed.extend(
+                given.then(|| Proposed { equal: self.groups.iter().collect(), next: None }),
+            );
         }
-        proposed.retain(|paths: &Vec<&Path>| paths.len() <= COMPOSITE_PATHS_MAX);
+        proposed.retain(|proposed| {
+            !proposed.equal.is_empty() && proposed.paths().count() <= COMPOSITE_PATHS_MAX
+        });
         proposed
     }
+}
+
+/// A composite index that would serve the query: places that have a value, and one behind them.
+struct Proposed<'s> {
+    equal: Vec<&'s Path>,
+    next: Option<Asked<'s>>,
+}
+
+#[derive(Clone, Copy)]
+enum Asked<'s> {
+    Range(&'s Path),
+    Order(&'s Path),
+}
+
+impl Proposed<'_> {
+    fn paths(&self) -> impl Iterator<Item = &Path> {
+        let next = self.next.map(|(Asked::Range(path) | Asked::Order(path))| path);
+        self.equal.iter().copied().chain(next)
+    }
+
+    /// Whether an index does as well. It may have the values in another order, and further
+    /// paths behind a range. Rows that an order leaves open come in its direction, which
+    /// they only do along an index whose directions are the same.
+    fn is_met_by(&self, composite: &Composite) -> bool {
+        let is = |path: &Path, (names, _): &(Vec<String>, bool)| is_named(path, names);
+        let given = composite.get(..self.equal.len()).unwrap_or_default();
+        let values = given.len() == self.equal.len()
+            && self.equal.iter().all(|path| given.iter().any(|part| is(path, part)));
+        let rest = composite.get(self.equal.len()..).unwrap_or_default();
+        values
+            && match (self.next, rest) {
+                (None, rest) => rest.is_empty(),
+                (Some(Asked::Range(path)), [next, ..]) => is(path, next),
+                (Some(Asked::Order(path)), [next]) => {
+                    is(path, next) && given.first().is_some_and(|first| first.1 == next.1)
+                }
+                (Some(Asked::Range(_) | Asked::Order(_)), _) => false,
+            }
+    }
+
+    fn spelled(&self) -> IndexSpec {
+        IndexSpec::Composite(self.paths().map(|path| (path.in_policy(), false)).collect())
+    }
+}
+
+fn is_named(path: &Path, names: &[String]) -> bool {
+    path.names().is_some_and(|own| names.iter().eq(own))
 }
 
 /// The places that a query groups by; none if it groups by something else, too.
@@ -253,34 +318,21 @@ fn distinct(paths: Vec<&Path>) -> Vec<&Path> {
     seen
 }
 
-/// Whether an index is of these places, in whatever directions.
-fn is_of(composite: &Composite, paths: &[&Path]) -> bool {
-    composite.len() == paths.len()
-        && composite
-            .iter()
-            .zip(paths)
-            .all(|((names, _), path)| path.names().is_some_and(|own| names.iter().eq(own)))
-}
-
 /// Whether an index is in the order of the query, read in one direction or the other.
 fn is_in_order(composite: &Composite, program: &Program) -> bool {
     let order = &program.block.order;
-    let paths: Vec<&Path> = order.iter().map(|key| &key.path).collect();
-    let turned =
-        |((_, own), key): (&(Vec<String>, bool), &crate::bound::OrderKey)| *own != key.descending;
-    let mut turns = composite.iter().zip(order).map(turned);
-    let first = turns.next();
-    is_of(composite, &paths) && turns.all(|turned| Some(turned) == first)
+    let mut parts = composite.iter().zip(order);
+    let turned = parts.clone().next().map(|((_, own), key)| *own != key.descending);
+    composite.len() == order.len()
+        && parts.all(|((names, own), key)| {
+            is_named(&key.path, names) && Some(*own != key.descending) == turned
+        })
 }
 
 fn spelled(composite: &Composite) -> IndexSpec {
     let path = |names: &[String]| names.iter().map(|name| in_policy(name)).collect::<String>();
     let parts = composite.iter().map(|(names, descending)| (path(names), *descending));
     IndexSpec::Composite(parts.collect())
-}
-
-fn ascending(paths: &Vec<&Path>) -> IndexSpec {
-    IndexSpec::Composite(paths.iter().map(|path| (path.in_policy(), false)).collect())
 }
 
 impl fmt::Display for IndexSpec {

@@ -16,6 +16,7 @@ use query::{Bound, Comparison, IndexUse, Order, Path, Requirement};
 
 use super::Approach;
 use super::access::{Access, Leaf, Set};
+use super::composite::{self, described, value_at};
 use super::indexes::Indexes;
 use crate::command::Problem;
 use crate::setup::Setup;
@@ -159,6 +160,7 @@ pub(crate) fn choose(
     }
     let scan = Choice { exact: filter.requirement == Requirement::Anything, ..scan };
     let found = chooser.find(&filter.requirement)?;
+    let found = chooser.together(filter.requirement.parts()).or(found);
     let found = found.map(|found| Found { whole: found.whole && filter.exact, ..found });
     let choice = match (came, served) {
         (Some((way, _)), served) => chooser.as_before(way, served, found, scan)?,
@@ -233,10 +235,29 @@ impl Chooser<'_> {
         else {
             return Ok((None, keeps_undefined));
         };
+        let requirement = bound.filter().requirement;
+        if let Some(served) = self.begun_order(key, keeps_undefined, &requirement) {
+            return Ok((Some(served), keeps_undefined));
+        }
         let all = if keeps_undefined { path.all() } else { path.is_defined() };
-        let range = self.narrowed(all, key.path, &bound.filter().requirement);
+        let range = self.narrowed(all, key.path, &requirement);
         let of = key.path.in_policy().into();
         Ok((Some(Served { of, range, backwards: key.descending, begun: false }), keeps_undefined))
+    }
+
+    /// Along a composite index whose last path is that of the order and whose others the
+    /// filter gives.
+    fn begun_order(
+        &self,
+        key: &Order<'_>,
+        keeps_undefined: bool,
+        requirement: &Requirement,
+    ) -> Option<Served> {
+        let (names, parts) = (key.path.names()?, requirement.parts());
+        let leaves = composite::in_order_of(self.indexes, parts, &names, keeps_undefined);
+        let mut leaves = leaves.into_iter();
+        let Leaf { of, range } = leaves.find(|leaf| self.is_open(Way::Entries, &leaf.range))?;
+        Some(Served { of, range, backwards: key.descending, begun: true })
     }
 
     /// Along a composite index, or the part of it whose first values the filter gives.
@@ -252,12 +273,10 @@ impl Chooser<'_> {
             return Ok((None, true));
         }
         let requirement = bound.filter().requirement;
-        let given = |(names, _): &(Vec<&str>, bool)| value_at(&requirement, names);
+        let given = |(names, _): &(Vec<&str>, bool)| value_at(requirement.parts(), names);
         let values: Vec<&Value> = order.iter().map_while(given).collect();
         let range = plan.composite_range(index, &values);
-        let of: Vec<String> =
-            order.iter().map(|(names, _)| format!("/{}", names.join("/"))).collect();
-        let of = of.join(", ").into();
+        let of = described(order);
         let begun = !values.is_empty();
         Ok((Some(Served { of, range, backwards: index.backwards, begun }), true))
     }
@@ -309,6 +328,15 @@ impl Chooser<'_> {
         self.came.is_some_and(|(way, key)| {
             way == Way::Entries && index.is_some_and(|index| key.starts_with(index))
         })
+    }
+
+    /// Whether a way can be gone that the page before may not have gone.
+    fn is_open(&self, way: Way, range: &KeyRange) -> bool {
+        match self.came {
+            None | Some((Way::Items | Way::Sorted, _)) => true,
+            Some((Way::Entries, _)) => way == Way::Entries && self.came_along(range),
+            Some((Way::Ordinals, _)) => way == Way::Ordinals,
+        }
     }
 
     fn unordered(&self, found: Option<Found>, scan: Choice) -> Result<Choice, Problem> {
@@ -379,9 +407,32 @@ impl Chooser<'_> {
         }
         let Some(set) = self.leaf(requirement) else { return Ok(None) };
         let elements = requirement.path().is_some_and(|path| path.names().is_none());
-        let whole = requirement.path().is_none_or(is_exact_place);
+        let any_text = matches!(requirement, Requirement::Prefix { ignores_case: true, .. });
+        let whole = requirement.path().is_none_or(is_exact_place) && !any_text;
         let ranges = matches!(set, Set::Within(_));
         Ok(Some(Found { set, whole, repeats: elements, ranges }))
+    }
+
+    /// Through a composite index, if it answers all conditions on single values and more:
+    /// its entries are as few as those of the values at most.
+    fn together(&self, parts: &[Requirement]) -> Option<Found> {
+        let slice = composite::widest(self.indexes, parts)?;
+        let is_narrow = |part: &&Requirement| {
+            matches!(
+                part,
+                Requirement::Compare { comparison: Comparison::Equal, .. }
+                    | Requirement::OneOf { .. }
+                    | Requirement::Either(_)
+            )
+        };
+        let narrow = parts.iter().filter(is_narrow).count();
+        let way = if slice.is_point { Way::Ordinals } else { Way::Entries };
+        if slice.equal < narrow || !self.is_open(way, &slice.leaf.range) {
+            return None;
+        }
+        let whole = slice.conditions == parts.len();
+        let set = if slice.is_point { Set::Equal(slice.leaf) } else { Set::Within(slice.leaf) };
+        Some(Found { set, whole, repeats: false, ranges: false })
     }
 
     /// Single values together; if there are none, the narrowest of the ranges.
@@ -518,16 +569,6 @@ const INDEX_BYTES: usize = 8;
 fn along(Served { of, range, backwards, .. }: Served, scan: Choice) -> Choice {
     let access = Access::Entries { of, ranges: vec![range], backwards };
     Choice { access, ordered: true, ..scan }
-}
-
-/// The value that a filter gives to a place.
-fn value_at<'r>(requirement: &'r Requirement, names: &[&str]) -> Option<&'r Value> {
-    requirement.parts().iter().find_map(|part| {
-        let Requirement::Compare { path, comparison: Comparison::Equal, value } = part else {
-            return None;
-        };
-        (path.names().as_deref() == Some(names)).then_some(value)
-    })
 }
 
 /// The types that a value may have.

@@ -191,22 +191,24 @@ impl<'v> Walk<'v> {
         Ok(Candidate { position, item })
     }
 
-    /// Counts the candidates, on a walk that has not begun. No item is looked into
-    /// if none can have expired and all are in the part of the ring that is asked for.
-    pub fn count(&mut self) -> Result<u64, Problem> {
+    /// Counts the next candidates, so many at most, and says whether these were the last.
+    /// It is all of them at once where their number is written down. No item is looked
+    /// into if none can have expired and all are in the part of the ring that is asked for.
+    pub fn count(&mut self, most: u64) -> Result<(u64, bool), Problem> {
         let lasting = self.setup.definition.ttl() == TimeToLive::Off;
         let tell_all = lasting && self.clip.is_none();
         if lasting
             && matches!(self.source, Source::Items(_))
             && let Some(known) = self.known_count()?
         {
-            return Ok(known);
+            return Ok((known, true));
         }
         let mut count = 0;
-        while let Some(found) = self.advance()? {
+        for _ in 0..most {
+            let Some(found) = self.advance()? else { return Ok((count, true)) };
             count += u64::from(tell_all || self.load(found)?.item.is_some());
         }
-        Ok(count)
+        Ok((count, false))
     }
 
     /// How many items there are, where that is written down: in the bucket, and in

@@ -80,7 +80,11 @@ impl RandomQuery {
         if from.starts_with('c') {
             paths.extend(PATHS);
         }
-        let filter = (dice.below(5) > 0).then(|| filter(dice, &paths, 0));
+        let filter = match dice.below(10) {
+            0 | 1 => None,
+            2 if paths.contains(&"c.a") => Some(together(dice)),
+            _ => Some(filter(dice, &paths, 0)),
+        };
         let mut query = RandomQuery { from: from.to_owned(), filter, ..RandomQuery::default() };
         match dice.below(8) {
             0 => query.aggregate(dice, &paths),
@@ -202,6 +206,24 @@ fn aggregate(dice: &Dice, paths: &[&str]) -> String {
         5 => format!("COUNTIF({path} = {})", scalar(dice)),
         _ => "COUNT(1)".to_owned(),
     }
+}
+
+/// Values for the first paths of a composite index, a range for the next one or an order
+/// by it, and sometimes something else.
+fn together(dice: &Dice) -> Filter {
+    let paths = dice.pick(COMPOSITES);
+    let given = 1 + dice.below(paths.len());
+    let leaf = |path: &str, sign: &str| Filter::Leaf(format!("{path} {sign} {}", scalar(dice)));
+    let mut parts: Vec<Filter> =
+        paths.iter().take(given).map(|(path, _)| leaf(path, "=")).collect();
+    for (path, _) in paths.iter().skip(given).take(1) {
+        let bounds = [">", ">=", "<", "<="];
+        parts.extend((0..dice.below(3)).map(|_| leaf(path, dice.pick::<&str>(&bounds))));
+    }
+    if dice.once_in(3) {
+        parts.insert(0, filter(dice, PATHS, 2));
+    }
+    Filter::And(parts)
 }
 
 fn filter(dice: &Dice, paths: &[&str], depth: usize) -> Filter {
