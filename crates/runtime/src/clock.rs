@@ -103,6 +103,8 @@ pub struct SimulatedClock {
 struct SimulatedTime {
     now: Millis,
     monotonic: Duration,
+    /// What the monotonic reading gains whenever somebody looks at it.
+    per_look: Duration,
 }
 
 impl SimulatedClock {
@@ -112,7 +114,8 @@ impl SimulatedClock {
 
     #[must_use]
     pub fn new() -> SimulatedClock {
-        let state = SimulatedTime { now: SimulatedClock::EPOCH, monotonic: Duration::ZERO };
+        let (monotonic, per_look) = (Duration::ZERO, Duration::ZERO);
+        let state = SimulatedTime { now: SimulatedClock::EPOCH, monotonic, per_look };
         SimulatedClock { state: Mutex::new(state) }
     }
 
@@ -126,6 +129,12 @@ impl SimulatedClock {
     /// reading does not move.
     pub fn set(&self, now: Millis) {
         self.state().now = now;
+    }
+
+    /// From now on, this much time passes between two looks at the monotonic reading:
+    /// whoever looks often enough finds that work takes long.
+    pub fn slow_down(&self, per_look: Duration) {
+        self.state().per_look = per_look;
     }
 
     fn state(&self) -> std::sync::MutexGuard<'_, SimulatedTime> {
@@ -145,7 +154,9 @@ impl Clock for SimulatedClock {
     }
 
     fn monotonic(&self) -> Duration {
-        self.state().monotonic
+        let mut state = self.state();
+        state.monotonic = state.monotonic.saturating_add(state.per_look);
+        state.monotonic
     }
 
     fn sleep(&self, duration: Duration) {

@@ -82,13 +82,17 @@ impl<'p> Candidates<'p> {
         }
     }
 
-    /// Counts what is left without looking into items, as far as entries tell.
-    pub(super) fn count(&mut self) -> Result<u64, Problem> {
-        let mut count = 0;
-        while self.next_stretch()? {
-            count += self.merge.count()?;
+    /// Counts the next ones, so many at most, without looking into items as far as
+    /// entries tell; `None` when there are no more.
+    pub(super) fn count(&mut self, most: u64) -> Result<Option<u64>, Problem> {
+        loop {
+            if let Some(count) = self.merge.count(most)? {
+                return Ok(Some(count));
+            }
+            if !self.next_stretch()? {
+                return Ok(None);
+            }
         }
-        Ok(count)
     }
 
     pub(super) fn stretch(&self) -> &EpkRange {

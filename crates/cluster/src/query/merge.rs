@@ -12,6 +12,8 @@ pub(super) struct Merge<'v> {
     /// The next place of each walk that has one.
     heads: BinaryHeap<Head>,
     begun: bool,
+    /// Walks whose candidates are counted.
+    counted: usize,
     backwards: bool,
 }
 
@@ -23,7 +25,7 @@ struct Head {
 
 impl<'v> Merge<'v> {
     pub(super) fn new(walks: Vec<(usize, Walk<'v>)>, backwards: bool) -> Merge<'v> {
-        Merge { walks, heads: BinaryHeap::new(), begun: false, backwards }
+        Merge { walks, heads: BinaryHeap::new(), begun: false, counted: 0, backwards }
     }
 
     /// The next candidate, and the partition that it is in.
@@ -41,14 +43,13 @@ impl<'v> Merge<'v> {
         Ok(Some(next))
     }
 
-    /// Counts all of them, looking into no item where entries tell enough. Instead of
-    /// `next`, not besides it.
-    pub(super) fn count(&mut self) -> Result<u64, Problem> {
-        let mut count = 0;
-        for (_, walk) in &mut self.walks {
-            count += walk.count()?;
-        }
-        Ok(count)
+    /// Counts the next ones, so many at most, looking into no item where entries tell
+    /// enough; `None` when there are no more. Instead of `next`, not besides it.
+    pub(super) fn count(&mut self, most: u64) -> Result<Option<u64>, Problem> {
+        let Some((_, walk)) = self.walks.get_mut(self.counted) else { return Ok(None) };
+        let (count, is_all) = walk.count(most)?;
+        self.counted += usize::from(is_all);
+        Ok(Some(count))
     }
 
     /// What each partition has looked at.

@@ -446,7 +446,10 @@ impl<'p, 't> Pager<'p, 't> {
     fn aggregated(&mut self) -> Result<Option<Cursor>, QueryFailure> {
         let mut run = Run::new(&self.query.bound, LONG_STEPS_MAX);
         if self.choice.exact && self.query.bound.counts_documents() {
-            run.add_documents(self.candidates.count()?);
+            while let Some(count) = self.candidates.count(PACE_CANDIDATES)? {
+                run.add_documents(count);
+                self.pace.go_on_to_the_end()?;
+            }
         } else {
             while let Some((_, candidate)) = self.candidates.next()? {
                 let mut no_rows = |_: Row<'_, '_>| Ok(ControlFlow::Continue(()));

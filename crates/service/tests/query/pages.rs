@@ -1,5 +1,8 @@
 //! Where pages end, and cursors that are not what they were.
 
+use std::time::Duration;
+
+use model::json::Value;
 use service::{Approach, Cursor, ServiceError};
 use testkit::queries::{Ask, Dice, Lab, PAGE_ALL, definition};
 
@@ -57,6 +60,26 @@ fn a_page_ends_before_it_has_four_megabytes() {
         }
         assert_eq!(found, pages, "{text}");
     }
+}
+
+/// Queries that must see everything have a minute, also where they count entries and
+/// look into no item.
+#[test]
+fn a_count_of_many_entries_ends_in_time() {
+    let lab = lab(3);
+    (0..2_000).for_each(|id| lab.put(&format!(r#"{{"id":"{id}","pk":"{id}","n":1}}"#)).unwrap());
+    let count = |text: &str| {
+        let answer = lab.all(&Ask::new(text), Approach::Index, PAGE_ALL, |_| {})?;
+        Ok::<_, ServiceError>((answer.rows, answer.report.items))
+    };
+    let through_entries = "SELECT VALUE COUNT(1) FROM c WHERE c.n = 1";
+    let counted = (vec![Value::from(2_000_u32)], 0);
+    assert_eq!(count(through_entries).unwrap(), counted);
+    lab.slow_down(Duration::from_millis(500));
+    let slow = count(through_entries);
+    assert!(matches!(slow, Err(ServiceError::TimedOut)), "{slow:?}");
+    // How many items there are is written down.
+    assert_eq!(count("SELECT VALUE COUNT(1) FROM c").unwrap(), counted);
 }
 
 /// Pages that end after few items make progress even where a cursor cannot say which

@@ -177,6 +177,11 @@ impl Lab {
         self.clock.advance(duration);
     }
 
+    /// Lets this much time pass between two looks at the clock.
+    pub fn slow_down(&self, per_look: Duration) {
+        self.clock.slow_down(per_look);
+    }
+
     #[must_use]
     pub fn ranges(&self) -> Vec<RangeInfo> {
         let response = self.within(ContainerAction::ReadRanges).expect("ranges can be read");
