@@ -7,6 +7,7 @@
 //!
 //! Must not know: storage, partitions, HTTP.
 
+mod advice;
 mod bind;
 mod bound;
 mod context;
@@ -25,6 +26,7 @@ mod requirement;
 mod run;
 pub mod syntax;
 
+pub use advice::Advice;
 pub use bind::{Path, PathStep, UDF_CALLS_MAX};
 pub use context::{Context, UserFunctionError, UserFunctions};
 pub use error::{Code, Place, QueryError, Refusal, Span, SyntaxError};

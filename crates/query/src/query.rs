@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use model::json::{Raw, Value};
 
+use crate::advice::{self, Advice};
 use crate::bind::{self, Path, Program};
 use crate::bound::{Block, Slot};
 use crate::context::Context;
@@ -36,6 +37,12 @@ impl Query {
     #[must_use]
     pub fn syntax(&self) -> &Select {
         &self.select
+    }
+
+    /// How the query could be written to cost less.
+    #[must_use]
+    pub fn advice(&self) -> Vec<Advice> {
+        advice::advice(&self.select)
     }
 
     /// Resolves names, functions and parameters.

@@ -6,7 +6,8 @@
 //! what queries may refer to, `context` sets the time, the geometry, computed
 //! properties and functions. `[filter]> QUERY` shows what a query requires of
 //! documents, `key PATH…` and `[plan]> QUERY` how clients run it on partitions,
-//! `excluded PATH…`, `composites PATHS…` and `[indexes]> QUERY` which indexes serve it.
+//! `excluded PATH…`, `composites PATHS…` and `[indexes]> QUERY` which indexes serve it,
+//! `[advice]> QUERY` how it could be written to cost less.
 //! Errors are shown with line, column and the text they are about. Update with
 //! `UPDATE_GOLDENFILES=1`.
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail the test")]
@@ -208,6 +209,11 @@ impl World {
             }),
             "plan" => self.plan(text),
             "indexes" => self.indexes(text),
+            "advice" => Query::parse(text).map(|query| {
+                let advice = query.advice().into_iter();
+                let lines = advice.map(|advice| format!("{} {advice:?}", advice.id()));
+                lines.collect::<Vec<_>>().join("\n")
+            }),
             "condition" => self.check_condition(text),
             other => return Err(format!("there is no [{other}]").into()),
         })

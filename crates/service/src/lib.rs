@@ -44,7 +44,8 @@ pub use offer::{Migration, OfferStatus, manual_throughput, parse_autoscale};
 pub use partition::{Approach, EffectKind, EtagMatch, Position};
 pub use partitions::{LayoutChange, PartitionInfo};
 pub use provision::{Throttle, ThrottleError, ThroughputRules};
-pub use query::{Features, Impact, IndexSpec, IndexUse};
+pub use queries::advice_on;
+pub use query::{Advice, Features, Impact, IndexSpec, IndexUse};
 pub use receipt::{Owner, Receipt};
 pub use redistribute::{Redistribution, ThroughputInfo};
 pub use request::{

@@ -10,7 +10,7 @@ use model::epk::{Epk, EpkRange};
 use model::json::Value;
 use model::partition_key::{KeyError, PartitionKey, PartitionKeyDefinition};
 use model::position::Ordinal;
-use query::{Bound, Context, Features, KeyRanges, KeyShape, Parameters, Query, QueryError};
+use query::{Advice, Bound, Context, Features, KeyRanges, KeyShape, Parameters, Query, QueryError};
 
 use crate::admit::PAGE_ITEMS_MAX;
 use crate::catalogue::ContainerEntry;
@@ -35,6 +35,12 @@ struct Aim {
     ordinals: Range<u64>,
     /// The logical partition, if it is only one.
     key: Option<Epk>,
+}
+
+/// How a query could be written to cost less. Nothing is said about one that is wrong.
+#[must_use]
+pub fn advice_on(text: &str) -> Vec<Advice> {
+    Query::parse(text).map(|query| query.advice()).unwrap_or_default()
 }
 
 impl Service {

@@ -10,7 +10,9 @@ use bytes::Bytes;
 use http::StatusCode;
 use http::header::USER_AGENT;
 use model::json::{Object, Value};
-use service::{Approach, ContainerAction, Features, ItemQuery, Link, QueryReport, Reply};
+use service::{
+    Approach, ContainerAction, Features, ItemQuery, Link, QueryReport, Reply, advice_on,
+};
 
 use crate::continuation;
 use crate::error::{Detail, WireError};
@@ -27,6 +29,7 @@ const READ_KEY_TYPE: &str = "x-ms-read-key-type";
 const POPULATE_METRICS: &str = "x-ms-documentdb-populatequerymetrics";
 const POPULATE_INDEX_METRICS: &str = "x-ms-cosmos-populateindexmetrics";
 const POPULATE_INDEX_METRICS_V2: &str = "x-ms-cosmos-populateindexmetrics-v2";
+const POPULATE_ADVICE: &str = "x-ms-cosmos-populatequeryadvice";
 const INDEX_METRICS: &str = "x-ms-cosmos-index-utilization";
 
 /// Our own: `scan` has every item read, whatever the index knows.
@@ -171,6 +174,12 @@ fn reported(call: &Call<'_>, mut answer: Answer, report: &QueryReport, keyed: bo
         answer.set(INDEX_METRICS, &metrics::index_use_v2(&report.usage, keyed));
     } else if call.headers.flag(POPULATE_INDEX_METRICS) {
         answer.set(INDEX_METRICS, &metrics::index_use(&report.usage, keyed));
+    }
+    if call.headers.flag(POPULATE_ADVICE)
+        && let Ok(statement) = Statement::of(call)
+        && let Some(advice) = metrics::advice(&advice_on(&statement.text))
+    {
+        answer.set("x-ms-cosmos-query-advice", &advice);
     }
     if call.headers.flag(EXPLAIN) {
         answer.set(EXPLAIN, &metrics::explained(report));

@@ -1,7 +1,7 @@
-//! The indexes that the service names for a query.
+//! The indexes that the service names for a query, and its advice.
 
 use model::json::{Object, Value};
-use query::{Composite, Impact, IndexSpec, Indexed, Parameters, Path, Query, QueryError};
+use query::{Advice, Composite, Impact, IndexSpec, Indexed, Parameters, Path, Query, QueryError};
 
 use super::folder::text;
 use super::report::Verdict;
@@ -25,16 +25,31 @@ impl Indexed for Everything {
 
 pub(crate) fn judge(row: &Value) -> Verdict {
     let query = text(row, "query");
-    let Some(expected) = row.get("expected").and_then(|expected| expected.get("IndexMetric"))
-    else {
-        return Verdict::LeftOut("advice on how to write the query");
-    };
-    let theirs = expected.as_str().unwrap_or_default();
+    let expected = |name: &str| row.get("expected").and_then(|expected| expected.get(name));
+    if let Some(advice) = expected("QueryAdvice") {
+        return advised(query, advice.as_str().unwrap_or_default());
+    }
+    let theirs = expected("IndexMetric").and_then(Value::as_str).unwrap_or_default();
     match told(query) {
         Ok(ours) if arrived(&ours) == theirs => Verdict::Right,
         Ok(ours) => Verdict::Wrong(format!("{query}\n    ours   {ours}\n    theirs {theirs}")),
         Err(error) => Verdict::Wrong(format!("{query}: {error}")),
     }
+}
+
+/// The client shows each piece of advice in a line that begins with its number.
+fn advised(query: &str, theirs: &str) -> Verdict {
+    let ours = match Query::parse(query) {
+        Ok(query) => query.advice(),
+        Err(error) => return Verdict::Wrong(format!("{query}: {error}")),
+    };
+    let ours: Vec<&str> = ours.into_iter().map(Advice::id).collect();
+    let numbers: Vec<&str> =
+        theirs.lines().filter_map(|line| Some(line.split_once(':')?.0)).collect();
+    if ours == numbers {
+        return Verdict::Right;
+    }
+    Verdict::Wrong(format!("{query}\n    ours   {ours:?}\n    theirs {theirs}"))
 }
 
 /// What a client is told, in the form that the service has for it.

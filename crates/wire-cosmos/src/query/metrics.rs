@@ -8,7 +8,7 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use model::json::{Object, Value};
-use service::{Impact, IndexSpec, IndexUse, QueryReport};
+use service::{Advice, Impact, IndexSpec, IndexUse, QueryReport};
 
 /// How the service calls the order of hashed keys, along which the items of one key
 /// are found.
@@ -159,6 +159,15 @@ fn composites(specs: &[IndexSpec], object: impl Fn(Value) -> Object) -> Value {
     specs.iter().filter_map(composite).collect()
 }
 
+/// Advice by numbers, percent-encoded; none where there is nothing to say.
+pub(super) fn advice(advice: &[Advice]) -> Option<String> {
+    let entry = |advice: &Advice| {
+        Object::from_iter([("Id", Value::from(advice.id())), ("Params", Value::Array(Vec::new()))])
+    };
+    let entries: Value = advice.iter().map(entry).collect();
+    (!advice.is_empty()).then(|| percent_encoded(&entries.to_string()))
+}
+
 fn percent_encoded(text: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte);
     let encoded = |byte: u8| {
@@ -217,6 +226,14 @@ mod tests {
         assert!(encoded.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"%_".contains(&byte)));
         assert!(encoded.contains("%5C%22%C3%A4%20b%5C%22"), "{encoded}");
         assert_eq!(percent_encoded(expected), encoded);
+    }
+
+    #[test]
+    fn advice_is_percent_encoded() {
+        assert_eq!(advice(&[]), None);
+        let some = advice(&[Advice::Contains, Advice::CaselessEnd]);
+        let text = r#"[{"Id":"QA1002","Params":[]},{"Id":"QA1004","Params":[]}]"#;
+        assert_eq!(some, Some(percent_encoded(text)));
     }
 
     #[test]
