@@ -1,5 +1,6 @@
 //! The buckets that a query looks at, and in which order.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use index::KeyRange;
@@ -171,6 +172,10 @@ impl Survey for Scene<'_> {
             Ok(count < most)
         })?;
         Ok(count)
+    }
+
+    fn ordinals(&self) -> &Range<u64> {
+        &self.query.ordinals
     }
 
     fn is_narrow(&self) -> bool {

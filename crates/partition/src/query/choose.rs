@@ -7,7 +7,7 @@
 //! filter leaves so few items that sorting them costs less.
 
 use std::fmt;
-use std::ops::Bound as Edge;
+use std::ops::{Bound as Edge, Range};
 use std::sync::Arc;
 
 use index::KeyRange;
@@ -18,6 +18,7 @@ use super::Approach;
 use super::access::{Access, Leaf, Set};
 use super::composite::{self, described, value_at};
 use super::indexes::Indexes;
+use super::set::with_ordinals;
 use crate::command::Problem;
 use crate::setup::Setup;
 
@@ -117,6 +118,10 @@ pub enum Way {
 pub trait Survey {
     /// How many entries are in a range; counting may stop at `most`.
     fn entries(&self, range: &KeyRange, most: u64) -> Result<u64, Problem>;
+
+    /// The ordinals that items in question can have. Where they are of one key, its entries
+    /// are told from most of the others by them.
+    fn ordinals(&self) -> &Range<u64>;
 
     /// Whether only single keys are asked for.
     fn is_narrow(&self) -> bool;
@@ -385,10 +390,15 @@ impl Chooser<'_> {
         Ok(along(served, scan))
     }
 
-    /// At most so many members has a set, counted up to a bound.
+    /// At most so many members has a set, counted up to a bound. Those of other keys are
+    /// left out where entries are in the order of ordinals.
     fn members(&self, set: &Set, most: u64) -> Result<u64, Problem> {
         match set {
-            Set::Equal(leaf) | Set::Within(leaf) => self.survey.entries(&leaf.range, most),
+            Set::Equal(leaf) => {
+                let range = with_ordinals(&leaf.range, self.survey.ordinals());
+                self.survey.entries(&range, most)
+            }
+            Set::Within(leaf) => self.survey.entries(&leaf.range, most),
             Set::All(sets) => sets.iter().try_fold(most, |least, set| {
                 if least == 0 { Ok(0) } else { Ok(least.min(self.members(set, least)?)) }
             }),

@@ -6,6 +6,7 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::ops::Range;
 
 use bytes::Bytes;
 use index::KeyRange;
@@ -23,6 +24,8 @@ pub(super) enum Members<'v> {
     Equal {
         rows: Rows<'v>,
         entry: Bytes,
+        /// What was found last: it is asked for again until the others agree.
+        last: Option<u64>,
         read: u64,
     },
     /// Those of a range, collected.
@@ -40,14 +43,20 @@ pub(super) enum Members<'v> {
 }
 
 impl<'v> Members<'v> {
-    pub(super) fn open(view: &'v dyn View, keys: &Keys, set: &Set) -> Result<Members<'v>, Problem> {
-        let open_all = |sets: &[Set]| {
-            sets.iter().map(|set| Members::open(view, keys, set)).collect::<Result<Vec<_>, _>>()
+    /// Members with other ordinals than these may be left out.
+    pub(super) fn open(
+        view: &'v dyn View,
+        keys: &Keys,
+        (set, ordinals): (&Set, &Range<u64>),
+    ) -> Result<Members<'v>, Problem> {
+        let open_all = |sets: &[Set]| -> Result<Vec<Members<'v>>, Problem> {
+            sets.iter().map(|set| Members::open(view, keys, (set, ordinals))).collect()
         };
         Ok(match set {
             Set::Equal(Leaf { range, .. }) => {
-                let rows = Rows::new(view, stored(keys, range), Direction::Forward);
-                Members::Equal { rows, entry: keys.index_entry(&range.start), read: 0 }
+                let within = stored(keys, &with_ordinals(range, ordinals));
+                let rows = Rows::new(view, within, Direction::Forward);
+                Members::Equal { rows, entry: keys.index_entry(&range.start), last: None, read: 0 }
             }
             Set::Within(Leaf { range, .. }) => collected(view, stored(keys, range))?,
             Set::All(sets) => Members::All(open_all(sets)?),
@@ -61,10 +70,11 @@ impl<'v> Members<'v> {
     /// The first member from `least` on. Whoever asks never asks for less later.
     pub(super) fn seek(&mut self, least: u64) -> Result<Option<u64>, Problem> {
         match self {
-            Members::Equal { rows, entry, read } => {
-                rows.seek(&with_ordinal(entry, least));
+            Members::Equal { rows, entry, last, read } => {
+                rows.seek(&with_ordinal(entry, least).into());
                 let found = rows.peek()?.map(|(key, _)| ordinal_of(key)).transpose()?;
-                *read += u64::from(found.is_some());
+                *read += u64::from(found.is_some() && found != *last);
+                *last = found;
                 Ok(found)
             }
             Members::Sorted { ordinals, at, .. } => {
@@ -158,8 +168,17 @@ pub(super) fn stored(keys: &Keys, range: &KeyRange) -> StorageRange {
     StorageRange::new(keys.index_entry(&range.start), keys.index_entry(&range.end))
 }
 
-fn with_ordinal(entry: &Bytes, ordinal: u64) -> Bytes {
-    [entry, ordinal.to_be_bytes().as_slice()].concat().into()
+/// The entries of one value that have one of these ordinals.
+pub(super) fn with_ordinals(range: &KeyRange, ordinals: &Range<u64>) -> KeyRange {
+    KeyRange {
+        start: with_ordinal(&range.start, ordinals.start),
+        end: with_ordinal(&range.start, ordinals.end),
+        exact: range.exact,
+    }
+}
+
+fn with_ordinal(entry: &[u8], ordinal: u64) -> Vec<u8> {
+    [entry, ordinal.to_be_bytes().as_slice()].concat()
 }
 
 pub(super) fn ordinal_of(key: &[u8]) -> Result<u64, Problem> {

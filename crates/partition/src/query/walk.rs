@@ -128,7 +128,7 @@ impl<'v> Walk<'v> {
                 Source::Entries(Ranges::new(view, rest, direction))
             }
             Access::Set(set) => {
-                let members = Members::open(view, &keys, set)?;
+                let members = Members::open(view, &keys, (set, ordinals))?;
                 let first = match start {
                     Start::Beginning => 0,
                     Start::At(position) => ordinal_at(position),
@@ -192,11 +192,10 @@ impl<'v> Walk<'v> {
     }
 
     /// Counts the next candidates, so many at most, and says whether these were the last.
-    /// It is all of them at once where their number is written down. No item is looked
-    /// into if none can have expired and all are in the part of the ring that is asked for.
+    /// It is all of them at once where their number is written down. Items that an index
+    /// finds are not looked into, unless they may have expired.
     pub fn count(&mut self, most: u64) -> Result<(u64, bool), Problem> {
         let lasting = self.setup.definition.ttl() == TimeToLive::Off;
-        let tell_all = lasting && self.clip.is_none();
         if lasting
             && matches!(self.source, Source::Items(_))
             && let Some(known) = self.known_count()?
@@ -206,9 +205,17 @@ impl<'v> Walk<'v> {
         let mut count = 0;
         for _ in 0..most {
             let Some(found) = self.advance()? else { return Ok((count, true)) };
-            count += u64::from(tell_all || self.load(found)?.item.is_some());
+            let is_there = match found.what {
+                What::Entry(ordinal) if lasting => self.is_inside(ordinal)?,
+                What::Entry(_) | What::Item(_) => self.load(found)?.item.is_some(),
+            };
+            count += u64::from(is_there);
         }
         Ok((count, false))
+    }
+
+    fn is_inside(&self, ordinal: u64) -> Result<bool, Problem> {
+        Ok(self.clip.is_none() || self.key_of(ordinal)?.is_some())
     }
 
     /// How many items there are, where that is written down: in the bucket, and in
@@ -242,15 +249,20 @@ impl<'v> Walk<'v> {
     /// What is stored of an item; `None` if it is not in the part of the ring that is
     /// asked for.
     fn item_of(&self, ordinal: u64) -> Result<Option<Bytes>, Problem> {
+        let Some(key) = self.key_of(ordinal)? else { return Ok(None) };
+        let damaged = RecordError::Malformed { what: "index key" };
+        Ok(Some(self.view.get(&key)?.ok_or(damaged)?))
+    }
+
+    /// Where an item is stored; `None` if that is not in the part of the ring that is
+    /// asked for.
+    fn key_of(&self, ordinal: u64) -> Result<Option<Bytes>, Problem> {
         let damaged = |what| RecordError::Malformed { what };
         let ordinal = Ordinal::from_u64(ordinal).ok_or(damaged("index key"))?;
         let name = self.view.get(&self.keys.ordinal(ordinal))?.ok_or(damaged("ordinal"))?;
         let (epk, id) = key::parse_item_name(&name).ok_or(damaged("ordinal"))?;
         let inside = |clip: &Vec<EpkRange>| clip.iter().any(|within| within.contains(&epk));
-        if !self.clip.as_ref().is_none_or(inside) {
-            return Ok(None);
-        }
-        Ok(Some(self.view.get(&self.keys.item(&epk, id))?.ok_or(damaged("index key"))?))
+        Ok(self.clip.as_ref().is_none_or(inside).then(|| self.keys.item(&epk, id)))
     }
 }
 
