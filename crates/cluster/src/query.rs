@@ -2,8 +2,8 @@
 //!
 //! All partitions of this process share one store, so a page is read from one view:
 //! what it shows of different partitions belongs to one moment. Candidates of all
-//! buckets in question are brought into one order, and one run of the query makes
-//! rows of them; so a query means the same on one partition and on many, and what a
+//! buckets in question (`portion.rs`) are brought into one order, and one run of the
+//! query makes rows of them; so a query means the same on one partition and on many, and what a
 //! page costs is what it looked at.
 
 mod candidates;
@@ -11,6 +11,7 @@ mod cursor;
 mod layout;
 mod merge;
 mod page;
+mod portion;
 mod threads;
 
 use std::ops::Range;
@@ -138,7 +139,7 @@ impl Cluster {
         let container = Arc::clone(container);
         let now = self.now();
         self.query_threads()
-            .run(move |pace| page::answer(&container, now, &query, pace))
+            .run(move |pace| page::answer(&container, now, query, pace))
             .await
             .unwrap_or_else(|error| Err(error.into()))
     }

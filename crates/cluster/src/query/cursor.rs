@@ -25,6 +25,8 @@ pub(crate) enum Place {
     /// The rows are made again and those given are left out: queries that compare
     /// each row with all others cannot say where they are in fewer words.
     Again,
+    /// What comes before this position of the ring is done, the rest is not begun.
+    From(Epk),
     Behind {
         /// The part of the ring that was being read. What comes before it is done,
         /// and what comes behind it is not begun.
@@ -71,6 +73,7 @@ const MORE_ROWS: u8 = 4;
 const WAYS: u8 = 24;
 /// Whether there is a mark.
 const MARK: u8 = 32;
+const FROM: u8 = 64;
 const WAYS_IN_ORDER: [Way; 4] = [Way::Items, Way::Ordinals, Way::Entries, Way::Sorted];
 
 fn way_flags(way: Way) -> u8 {
@@ -128,6 +131,10 @@ impl Cursor {
         put_number(&mut out, self.given);
         match &self.place {
             Place::Again => out.push(AGAIN),
+            Place::From(position) => {
+                out.push(FROM);
+                put_bytes(&mut out, position.as_bytes());
+            }
             Place::Behind { stretch, way, position } => {
                 let cut = if position.cut { CUT } else { 0 };
                 let rows = if position.rows.is_some() { MORE_ROWS } else { 0 };
@@ -152,6 +159,7 @@ impl Cursor {
     pub fn position(&self) -> Option<&Epk> {
         match &self.place {
             Place::Again => None,
+            Place::From(position) => Some(position),
             Place::Behind { stretch, .. } => Some(&stretch.min),
         }
     }
@@ -171,6 +179,7 @@ fn parse(mut input: &[u8]) -> Option<Cursor> {
     let (skip, given) = (number(input)?, number(input)?);
     let place = match take(input)? {
         AGAIN => Place::Again,
+        FROM => Place::From(epk(input).filter(|position| EpkRange::full().contains(position))?),
         flags if flags & !(CUT | MORE_ROWS | WAYS | MARK) == BEHIND => {
             let stretch = EpkRange::new(epk(input)?, epk(input)?);
             if stretch.is_empty() || !EpkRange::full().covers(&stretch) {
@@ -258,7 +267,8 @@ mod tests {
             let stretch = stretch.clone();
             Place::Behind { stretch, way, position }
         });
-        let place = prop_oneof![Just(Place::Again), behind];
+        let from = Place::From(Epk::from_bytes(&[5, 0, 1]).unwrap());
+        let place = prop_oneof![Just(Place::Again), Just(from), behind];
         (any::<u32>(), any::<u64>(), any::<u64>(), place)
             .prop_map(|(query, skip, given, place)| Cursor { query, skip, given, place })
     }

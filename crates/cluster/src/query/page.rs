@@ -1,7 +1,7 @@
 //! From candidates to rows.
 //!
 //! Most queries *stream*: what a candidate gives is a row of the page, until the page
-//! is full. Where no index has the order that is asked for, the first rows behind the
+//! is full, or there is no more in its portion (`portion.rs`). Where no index has the order that is asked for, the first rows behind the
 //! cursor are *sorted* out of all. And what must see everything first (groups,
 //! aggregates, DISTINCT) is made *again* for each page.
 
@@ -14,11 +14,12 @@ use model::charge::Scanned;
 use model::epk::EpkRange;
 use model::position::Timestamp;
 use partition::{Candidate, Choice, Way};
-use query::{QueryError, Row, Run, STEPS_MAX};
+use query::{Bound, QueryError, Row, Run, STEPS_MAX};
 
 use super::candidates::Candidates;
 use super::cursor::{Cursor, CursorError, Place, Position};
 use super::layout::{Layout, Scene};
+use super::portion::Portion;
 use super::threads::Pace;
 use super::{PageQuery, QueryFailure, QueryPage, QueryReport};
 use crate::cluster::Served;
@@ -47,12 +48,20 @@ const ROW_BYTES: usize = 64;
 pub(super) fn answer(
     container: &Container,
     now: Timestamp,
-    query: &PageQuery,
+    mut query: PageQuery,
     pace: &mut Pace<'_>,
 ) -> Result<QueryPage, QueryFailure> {
     if query.after.as_ref().is_some_and(|after| after.query != query.fingerprint) {
         return Err(CursorError::OtherQuery.into());
     }
+    let portion = if is_in_any_order(&query.bound) {
+        let place = query.after.as_ref().map(|after| &after.place);
+        Portion::next(&container.layout().0, &query.within, place)
+    } else {
+        Portion::whole(&query.within)
+    };
+    query.within = portion.within;
+    let query = &query;
     let layout = Layout::of(container, now, &query.within)?;
     let scene = Scene { layout: &layout, query };
     let choice = match layout.parts.first() {
@@ -62,17 +71,25 @@ pub(super) fn answer(
     let choosing = pace.elapsed();
     let mut pager = Pager::new(query, &layout, &choice, pace);
     let rest = pager.fill()?;
+    let rest =
+        rest.or_else(|| pager.cursor(Place::From(portion.beyond.filter(|_| pager.left() > 0)?)));
     let mut page = pager.finish(rest);
     page.report.times.choosing = choosing;
     page.report.times.total = pace.elapsed();
     Ok(page)
 }
 
+/// Whether rows may come as they are met: neither an order nor other rows matter to them.
+fn is_in_any_order(bound: &Bound) -> bool {
+    let is_of_all = !bound.reads_documents() || bound.gathers_documents() || bound.is_aggregated();
+    !is_of_all && !bound.is_distinct() && bound.order().is_empty()
+}
+
 /// The way that the page before went, and a key on it.
 fn came(query: &PageQuery) -> Option<(Way, &[u8])> {
     match query.after.as_ref().map(|after| &after.place) {
         Some(Place::Behind { way, position, .. }) => Some((*way, &position.key)),
-        Some(Place::Again) | None => None,
+        Some(Place::Again | Place::From(_)) | None => None,
     }
 }
 
@@ -140,7 +157,7 @@ impl<'p, 't> Pager<'p, 't> {
             Some(Place::Behind { stretch, position, .. }) => {
                 (stretch.clone(), Some(position.clone()))
             }
-            Some(Place::Again) | None => (EpkRange::full(), None),
+            Some(Place::Again | Place::From(_)) | None => (EpkRange::full(), None),
         };
         Pager {
             query,

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use model::json::Value;
-use service::{Approach, Cursor, ServiceError};
+use service::{Approach, Cursor, RangeInfo, Scope, ServiceError};
 use testkit::queries::{Ask, Dice, Lab, PAGE_ALL, definition};
 
 /// Bytes of rows in a page.
@@ -36,21 +36,24 @@ fn query(
 /// However many rows are asked for; and a row that is longer is a page of its own.
 #[test]
 fn a_page_ends_before_it_has_four_megabytes() {
-    let lab = lab(3);
-    for number in 0..7 {
-        let text = "x".repeat(900_000);
-        lab.put(&format!(r#"{{"id":"{number}","pk":"{number}","text":"{text}"}}"#)).unwrap();
-    }
-    for (text, pages) in [
-        ("SELECT * FROM c", vec![4, 3]),
-        ("SELECT * FROM c ORDER BY c.id", vec![4, 3]),
-        ("SELECT DISTINCT VALUE CONCAT(c.id, c.text) FROM c", vec![4, 3]),
-        ("SELECT c.text AS a, c.text AS b FROM c", vec![2, 2, 2, 1]),
-        ("SELECT VALUE c.id FROM c", vec![7]),
+    let [one, three] = [1, 3].map(|partitions| {
+        let lab = lab(partitions);
+        for number in 0..7 {
+            let text = "x".repeat(900_000);
+            lab.put(&format!(r#"{{"id":"{number}","pk":"{number}","text":"{text}"}}"#)).unwrap();
+        }
+        lab
+    });
+    for (lab, text, pages) in [
+        (&one, "SELECT * FROM c", vec![4, 3]),
+        (&three, "SELECT * FROM c ORDER BY c.id", vec![4, 3]),
+        (&three, "SELECT DISTINCT VALUE CONCAT(c.id, c.text) FROM c", vec![4, 3]),
+        (&one, "SELECT c.text AS a, c.text AS b FROM c", vec![2, 2, 2, 1]),
+        (&one, "SELECT VALUE c.id FROM c", vec![7]),
     ] {
         let (mut found, mut after) = (Vec::new(), None);
         loop {
-            let (rows, bytes, rest) = query(&lab, &Ask::new(text), after, PAGE_ALL).unwrap();
+            let (rows, bytes, rest) = query(lab, &Ask::new(text), after, PAGE_ALL).unwrap();
             assert!(bytes <= PAGE_BYTES_MAX, "{bytes} bytes");
             found.push(rows);
             after = rest;
@@ -80,6 +83,73 @@ fn a_count_of_many_entries_ends_in_time() {
     assert!(matches!(slow, Err(ServiceError::TimedOut)), "{slow:?}");
     // How many items there are is written down.
     assert_eq!(count("SELECT VALUE COUNT(1) FROM c").unwrap(), counted);
+}
+
+/// The rows of a query, page by page. Behind the first page, something happens.
+fn pages(lab: &Lab, ask: &Ask, first: usize, happens: impl Fn()) -> Vec<Vec<Value>> {
+    let mut page = lab.page(ask, Approach::Index, None, first).unwrap();
+    happens();
+    let mut pages = vec![page.rows];
+    while let Some(rest) = page.rest {
+        page = lab.page(ask, Approach::Index, Some(&rest), PAGE_ALL).unwrap();
+        pages.push(page.rows);
+    }
+    pages
+}
+
+/// The rows of each partition.
+fn rows_of_partitions(lab: &Lab, text: &str) -> Vec<Vec<Value>> {
+    let of_one = |range: RangeInfo| {
+        let scope = Scope { range: Some(range.id), ..Scope::default() };
+        pages(lab, &Ask { scope, ..Ask::new(text) }, PAGE_ALL, || {}).concat()
+    };
+    lab.ranges().into_iter().map(of_one).collect()
+}
+
+/// Also of one that has nothing.
+#[test]
+fn a_page_is_of_one_partition_unless_an_order_asks_for_several() {
+    let lab = lab(7);
+    (0..9).for_each(|id| lab.put(&format!(r#"{{"id":"{id}","pk":"{id}"}}"#)).unwrap());
+    let parts = rows_of_partitions(&lab, "SELECT VALUE c.id FROM c");
+    assert_eq!(parts.len(), 7);
+    assert!(parts.iter().any(Vec::is_empty), "{parts:?}");
+    let everywhere = |text: &str| pages(&lab, &Ask::new(text), PAGE_ALL, || {});
+    assert_eq!(everywhere("SELECT VALUE c.id FROM c"), parts);
+    let is_of_one = |page: &Vec<Value>| {
+        let has_all = |part: &Vec<Value>| page.iter().all(|row| part.contains(row));
+        parts.iter().any(has_all)
+    };
+    let top = ("SELECT TOP 5 VALUE c.id FROM c", 0..5);
+    let limit = ("SELECT VALUE c.id FROM c OFFSET 2 LIMIT 4", 2..6);
+    for (text, wanted) in [top, limit] {
+        let pages = everywhere(text);
+        assert_eq!(pages.concat(), parts.concat()[wanted], "{text}");
+        assert!(pages.iter().all(is_of_one), "{text}: {pages:?}");
+    }
+    for text in [
+        "SELECT VALUE c.id FROM c ORDER BY c.id",
+        "SELECT DISTINCT VALUE c.id FROM c",
+        "SELECT c.id FROM c GROUP BY c.id",
+    ] {
+        let sizes: Vec<usize> = everywhere(text).iter().map(Vec::len).collect();
+        assert_eq!(sizes, [9], "{text}");
+    }
+}
+
+/// What was one when a query began to read it is read to its end, though it belongs to
+/// several partitions by now, which take turns.
+#[test]
+fn partitions_that_were_one_share_a_page() {
+    let lab = lab(1);
+    (0..200).for_each(|id| lab.put(&format!(r#"{{"id":"{id}","pk":"{id}","n":1}}"#)).unwrap());
+    let text = "SELECT VALUE c.id FROM c WHERE c.n = 1";
+    // Each of its eight buckets is two by then.
+    let pages = pages(&lab, &Ask::new(text), 1, || lab.divide(16));
+    let parts = rows_of_partitions(&lab, text);
+    let sharing = parts.iter().filter(|part| part.iter().any(|row| pages[1].contains(row)));
+    assert_eq!(sharing.count(), 2, "{pages:?}");
+    assert_eq!((pages.concat().len(), pages.len()), (200, parts.len()), "{pages:?}");
 }
 
 /// Pages that end after few items make progress even where a cursor cannot say which

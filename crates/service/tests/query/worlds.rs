@@ -8,7 +8,7 @@ use tempfile::TempDir;
 use testkit::queries::client::Client;
 use testkit::queries::oracle::{Agreement, Oracle, Verdict};
 use testkit::queries::trial::judge;
-use testkit::queries::{Answer, Ask, Lab, PAGE_ALL, Page};
+use testkit::queries::{Answer, Ask, Lab, PAGE_ALL};
 
 use crate::scripts::shown;
 
@@ -37,6 +37,9 @@ struct Paged {
 
 type Shown = Result<String, Box<dyn Error>>;
 
+/// Rows, and where to go on.
+type Rows = Result<(Vec<Value>, Option<Vec<u8>>), ServiceError>;
+
 impl Worlds {
     pub(crate) fn new(definition: &Object) -> Result<Worlds, ServiceError> {
         let mut worlds = Vec::new();
@@ -58,20 +61,24 @@ impl Worlds {
         self.worlds.iter().try_for_each(|world| act(&world.lab))
     }
 
-    /// Asks in all worlds and all ways.
+    /// Asks in all worlds and all ways. The way to the items is that of the first world:
+    /// partitions choose by what they hold.
     pub(crate) fn query(&self, ask: &Ask) -> Shown {
-        let mut shown: Option<String> = None;
+        let mut shown: Option<(String, String, String)> = None;
         let mut partitions = Vec::new();
         for world in &self.worlds {
             let (rows, answer) = self.query_in(world, ask)?;
             let (asked, all) = answer.asked;
             partitions.push(format!("{asked}/{all}"));
-            let own = rows + &how(&answer);
-            let first = shown.get_or_insert_with(|| own.clone());
-            assert_eq!(own, *first, "on {all} partitions, {}", ask.text);
+            let (usage, access) = (usage(&answer), answer.report.access);
+            let (first_rows, first_usage, _) =
+                shown.get_or_insert_with(|| (rows.clone(), usage.clone(), access));
+            let both = (&rows, &usage);
+            assert_eq!(both, (&*first_rows, &*first_usage), "on {all} partitions, {}", ask.text);
         }
         partitions.dedup();
-        Ok(format!("{}asked {}\n", shown.unwrap_or_default(), partitions.join(" ")))
+        let (rows, usage, access) = shown.unwrap_or_default();
+        Ok(format!("{rows}by {access}{usage}\nasked {}\n", partitions.join(" ")))
     }
 
     /// Asks in one world: whatever the way, the rows are those that must be.
@@ -110,16 +117,16 @@ impl Worlds {
         self.page()
     }
 
-    /// The next page in all worlds, which is the same in all of them.
+    /// The next rows in all worlds, which are the same in all of them, in as many pages as
+    /// there are partitions.
     fn page(&mut self) -> Shown {
-        let Paged { ask, approach, rows_max } = self.paged.as_ref().ok_or("what?")?;
+        let paged = self.paged.as_ref().ok_or("what?")?;
         let mut first: Option<String> = None;
         for world in &mut self.worlds {
-            let Page { rows, rest, .. } =
-                world.lab.page(ask, *approach, world.rest.as_deref(), *rows_max)?;
-            let end = if rest.is_some() { "more\n" } else { "end\n" };
-            let page = lines(&rows) + end;
-            world.rest = rest;
+            let (rows, rest) = world.rows(paged, world.rest.clone(), paged.rows_max)?;
+            let has_more = rest.is_some() && !world.rows(paged, rest.clone(), 1)?.0.is_empty();
+            world.rest = rest.filter(|_| has_more);
+            let page = lines(&rows) + if has_more { "more\n" } else { "end\n" };
             let first = first.get_or_insert_with(|| page.clone());
             assert_eq!(page, *first, "worlds differ");
         }
@@ -144,6 +151,20 @@ impl Worlds {
 }
 
 impl World {
+    /// The next rows, so many at most.
+    fn rows(&self, paged: &Paged, mut rest: Option<Vec<u8>>, rows_max: usize) -> Rows {
+        let mut rows = Vec::new();
+        loop {
+            let left = rows_max - rows.len();
+            let page = self.lab.page(&paged.ask, paged.approach, rest.as_deref(), left)?;
+            rows.extend(page.rows);
+            rest = page.rest;
+            if rest.is_none() || rows.len() == rows_max {
+                return Ok((rows, rest));
+            }
+        }
+    }
+
     /// Sizes of pages; fewer on disk, which has the same pages and takes longer.
     fn pages(&self) -> &'static [usize] {
         if self.folder.is_some() { &[PAGE_ALL, 2] } else { &[PAGE_ALL, 7, 2, 1] }
@@ -181,8 +202,8 @@ fn lines(rows: &[Value]) -> String {
     rows.iter().map(|row| format!("{}\n", shown(row))).collect()
 }
 
-/// How the items were found.
-fn how(answer: &Answer) -> String {
+/// The indexes that serve a query, or would.
+fn usage(answer: &Answer) -> String {
     let report = &answer.report;
     let list = |specs: &[IndexSpec], word: &str| match specs {
         [] => String::new(),
@@ -192,5 +213,5 @@ fn how(answer: &Answer) -> String {
         }
     };
     let (used, wanted) = (list(&report.usage.used, "uses"), list(&report.usage.wanted, "wants"));
-    format!("by {}{used}{wanted}\n", report.access)
+    used + &wanted
 }

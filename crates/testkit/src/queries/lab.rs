@@ -1,5 +1,6 @@
 //! A service with one container, asked in every way there is.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,8 +13,8 @@ use model::partition_key::PartitionKey;
 use runtime::{Runtime, SimulatedClock};
 use service::{
     Action, Approach, CatalogueAction, Conditions, ContainerAction, Cursor, Features, Halve,
-    ItemQuery, ItemTarget, Kind, Link, Principal, QueryReport, RangeInfo, Reply, Request, Response,
-    Rest, Scope, Service, ServiceError, ThroughputRules,
+    ItemQuery, ItemTarget, Kind, Link, Principal, QueryReport, RangeId, RangeInfo, Reply, Request,
+    Response, Rest, Scope, Service, ServiceError, ThroughputRules,
 };
 use storage::local::{self, LocalConfig};
 use storage::{Store, memory};
@@ -258,15 +259,17 @@ impl Lab {
     ) -> Result<Answer, ServiceError> {
         let mut page = self.page(ask, approach, None, items_max)?;
         let partitions = self.ranges().len();
-        let asked = (page.report.partitions.len(), partitions);
-        let mut answer = Answer { rows: page.rows, pages: 1, report: page.report, asked };
+        let mut asked: BTreeSet<RangeId> = page.report.partitions.iter().copied().collect();
+        let mut answer = Answer { rows: page.rows, pages: 1, report: page.report, asked: (0, 0) };
         while let Some(rest) = page.rest {
             between(answer.pages);
             page = self.page(ask, approach, Some(&rest), items_max)?;
             answer.rows.append(&mut page.rows);
+            asked.extend(page.report.partitions);
             answer.pages += 1;
             assert!(answer.pages < PAGES_MAX, "the pages of {} do not end", ask.text);
         }
+        answer.asked = (asked.len(), partitions);
         Ok(answer)
     }
 

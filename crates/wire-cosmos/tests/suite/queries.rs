@@ -87,7 +87,8 @@ fn a_query_in_binary_json_is_understood() {
     let string =
         |text: &str| [&[0x80 | u8::try_from(text.len()).unwrap()], text.as_bytes()].concat();
     let body = [&[0x80, 0xE9][..], &string("query"), &string(text)].concat();
-    let answer = world.send(Method::POST, ITEMS, &body, &[QUERY, ACROSS]);
+    let key = ("x-ms-documentdb-partitionkey", r#"["a"]"#);
+    let answer = world.send(Method::POST, ITEMS, &body, &[QUERY, key]);
     assert_eq!(answer.status(), StatusCode::OK, "{:?}", answer.body());
     let page: Value = serde_json::from_slice(answer.body()).unwrap();
     assert_eq!(page["Documents"], json!(["1"]));
@@ -131,7 +132,8 @@ fn clients_that_merge_by_themselves_get_a_plan() {
         assert_eq!(ask(&world, text, &[QUERY, python, key]).0, "200/0", "{text}");
     }
     for text in ["SELECT * FROM c", "SELECT c.pk, COUNT(1) AS n FROM c GROUP BY c.pk"] {
-        assert_eq!(ask(&world, text, &[QUERY, ACROSS, python]).1["_count"], json!(2), "{text}");
+        assert_eq!(ask(&world, text, &[QUERY, ACROSS, python]).0, "200/0", "{text}");
+        assert_eq!(rows(&world, text, 10).len(), 2, "{text}");
     }
     let rewritten = r#"SELECT VALUE [{"item": COUNT(1)}] FROM c"#;
     let ranges = ["0", "1", "2", "3", "4"].map(|id| ("x-ms-documentdb-partitionkeyrangeid", id));
