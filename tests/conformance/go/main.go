@@ -198,6 +198,7 @@ func hot() (ids []string) {
 // query gives the rows of a query and the number of partitions that answered it, which its session token names.
 func (w *world) query(query string, key azcosmos.PartitionKey, options *azcosmos.QueryOptions) (rows []document, asked int) {
 	container := must(w.database.NewContainer("readings"))
+	ranges := map[string]bool{}
 	for pager := container.NewQueryItemsPager(query, key, options); pager.More(); {
 		page := must(pager.NextPage(ctx))
 		for _, item := range page.Items {
@@ -205,9 +206,11 @@ func (w *world) query(query string, key azcosmos.PartitionKey, options *azcosmos
 			check(json.Unmarshal(item, &row) == nil, "no object: %s", item)
 			rows = append(rows, row)
 		}
-		asked = max(asked, strings.Count(page.RawResponse.Header.Get("x-ms-session-token"), "#"))
+		for _, token := range strings.Split(page.RawResponse.Header.Get("x-ms-session-token"), ",") {
+			ranges[strings.Split(token, ":")[0]] = true
+		}
 	}
-	return rows, asked
+	return rows, len(ranges)
 }
 
 func ids(rows []document) (ids []string) {

@@ -47,7 +47,7 @@ fn pages_go_the_way_they_came() {
     ];
     for Case { text, only_m, way, added: (added, count), other_way } in cases {
         let fixture = Fixture::new();
-        fixture.create_container("c", 2, service::Throughput::Manual(18_000));
+        fixture.create_container("c", 2, service::Throughput::Manual(400));
         let create = |id: String, members: &str| {
             let body = format!(r#"{{"id":"{id}","pk":"{id}",{members}}}"#);
             fixture.create_item("c", body).unwrap();
