@@ -5,8 +5,7 @@
 //! rising numbers of distinct keys, and of physical partitions with as many keys in
 //! all of them.
 //!
-//! `ORRERY_BENCH_KEYS` sets the numbers of keys (`10000,100000`), the last of which
-//! the partitions get as well. `cargo xtask bench scale`.
+//! `ORRERY_BENCH_KEYS` sets the numbers of keys (`10000,100000`). `cargo xtask bench scale`.
 #![allow(clippy::unwrap_used, reason = "a bench stops at the first error")]
 #![allow(clippy::print_stdout, reason = "a bench prints its figures")]
 
@@ -24,6 +23,7 @@ use service::{Conditions, ContainerAction, ItemTarget, Reply};
 
 const KEYS: &str = "10000,100000";
 const PARTITIONS: [u32; 3] = [1, 50, 500];
+const PARTITIONED_KEYS: u64 = 50_000;
 /// Throughput that each of them is planned with, so that 500 stay below the maximum.
 const PARTITION_THROUGHPUT: u32 = 1_000;
 const POLICY: &str = r#"{"indexingMode":"consistent"}"#;
@@ -36,7 +36,7 @@ fn main() {
     let keys = std::env::var("ORRERY_BENCH_KEYS").unwrap_or_else(|_| KEYS.to_owned());
     let keys: Vec<u64> = keys.split(',').map(|count| count.trim().parse().unwrap()).collect();
     with_more_keys(&keys);
-    with_more_partitions(keys.last().copied().unwrap_or_default());
+    with_more_partitions();
 }
 
 fn with_more_keys(keys: &[u64]) {
@@ -53,7 +53,8 @@ fn with_more_keys(keys: &[u64]) {
     lab.close();
 }
 
-fn with_more_partitions(keys: u64) {
+fn with_more_partitions() {
+    let keys = PARTITIONED_KEYS;
     for partitions in PARTITIONS {
         let folder = tempfile::tempdir().unwrap();
         let limits = Limits {
