@@ -470,8 +470,15 @@ impl Chooser<'_> {
         Ok(Some(Found { set, whole, repeats: false, ranges: false }))
     }
 
+    /// Whether the page before went this way. Positions in sets are ordinals, so any set
+    /// that has all items goes on where another one ended.
     fn was_chosen(&self, found: &Found) -> bool {
-        matches!(&found.set, Set::Within(leaf) if self.came_along(&leaf.range))
+        match &found.set {
+            Set::Within(leaf) if !found.repeats => self.came_along(&leaf.range),
+            Set::Equal(_) | Set::Within(_) | Set::All(_) | Set::Any(_) => {
+                matches!(self.came, Some((Way::Ordinals, _)))
+            }
+        }
     }
 
     fn narrowest(&self, mut found: Vec<Found>, whole: bool) -> Result<Option<Found>, Problem> {

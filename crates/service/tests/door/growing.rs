@@ -38,6 +38,13 @@ fn pages_go_the_way_they_came() {
             other_way: "index /m, filter",
         },
         Case {
+            text: "SELECT VALUE c.id FROM c WHERE c.m >= 0 AND (c.n >= 0 OR c.k >= 0)",
+            only_m: 200,
+            way: "(range /n or range /k)",
+            added: (r#""n":5"#, 1_000),
+            other_way: "index /m",
+        },
+        Case {
             text: "SELECT VALUE c.id FROM c WHERE LENGTH(c.id) > 0 AND c.n >= 0",
             only_m: 0,
             way: "scan",
