@@ -1,8 +1,12 @@
 //! Choosing and using a partition key.
 
-use serde_json::json as j;
+use serde_json::{Value, json as j};
 
 use crate::world::{World, key};
+
+/// Items that are spread over partitions.
+const ITEMS: u32 = 1_500;
+const STATISTICS: &str = "/_orrery/partitions?container=dbs/d/colls/c";
 
 #[test]
 fn k10_k21_the_key_is_part_of_the_container() {
@@ -100,4 +104,34 @@ fn k20_a5_the_server_finds_the_key_in_the_document() {
     assert_eq!(refused.header("x-ms-substatus"), "1001");
     world.send("DELETE", "/dbs/d/colls/c/docs/1", &[], "").expect(400);
     world.get("/dbs/d/colls/c/docs/1", &[]).expect(400);
+}
+
+/// The same items by a key with a value for each, and by one with three values: what each
+/// of five partitions has of bytes and of request units, in per cent of all.
+#[test]
+fn k18_a_key_with_many_values_spreads_storage_and_request_units() {
+    let shares = |path: &str| {
+        let world = World::with(&["--throttle", "never"]);
+        world.container(path, 30_000).expect(201);
+        for number in 0..ITEMS {
+            let item =
+                j!({"id": format!("{number}"), "user": format!("u{number}"), "kind": number % 3});
+            world.create_item(&item).expect(201);
+        }
+        let told = world.operate("GET", STATISTICS, &Value::Null).expect(200).json();
+        let partitions = told["partitions"].as_array().expect("a list").clone();
+        assert_eq!(partitions.len(), 5);
+        ["bytes", "requestUnits"].map(|what| {
+            let of = |one: &Value| one[what].as_f64().unwrap_or_else(|| panic!("{what} of {one}"));
+            let sum: f64 = partitions.iter().map(of).sum();
+            partitions.iter().map(|one| 100.0 * of(one) / sum).collect::<Vec<f64>>()
+        })
+    };
+    for shares in shares("/user") {
+        assert!(shares.iter().all(|share| (15.0..25.0).contains(share)), "{shares:?}");
+    }
+    for shares in shares("/kind") {
+        assert!(shares.iter().any(|share| *share > 30.0), "{shares:?}");
+        assert!(shares.iter().filter(|share| **share < 5.0).count() >= 2, "{shares:?}");
+    }
 }
