@@ -44,6 +44,17 @@ pub(crate) struct Program {
     /// The places in documents that slots stand for, where they do.
     pub(crate) paths: BTreeMap<Slot, Path>,
     pub(crate) context: Arc<Context>,
+    /// A function of the user's that the query calls and the context does not have:
+    /// the query can be planned, but not run.
+    uncallable: Option<String>,
+}
+
+impl Program {
+    /// Refuses to run what could not go on at the first item: a query says the same
+    /// of a container that is empty and of one that is not.
+    pub(crate) fn check_calls(&self) -> Result<(), QueryError> {
+        self.uncallable.as_deref().map_or(Ok(()), |name| Err(QueryError::uncallable(name)))
+    }
 }
 
 pub(crate) fn bind(
@@ -55,8 +66,9 @@ pub(crate) fn bind(
     let mut binder = Binder::new(text, parameters, context);
     let block = binder.block(select);
     let paths = std::mem::take(&mut binder.paths);
+    let uncallable = binder.uncallable.take();
     let context = Arc::clone(context);
-    binder.finish().map(|slots| Program { block, slots, paths, context })
+    binder.finish().map(|slots| Program { block, slots, paths, context, uncallable })
 }
 
 /// Binds an expression that refers to no source.
@@ -96,6 +108,8 @@ struct Binder<'q> {
     /// lists are bound.
     group_keys: Vec<GroupedBy<'q>>,
     udf_calls: usize,
+    /// The first function of the user's that cannot be called.
+    uncallable: Option<String>,
     errors: Vec<SyntaxError>,
     refusal: Option<Refusal>,
     unsupported: Option<String>,
@@ -127,6 +141,7 @@ impl<'q> Binder<'q> {
             aggregates: None,
             group_keys: Vec::new(),
             udf_calls: 0,
+            uncallable: None,
             errors: Vec::new(),
             refusal: None,
             unsupported: None,

@@ -24,7 +24,7 @@ pub struct Context {
     /// The container's computed properties.
     pub computed: Vec<ComputedProperty>,
     /// The container's functions; without them a query that calls one can be
-    /// bound and planned, but not run.
+    /// planned, but not run.
     pub functions: Option<Arc<dyn UserFunctions>>,
 }
 

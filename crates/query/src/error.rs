@@ -245,6 +245,10 @@ impl Refusal {
 }
 
 impl QueryError {
+    pub(crate) fn uncallable(name: &str) -> QueryError {
+        QueryError::Unsupported { what: format!("calling the user-defined function '{name}'") }
+    }
+
     /// What the service answers, as its clients parse it. `text` is the query.
     ///
     /// Errors with a place or a number are a list of objects under `errors`, all

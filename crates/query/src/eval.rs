@@ -211,9 +211,8 @@ fn object<'a>(members: &'a [(String, Expr)], env: &mut Env<'a>) -> Evaluated<'a>
 /// A call with an undefined argument is undefined without being made.
 fn user_function<'a>(name: &str, arguments: &'a [Expr], env: &mut Env<'a>) -> Evaluated<'a> {
     let arguments = self::values(arguments, env)?;
-    let what = || "calling user-defined functions here".to_owned();
     let functions = env.ambient.context.functions.as_ref();
-    let functions = functions.ok_or_else(|| QueryError::Unsupported { what: what() })?;
+    let functions = functions.ok_or_else(|| QueryError::uncallable(name))?;
     let mut values: Vec<Value> = Vec::with_capacity(arguments.len());
     for argument in &arguments {
         match argument.to_value(env.budget())? {

@@ -54,12 +54,17 @@ impl Query {
     }
 
     /// Resolves names, functions and parameters in a context.
+    ///
+    /// Refuses calls of functions that the context does not have, which can only be
+    /// planned: see [`Query::plan`].
     pub fn bind_in(
         &self,
         parameters: &Parameters,
         context: &Arc<Context>,
     ) -> Result<Bound, QueryError> {
-        bind::bind(&self.text, &self.select, parameters, context).map(|program| Bound { program })
+        let program = bind::bind(&self.text, &self.select, parameters, context)?;
+        program.check_calls()?;
+        Ok(Bound { program })
     }
 }
 
@@ -227,6 +232,7 @@ impl Condition {
     pub fn parse(text: &str) -> Result<Condition, QueryError> {
         let select = parser::parse_condition(text)?;
         let program = bind::bind(text, &select, &Parameters::none(), &Arc::default())?;
+        program.check_calls()?;
         Ok(Condition { bound: Bound { program } })
     }
 

@@ -44,6 +44,9 @@ impl<'q> Binder<'q> {
         binder.names.push((alias, slot));
         binder.slots = self.slots;
         let body = binder.expression(expr);
+        if self.uncallable.is_none() {
+            self.uncallable = binder.uncallable.take();
+        }
         self.slots = binder.finish()?;
         Ok(body)
     }

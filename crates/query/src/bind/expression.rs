@@ -236,11 +236,16 @@ impl<'q> Binder<'q> {
 
     fn udf_call(&mut self, name: &Name, arguments: &'q [syntax::Expr], span: Span) -> Expr {
         let arguments = self.expressions(arguments);
-        let functions = self.context.functions.as_ref();
-        if functions.is_some_and(|functions| !functions.contains(&name.text)) {
-            let message =
-                format!("'{}' is not a recognized user-defined function name.", name.text);
-            self.error(Code::UNKNOWN_FUNCTION, name.span, message);
+        match &self.context.functions {
+            Some(functions) if functions.contains(&name.text) => {}
+            Some(_) => {
+                let message =
+                    format!("'{}' is not a recognized user-defined function name.", name.text);
+                self.error(Code::UNKNOWN_FUNCTION, name.span, message);
+            }
+            None => {
+                self.uncallable.get_or_insert_with(|| name.text.clone());
+            }
         }
         self.udf_calls += 1;
         // One call too many is one error, however many there are.
