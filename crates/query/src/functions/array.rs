@@ -8,19 +8,24 @@ use crate::error::QueryError;
 use crate::eval::{Ambient, Datum, Evaluated, Truth, Type, and, equal, identity, or, total_order};
 
 pub(super) const TABLE: &[Function] = &[
-    Function::new(&["ARRAY_CONCAT"], (2, MANY), concat),
-    Function::new(&["ARRAY_LENGTH"], (1, 1), length),
-    Function::new(&["ARRAY_SLICE"], (2, 3), slice),
-    Function::aware(&["ARRAY_CONTAINS", "_TRY_ARRAY_CONTAINS"], (2, 3), contains),
-    Function::new(&["ARRAY_CONTAINS_ANY"], (2, MANY), |a| contains_each(a, Some(false), or))
+    Function::new(&["ARRAY_CONCAT", "ARRAYCONCAT"], (2, MANY), concat),
+    Function::new(&["ARRAY_LENGTH", "ARRAYLENGTH"], (1, 1), length),
+    Function::new(&["ARRAY_SLICE", "ARRAYSLICE"], (2, 3), slice),
+    Function::aware(&["ARRAY_CONTAINS", "ARRAYCONTAINS", "_TRY_ARRAY_CONTAINS"], (2, 3), contains)
         .taking_undefined(),
-    Function::new(&["ARRAY_CONTAINS_ALL"], (2, MANY), |a| contains_each(a, Some(true), and))
-        .taking_undefined(),
-    Function::new(&["ARRAY_AVG"], (1, 1), average),
-    Function::new(&["ARRAY_SUM"], (1, 1), sum),
-    Function::new(&["ARRAY_MEDIAN"], (1, 1), median),
-    Function::new(&["ARRAY_MIN"], (1, 1), |a| extreme(a, false)),
-    Function::new(&["ARRAY_MAX"], (1, 1), |a| extreme(a, true)),
+    Function::new(&["ARRAY_CONTAINS_ANY", "ARRAYCONTAINSANY"], (2, MANY), |a| {
+        contains_each(a, Some(false), or)
+    })
+    .taking_undefined(),
+    Function::new(&["ARRAY_CONTAINS_ALL", "ARRAYCONTAINSALL"], (2, MANY), |a| {
+        contains_each(a, Some(true), and)
+    })
+    .taking_undefined(),
+    Function::new(&["ARRAY_AVG", "ARRAYAVG"], (1, 1), average),
+    Function::new(&["ARRAY_SUM", "ARRAYSUM"], (1, 1), sum),
+    Function::new(&["ARRAY_MEDIAN", "ARRAYMEDIAN"], (1, 1), median),
+    Function::new(&["ARRAY_MIN", "ARRAYMIN"], (1, 1), |a| extreme(a, false)),
+    Function::new(&["ARRAY_MAX", "ARRAYMAX"], (1, 1), |a| extreme(a, true)),
     Function::new(&["SETUNION", "SET_UNION"], (2, 2), set_union),
     Function::new(&["SETINTERSECT", "SET_INTERSECT"], (2, 2), set_intersect),
     Function::new(&["SETDIFFERENCE", "SET_DIFFERENCE"], (2, 2), set_difference),
@@ -55,15 +60,13 @@ fn slice<'a>(arguments: &[Datum<'a>]) -> Datum<'a> {
 }
 
 /// With a third argument that is true, an object fits an element that has its
-/// members and more.
+/// members and more. One that is undefined is as good as none, unlike elsewhere.
 fn contains<'a>(ambient: &Ambient, arguments: &[Datum<'a>]) -> Evaluated<'a> {
-    let (Some(elements), wanted) = (at(arguments, 0).elements(), at(arguments, 1)) else {
-        return Ok(Datum::Undefined);
-    };
-    let parts = match at(arguments, 2).as_bool() {
-        Some(true) => wanted.members(),
-        _ => None,
-    };
+    let (wanted, partially) = (at(arguments, 1), at(arguments, 2));
+    let flag = if partially.is_defined() { partially.as_bool() } else { Some(false) };
+    let given = at(arguments, 0).elements().zip(flag).filter(|_| wanted.is_defined());
+    let Some((elements, in_part)) = given else { return Ok(Datum::Undefined) };
+    let parts = if in_part { wanted.members() } else { None };
     let kind = wanted.type_of();
     // Made once: the wanted value may be as large as the array.
     let wanted = identity(wanted);

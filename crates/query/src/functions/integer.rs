@@ -7,7 +7,7 @@ use crate::eval::Datum;
 pub(super) const TABLE: &[Function] = &[
     Function::new(&["INTADD"], (2, 2), |a| map2(a, |a, b| Some(a.wrapping_add(b)))),
     Function::new(&["INTSUB"], (2, 2), |a| map2(a, |a, b| Some(a.wrapping_sub(b)))),
-    Function::new(&["INTMUL"], (2, 2), |a| map2(a, |a, b| Some(a.wrapping_mul(b)))),
+    Function::new(&["INTMUL", "INTMULTIPLY"], (2, 2), |a| map2(a, |a, b| Some(a.wrapping_mul(b)))),
     Function::new(&["INTDIV"], (2, 2), |a| map2(a, divided)),
     Function::new(&["INTMOD"], (2, 2), |a| map2(a, remainder)),
     Function::new(&["INTBITAND", "INTBITWISEAND"], (2, 2), |a| map2(a, |a, b| Some(a & b))),

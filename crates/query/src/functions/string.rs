@@ -53,8 +53,8 @@ pub(super) const TABLE: &[Function] = &[
     Function::new(&["RIGHT"], (2, 2), right),
     Function::new(&["SUBSTRING"], (3, 3), substring),
     Function::new(&["LENGTH"], (1, 1), length),
-    Function::new(&["LOWER"], (1, 1), |a| map(a, |s| s.to_lowercase().into())),
-    Function::new(&["UPPER"], (1, 1), |a| map(a, |s| s.to_uppercase().into())),
+    Function::new(&["LOWER"], (1, 1), |a| map(a, |s| lowered(s).into())),
+    Function::new(&["UPPER"], (1, 1), |a| map(a, |s| raised(s).into())),
     Function::new(&["REVERSE"], (1, 1), |a| map(a, |s| s.chars().rev().collect::<String>().into())),
     Function::new(&["TRIM"], (1, 2), |a| trim(a, (true, true))),
     Function::new(&["LTRIM"], (1, 2), |a| trim(a, (true, false))),
@@ -76,6 +76,24 @@ fn map<'a>(arguments: &[Datum<'a>], f: impl Fn(&str) -> Cow<'_, str>) -> Datum<'
     defined(only(arguments).as_str().map(|text| Datum::string(f(&text).into_owned())))
 }
 
+/// The text in lower case, letter by letter: no letter becomes two, and none looks
+/// at its neighbours.
+fn lowered(text: &str) -> String {
+    text.chars().map(|c| alone(c, c.to_lowercase())).collect()
+}
+
+fn raised(text: &str) -> String {
+    text.chars().map(|c| alone(c, c.to_uppercase())).collect()
+}
+
+/// The one letter that a letter becomes, or itself where it would become several.
+fn alone(letter: char, mut others: impl Iterator<Item = char>) -> char {
+    match (others.next(), others.next()) {
+        (Some(other), None) => other,
+        _ => letter,
+    }
+}
+
 fn concat<'a>(arguments: &[Datum<'a>]) -> Datum<'a> {
     let texts: Option<String> = arguments.iter().map(Datum::as_str).collect();
     defined(texts.map(Datum::string))
@@ -86,10 +104,7 @@ fn length<'a>(arguments: &[Datum<'a>]) -> Datum<'a> {
 }
 
 fn left<'a>(arguments: &[Datum<'a>]) -> Datum<'a> {
-    defined((|| {
-        let (text, count) = (at(arguments, 0).as_str()?, at(arguments, 1).as_i64()?);
-        Some(Datum::string(slice(&text, 0, count).to_owned()))
-    })())
+    defined((|| part(&at(arguments, 0).as_str()?, &Datum::count(0), at(arguments, 1)))())
 }
 
 fn right<'a>(arguments: &[Datum<'a>]) -> Datum<'a> {
@@ -103,11 +118,16 @@ fn right<'a>(arguments: &[Datum<'a>]) -> Datum<'a> {
 
 /// A negative start gives nothing: it does not count from the end.
 fn substring<'a>(arguments: &[Datum<'a>]) -> Datum<'a> {
-    defined((|| {
-        let text = at(arguments, 0).as_str()?;
-        let (start, count) = (at(arguments, 1).as_i64()?, at(arguments, 2).as_i64()?);
-        Some(Datum::string(slice(&text, start, count).to_owned()))
-    })())
+    defined((|| part(&at(arguments, 0).as_str()?, at(arguments, 1), at(arguments, 2)))())
+}
+
+/// An empty text has one part whatever the numbers are, whole or not.
+fn part<'a>(text: &str, start: &Datum<'_>, count: &Datum<'_>) -> Option<Datum<'a>> {
+    let (start, count) = (start.as_numeric()?, count.as_numeric()?);
+    if text.is_empty() {
+        return Some(Datum::string(""));
+    }
+    Some(Datum::string(slice(text, start.as_i64()?, count.as_i64()?).to_owned()))
 }
 
 /// At most `count` characters from `start`; empty where either is out of range.
@@ -163,8 +183,8 @@ fn replaced_bytes(arguments: &[Datum<'_>]) -> usize {
 fn replicate<'a>(arguments: &[Datum<'a>]) -> Datum<'a> {
     defined((|| {
         let text = at(arguments, 0).as_str()?;
-        let times = at(arguments, 1).as_f64()?.trunc();
-        let times = Numeric::Double(times).as_i64()?;
+        let times = at(arguments, 1).as_f64().filter(|times| *times >= 0.0)?;
+        let times = Numeric::Double(times.trunc()).as_i64()?;
         let times = usize::try_from(times).ok()?;
         let chars = text.chars().count().checked_mul(times)?;
         (chars <= REPLICATE_CHARS_MAX).then(|| Datum::string(text.repeat(times)))

@@ -369,7 +369,11 @@ impl Scope<'_> {
             (Expr::Constant(constant), _) => matches!(constant, Constant::Json(_)),
             _ => true,
         };
-        if partial_object { Filter::ANYTHING } else { self.has_element(array, wanted) }
+        if partial_object {
+            return Filter::ANYTHING;
+        }
+        let found = self.has_element(array, wanted);
+        Filter { exact: found.exact && partial.iter().all(is_flag), ..found }
     }
 
     fn has_element(&self, array: &Expr, item: &Expr) -> Filter {
@@ -381,6 +385,11 @@ impl Scope<'_> {
             None => Filter::ANYTHING,
         }
     }
+}
+
+/// Whether a flag is sure not to make a call undefined.
+fn is_flag(expr: &Expr) -> bool {
+    matches!(expr, Expr::Constant(Constant::Bool(_) | Constant::Undefined))
 }
 
 fn comparison(op: BinaryOp) -> Option<Comparison> {

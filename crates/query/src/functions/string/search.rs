@@ -1,6 +1,7 @@
 //! Looking for strings in strings.
 
 use super::super::{at, defined, only};
+use super::lowered;
 use crate::eval::{Ambient, Datum, Evaluated, Truth, and, or};
 
 /// A test of one string against another. A third argument that is true makes
@@ -13,7 +14,7 @@ pub(super) fn test<'a>(arguments: &[Datum<'a>], holds: fn(&str, &str) -> bool) -
             None => false,
         };
         Some(Datum::Bool(if ignores_case {
-            holds(&text.to_lowercase(), &other.to_lowercase())
+            holds(&lowered(&text), &lowered(&other))
         } else {
             holds(&text, &other)
         }))
@@ -48,7 +49,7 @@ fn terms<'a>(
 ) -> Evaluated<'a> {
     let fold = |datum: &Datum<'_>| {
         let text = datum.as_str()?;
-        Some(if ignores_case { text.to_lowercase() } else { text.into_owned() })
+        Some(if ignores_case { lowered(&text) } else { text.into_owned() })
     };
     let text = fold(only(arguments));
     let mut joined = start;
