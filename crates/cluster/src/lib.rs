@@ -9,6 +9,7 @@
 //! Must not know: wire formats.
 
 mod budget;
+mod changes;
 mod check;
 mod choose;
 mod cluster;

@@ -23,7 +23,7 @@ impl Cluster {
         (epk, id): (&Epk, &ItemId),
         if_none_match: Option<&EtagMatch>,
     ) -> Result<Served<Result<Effect, Problem>>, ClusterError> {
-        self.read_from_owner(container, epk, |reader, view| {
+        read_from_owner(container, epk, |reader, view| {
             Ok(reader.read(view, self.now(), (epk, id), if_none_match))
         })
     }
@@ -36,7 +36,7 @@ impl Cluster {
         ordinal: Ordinal,
     ) -> Result<Option<String>, ClusterError> {
         let found =
-            self.read_from_owner(container, epk, |reader, view| reader.id_of(view, epk, ordinal));
+            read_from_owner(container, epk, |reader, view| reader.id_of(view, epk, ordinal));
         Ok(found?.value)
     }
 
@@ -56,7 +56,7 @@ impl Cluster {
         if *start >= within.max {
             return Ok(None);
         }
-        let page = self.read_from_owner(container, start, |reader, view| {
+        let page = read_from_owner(container, start, |reader, view| {
             let mut page = reader.list(view, self.now(), within, after, room)?;
             if page.rest.is_none() {
                 let end = reader.end();
@@ -108,34 +108,33 @@ impl Cluster {
         let sizes = map.ranges().iter().map(|record| size(record.id)).collect::<Result<_, _>>()?;
         Ok((map, sizes))
     }
+}
 
-    /// Reads from the partition that owns a key, as of a moment at which it did:
-    /// the keys of a bucket that was moved since are removed sooner or later.
-    fn read_from_owner<T>(
-        &self,
-        container: &Container,
-        epk: &Epk,
-        read: impl Fn(&Reader, &dyn View) -> Result<T, Problem>,
-    ) -> Result<Served<T>, ClusterError> {
-        for _ in 0..ATTEMPTS_MAX {
-            let (range, slot) = container.route(epk)?;
-            let answer = self.read_slot(range, &slot, &read);
-            if slot.standing() != Standing::Gone {
-                let (lsn, value) = answer?;
-                return Ok(Served { range, lsn, value });
-            }
+/// Reads from the partition that owns a key, as of a moment at which it did:
+/// the keys of a bucket that was moved since are removed sooner or later.
+pub(crate) fn read_from_owner<T>(
+    container: &Container,
+    epk: &Epk,
+    mut read: impl FnMut(&Reader, &dyn View) -> Result<T, Problem>,
+) -> Result<Served<T>, ClusterError> {
+    for _ in 0..ATTEMPTS_MAX {
+        let (range, slot) = container.route(epk)?;
+        let answer = read_slot(container, range, &slot, &mut read);
+        if slot.standing() != Standing::Gone {
+            let (lsn, value) = answer?;
+            return Ok(Served { range, lsn, value });
         }
-        Err(ClusterError::Busy)
     }
+    Err(ClusterError::Busy)
+}
 
-    fn read_slot<T>(
-        &self,
-        range: RangeId,
-        slot: &Slot,
-        read: impl Fn(&Reader, &dyn View) -> Result<T, Problem>,
-    ) -> Result<(Lsn, T), ClusterError> {
-        let lsn = slot.durable_lsn().map_err(|unserved: Unserved| unserved.of(range))?;
-        let view = self.store().view()?;
-        Ok((lsn, read(&slot.reader(), view.as_ref())?))
-    }
+fn read_slot<T>(
+    container: &Container,
+    range: RangeId,
+    slot: &Slot,
+    read: &mut impl FnMut(&Reader, &dyn View) -> Result<T, Problem>,
+) -> Result<(Lsn, T), ClusterError> {
+    let lsn = slot.durable_lsn().map_err(|unserved: Unserved| unserved.of(range))?;
+    let view = container.store().view()?;
+    Ok((lsn, read(&slot.reader(), view.as_ref())?))
 }

@@ -176,6 +176,13 @@ impl Keys {
         key.into()
     }
 
+    /// What the log keys of a commit begin with.
+    pub(crate) fn log_position(&self, lsn: Lsn) -> Bytes {
+        let mut key = self.start(Group::Log, 8);
+        key.extend_from_slice(&lsn.get().to_be_bytes());
+        key.into()
+    }
+
     fn start(&self, group: Group, rest: usize) -> Vec<u8> {
         let mut key = Vec::with_capacity(PREFIX_BYTES + 1 + rest);
         key.extend_from_slice(&self.prefix);

@@ -12,6 +12,7 @@
 //!
 //! Must not know: other partitions, network, wall clock.
 
+mod changes;
 mod check;
 mod command;
 mod document;
@@ -26,6 +27,7 @@ mod query;
 mod read;
 mod record;
 mod reindex;
+mod rows;
 mod sequencer;
 mod setup;
 mod sizes;
@@ -33,6 +35,7 @@ mod stage;
 mod transaction;
 mod unique;
 
+pub use changes::{ChangePage, Changes};
 pub use check::{Finding, Report, check_bucket};
 pub use command::{
     Command, CommandError, Effect, EffectKind, EtagMatch, Operation, Outcome, Problem, Remedy,

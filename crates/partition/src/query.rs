@@ -11,7 +11,6 @@ mod access;
 mod choose;
 mod composite;
 mod indexes;
-mod rows;
 mod set;
 mod walk;
 

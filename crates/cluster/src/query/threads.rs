@@ -104,7 +104,7 @@ pub(crate) struct Pace<'t> {
 
 impl Pace<'_> {
     /// Lets others run if it is their turn. Whether there is time left.
-    pub(super) fn go_on(&mut self, time_max: Duration) -> bool {
+    pub(crate) fn go_on(&mut self, time_max: Duration) -> bool {
         let mut now = self.clock.monotonic();
         if now.saturating_sub(self.slice) >= SLICE {
             self.turns.pass_on();

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail the test")]
 #![allow(clippy::print_stdout, reason = "random tests say how to repeat them")]
 
+mod changes;
 mod common;
 mod gate;
 mod life;

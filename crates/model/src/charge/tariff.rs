@@ -86,6 +86,7 @@ impl Tariff {
             Work::Write(written) => self.write(written),
             Work::RefusedWrite => self.refused_write,
             Work::Query(scanned) => self.query(scanned),
+            Work::Passed { changes } => self.entries(*changes),
         })
     }
 
@@ -127,9 +128,14 @@ impl Tariff {
 
     fn query(&self, scanned: &Scanned) -> u64 {
         let output = self.whole_units(scanned.output_bytes.saturating_mul(self.page));
-        let looked = scanned.items.saturating_add(scanned.entries / self.entries_per_item.max(1));
-        let items = looked.saturating_mul(self.query_item);
-        self.query.saturating_add(items).saturating_add(output)
+        let items = scanned.items.saturating_mul(self.query_item);
+        let looked = items.saturating_add(self.entries(scanned.entries));
+        self.query.saturating_add(looked).saturating_add(output)
+    }
+
+    /// Looking at keys that only name an item.
+    fn entries(&self, entries: u64) -> u64 {
+        (entries / self.entries_per_item.max(1)).saturating_mul(self.query_item)
     }
 
     /// Touching an item, in units times `page_bytes`, so that nothing is rounded

@@ -18,6 +18,8 @@ pub enum Work {
     RefusedWrite,
     /// A query looked through one physical partition.
     Query(Scanned),
+    /// Changes of other items were met on the way to those that were asked for.
+    Passed { changes: u64 },
 }
 
 /// How a write changed an item.

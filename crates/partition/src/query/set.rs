@@ -13,10 +13,10 @@ use index::KeyRange;
 use storage::{Direction, KeyRange as StorageRange, View};
 
 use super::access::{Leaf, Set};
-use super::rows::Rows;
 use crate::command::Problem;
 use crate::key::{self, Keys};
 use crate::record::RecordError;
+use crate::rows::Rows;
 
 /// Goes through a set. Ordinals are plain numbers here, because one behind the last
 /// one is asked for, too.

@@ -11,11 +11,11 @@ use model::position::{Ordinal, Timestamp};
 use storage::{Direction, KeyRange, StorageError, View};
 
 use super::access::Access;
-use super::rows::Rows;
 use super::set::{self, Members};
 use crate::command::Problem;
 use crate::key::{self, GROUP_AT, Group, Keys};
 use crate::record::{Head, Item, KeyStatistics, RecordError};
+use crate::rows::Rows;
 use crate::setup::{Bucket, Setup};
 
 /// An item that a query may be about.

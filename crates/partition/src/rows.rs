@@ -11,7 +11,7 @@ const FIRST_ROWS: usize = 16;
 const GROWTH: usize = 4;
 
 /// Reads a range row by row.
-pub(super) struct Rows<'v> {
+pub(crate) struct Rows<'v> {
     view: &'v dyn View,
     direction: Direction,
     /// What was not read yet.
@@ -19,29 +19,29 @@ pub(super) struct Rows<'v> {
     ahead: VecDeque<(Bytes, Bytes)>,
     chunk: usize,
     /// Rows that were given.
-    pub(super) read: u64,
+    pub(crate) read: u64,
 }
 
 impl<'v> Rows<'v> {
-    pub(super) fn new(view: &'v dyn View, range: KeyRange, direction: Direction) -> Rows<'v> {
+    pub(crate) fn new(view: &'v dyn View, range: KeyRange, direction: Direction) -> Rows<'v> {
         let rest = Some(range).filter(|range| !range.is_empty());
         Rows { view, direction, rest, ahead: VecDeque::new(), chunk: FIRST_ROWS, read: 0 }
     }
 
-    pub(super) fn next(&mut self) -> Result<Option<(Bytes, Bytes)>, StorageError> {
+    pub(crate) fn next(&mut self) -> Result<Option<(Bytes, Bytes)>, StorageError> {
         self.fill()?;
         let row = self.ahead.pop_front();
         self.read += u64::from(row.is_some());
         Ok(row)
     }
 
-    pub(super) fn peek(&mut self) -> Result<Option<&(Bytes, Bytes)>, StorageError> {
+    pub(crate) fn peek(&mut self) -> Result<Option<&(Bytes, Bytes)>, StorageError> {
         self.fill()?;
         Ok(self.ahead.front())
     }
 
     /// Leaves out what comes before `key`. For ranges that are read forwards.
-    pub(super) fn seek(&mut self, key: &Bytes) {
+    pub(crate) fn seek(&mut self, key: &Bytes) {
         while self.ahead.front().is_some_and(|(first, _)| first < key) {
             self.ahead.pop_front();
         }

@@ -1,0 +1,42 @@
+//! Following the changes of one physical partition.
+//!
+//! Positions belong to a partition, so a page never spans two. After a split or
+//! merge they mean the same in the partitions that came of it: items keep the
+//! positions of their changes, and new ones are given behind them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use partition::{ChangePage, Changes};
+
+use crate::cluster::{Cluster, Served};
+use crate::container::Container;
+use crate::error::ClusterError;
+use crate::read::read_from_owner;
+
+impl Cluster {
+    /// Reads changes, on a thread for queries: those that were asked for may be few
+    /// among many. What is asked for must lie in one range.
+    pub async fn list_changes(
+        &self,
+        container: &Arc<Container>,
+        changes: Changes,
+        time_max: Duration,
+    ) -> Result<Served<ChangePage>, ClusterError> {
+        let (container, now) = (Arc::clone(container), self.now());
+        let page = self.query_threads().run(move |pace| {
+            let start = &changes.within.min;
+            let served = read_from_owner(&container, start, |reader, view| {
+                let is_here = changes.within.max <= *reader.end();
+                let page = is_here.then(|| {
+                    reader.list_changes((view, now), &changes, &mut || pace.go_on(time_max))
+                });
+                page.transpose()
+            })?;
+            let Served { range, lsn, value } = served;
+            let value = value.ok_or(ClusterError::NoRange(range))?;
+            Ok(Served { range, lsn, value })
+        });
+        page.await?
+    }
+}

@@ -1,0 +1,199 @@
+//! The change feed: the latest version of each item, in the order of commits.
+//!
+//! The log has one entry for each live item, at the position of its last change.
+//! So whoever follows the changes reads keys in order, sees an item that changed
+//! twice once, and has nothing to remember but a position. A position is between
+//! two commits; a page therefore has all items of a commit or none.
+
+use bytes::Bytes;
+use model::epk::EpkRange;
+use model::position::{Lsn, Ordinal, Timestamp};
+use storage::{Direction, KeyRange, ScanLimit, View};
+
+use crate::command::Problem;
+use crate::key::{self, Group, Keys};
+use crate::read::Reader;
+use crate::record::{Item, RecordError};
+use crate::rows::Rows;
+
+/// Commits between two looks at the clock.
+const PACE_COMMITS: u32 = 64;
+
+/// Which changes are asked for.
+#[derive(Clone, Debug)]
+pub struct Changes {
+    /// Those of items in this part of the ring.
+    pub within: EpkRange,
+    /// Those behind this position.
+    pub after: Lsn,
+    /// And, if given, those of this second and later ones.
+    pub since: Option<Timestamp>,
+    /// A page ends where the next commit would not fit. One fits always.
+    pub items_max: usize,
+    pub bytes_max: u64,
+}
+
+/// Some changes, and how far they go.
+#[derive(Debug, Default)]
+pub struct ChangePage {
+    pub items: Vec<Item>,
+    /// Where the page was ended before it saw every change there is. All up to
+    /// there have been seen, however few of them were asked for.
+    pub cut: Option<Lsn>,
+    /// Changes that were met and not asked for.
+    pub passed: u64,
+}
+
+impl Reader {
+    /// Reads changes in the order in which they were made. Stops early when
+    /// `go_on` says so, which it is asked now and then.
+    pub fn list_changes(
+        &self,
+        (view, now): (&dyn View, Timestamp),
+        changes: &Changes,
+        go_on: &mut dyn FnMut() -> bool,
+    ) -> Result<ChangePage, Problem> {
+        let mut logs = self.logs(view, changes)?;
+        let (mut page, mut room, mut commits) = (ChangePage::default(), changes.bytes_max, 0_u32);
+        let mut seen = changes.after;
+        while let Some(lsn) = earliest(&mut logs)? {
+            commits = commits.wrapping_add(1);
+            let ended = page.items.len() >= changes.items_max.max(1);
+            if ended || (commits.is_multiple_of(PACE_COMMITS) && !go_on()) {
+                page.cut = Some(seen);
+                break;
+            }
+            let mut commit = Commit::default();
+            for log in &mut logs {
+                log.read_commit(lsn, &changes.within, &mut commit)?;
+            }
+            commit.items.retain(|item| !self.setup().is_expired(item, now));
+            commit.items.sort_by_key(|item| item.step);
+            let bytes = commit.items.iter().map(|item| item.text.len() as u64).sum();
+            let full = page.items.len() + commit.items.len() > changes.items_max || bytes > room;
+            if full && !page.items.is_empty() && !commit.items.is_empty() {
+                page.cut = Some(seen);
+                break;
+            }
+            room = room.saturating_sub(bytes);
+            page.items.append(&mut commit.items);
+            page.passed += commit.passed;
+            seen = lsn;
+        }
+        Ok(page)
+    }
+
+    /// The logs of the buckets in question, each from where it has to be read.
+    fn logs<'v>(&self, view: &'v dyn View, changes: &Changes) -> Result<Vec<Log<'v>>, Problem> {
+        let asked = self.buckets().iter().filter(|bucket| bucket.range.overlaps(&changes.within));
+        asked
+            .map(|bucket| {
+                let keys = self.setup().keys(bucket);
+                let mut first = changes.after.get().saturating_add(1);
+                if let Some(since) = changes.since {
+                    let last = self.head(view, bucket)?.lsn;
+                    first = first.max(first_since(view, &keys, last, since)?);
+                }
+                Ok(Log::open(view, keys, first))
+            })
+            .collect()
+    }
+}
+
+/// The items of one commit.
+#[derive(Default)]
+struct Commit {
+    items: Vec<Item>,
+    passed: u64,
+}
+
+/// What was not read yet of the log of a bucket.
+struct Log<'v> {
+    view: &'v dyn View,
+    keys: Keys,
+    rows: Rows<'v>,
+}
+
+impl<'v> Log<'v> {
+    fn open(view: &'v dyn View, keys: Keys, first: u64) -> Log<'v> {
+        Log { view, keys, rows: Rows::new(view, from(&keys, first), Direction::Forward) }
+    }
+
+    /// The position of the next entry.
+    fn position(&mut self) -> Result<Option<Lsn>, Problem> {
+        let Some((key, _)) = self.rows.peek()? else { return Ok(None) };
+        Ok(Some(parse_key(key)?.0))
+    }
+
+    /// Reads the items of this commit, if they are next.
+    fn read_commit(
+        &mut self,
+        lsn: Lsn,
+        within: &EpkRange,
+        commit: &mut Commit,
+    ) -> Result<(), Problem> {
+        while self.position()? == Some(lsn) {
+            let Some((key, epk)) = self.rows.next()? else { return Ok(()) };
+            let (epk, _) = key::take_epk(&epk).ok_or(DAMAGED)?;
+            if within.contains(&epk) {
+                commit.items.push(changed(self.view, &self.keys, parse_key(&key)?)?);
+            } else {
+                commit.passed += 1;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn earliest(logs: &mut [Log<'_>]) -> Result<Option<Lsn>, Problem> {
+    let mut earliest = None;
+    for log in logs {
+        earliest = earliest.into_iter().chain(log.position()?).min();
+    }
+    Ok(earliest)
+}
+
+const DAMAGED: RecordError = RecordError::Malformed { what: "log entry" };
+
+/// The first position in the log of a bucket with a change of that second or a
+/// later one. Times never go back along a log, so it is looked for by halves.
+fn first_since(view: &dyn View, keys: &Keys, last: u64, since: Timestamp) -> Result<u64, Problem> {
+    let (mut low, mut high) = (0, last.saturating_add(1));
+    while low < high {
+        let middle = low + (high - low) / 2;
+        let chunk = view.scan(&from(keys, middle), Direction::Forward, ScanLimit::rows(1))?;
+        let Some((key, _)) = chunk.rows.first() else {
+            high = middle;
+            continue;
+        };
+        let item = changed(view, keys, parse_key(key)?)?;
+        if item.ts.secs() >= since.secs() {
+            high = middle;
+        } else {
+            low = item.lsn.get().saturating_add(1);
+        }
+    }
+    Ok(low)
+}
+
+/// The log of a bucket from a position on.
+fn from(keys: &Keys, first: u64) -> KeyRange {
+    let mut range = KeyRange::prefix(&keys.group(Group::Log));
+    range.start = keys.log_position(Lsn::from_u64(first));
+    range
+}
+
+fn parse_key(key: &Bytes) -> Result<(Lsn, Ordinal), RecordError> {
+    let (_, _, _, rest) = key::split(key).ok_or(DAMAGED)?;
+    let (lsn, ordinal) = key::parse_trailing_ordinal(rest).ok_or(DAMAGED)?;
+    let lsn = lsn.try_into().map_err(|_| DAMAGED)?;
+    Ok((Lsn::from_u64(u64::from_be_bytes(lsn)), ordinal))
+}
+
+/// The item that a log entry is about.
+fn changed(view: &dyn View, keys: &Keys, (lsn, ordinal): (Lsn, Ordinal)) -> Result<Item, Problem> {
+    let name = view.get(&keys.ordinal(ordinal))?.ok_or(DAMAGED)?;
+    let (epk, id) = key::parse_item_name(&name).ok_or(DAMAGED)?;
+    let item = Item::decode(&view.get(&keys.item(&epk, id))?.ok_or(DAMAGED)?)?;
+    if item.lsn == lsn { Ok(item) } else { Err(DAMAGED.into()) }
+}
