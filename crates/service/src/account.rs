@@ -77,6 +77,7 @@ impl CatalogueTab {
             Ok(
                 Reply::Batch { .. }
                 | Reply::Bulk { .. }
+                | Reply::Changes { .. }
                 | Reply::Ranges { .. }
                 | Reply::Rows { .. }
                 | Reply::QueryPlan { .. }

@@ -40,6 +40,7 @@ fn check_operations(action: &ContainerAction, limits: &Limits) -> Result<(), Ser
         | ContainerAction::DeleteItem { .. }
         | ContainerAction::PatchItem { .. }
         | ContainerAction::ListItems { .. }
+        | ContainerAction::ListChanges(_)
         | ContainerAction::QueryItems(_)
         | ContainerAction::PlanQuery { .. } => return Ok(()),
     };

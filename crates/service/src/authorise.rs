@@ -80,6 +80,7 @@ pub(crate) fn writes(action: &Action) -> bool {
             | ContainerAction::ReadStatistics { .. }
             | ContainerAction::ReadItem { .. }
             | ContainerAction::ListItems { .. }
+            | ContainerAction::ListChanges(_)
             | ContainerAction::QueryItems(_)
             | ContainerAction::PlanQuery { .. } => false,
             ContainerAction::CreateItem { .. }

@@ -14,7 +14,7 @@ use crate::catalogue::ContainerEntry;
 use crate::error::ServiceError;
 use crate::kind::{Kind, Link};
 use crate::receipt::Receipt;
-use crate::request::{Action, CatalogueAction, ContainerAction};
+use crate::request::{Action, CatalogueAction, ChangeList, ContainerAction};
 use crate::resolve::{is_by_rid, rid_of};
 use crate::service::Service;
 
@@ -164,6 +164,7 @@ impl Service {
             | ContainerAction::Batch { .. }
             | ContainerAction::Bulk { .. }
             | ContainerAction::ListItems { .. }
+            | ContainerAction::ListChanges(_)
             | ContainerAction::QueryItems(_)
             | ContainerAction::PlanQuery { .. } => return Ok(false),
         };
@@ -222,7 +223,8 @@ fn keys_are(action: &ContainerAction, key: &PartitionKey) -> bool {
         ContainerAction::Bulk { operations, .. } => {
             operations.iter().all(|bulk| is(Some(&bulk.key)))
         }
-        ContainerAction::ListItems { scope, .. } => is(scope.key.as_ref()),
+        ContainerAction::ListItems { scope, .. }
+        | ContainerAction::ListChanges(ChangeList { scope, .. }) => is(scope.key.as_ref()),
         ContainerAction::QueryItems(query) => is(query.scope.key.as_ref()),
         // Says nothing about items.
         ContainerAction::PlanQuery { .. } => true,

@@ -11,6 +11,7 @@ mod account;
 mod admit;
 mod authorise;
 mod catalogue;
+mod changes;
 mod error;
 mod grant;
 mod items;
@@ -49,8 +50,8 @@ pub use query::{Advice, Features, Impact, IndexSpec, IndexUse};
 pub use receipt::{Owner, Receipt};
 pub use redistribute::{Redistribution, ThroughputInfo};
 pub use request::{
-    Action, BulkOperation, CatalogueAction, Conditions, ContainerAction, ItemOperation, ItemQuery,
-    ItemTarget, Request, Scope,
+    Action, BulkOperation, CatalogueAction, ChangeList, ChangeStart, Conditions, ContainerAction,
+    ItemOperation, ItemQuery, ItemTarget, Request, Scope,
 };
 pub use resources::Swept;
 pub use response::{BulkResult, Failure, ItemResult, RangeInfo, Reply, Response, Rest};

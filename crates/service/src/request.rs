@@ -6,6 +6,7 @@ use model::epk::EpkRange;
 use model::json::Value;
 use model::name::ItemId;
 use model::partition_key::PartitionKey;
+use model::position::{Lsn, Timestamp};
 use model::session::SessionToken;
 use model::throughput::Throughput;
 use partition::{Approach, EtagMatch, Position};
@@ -205,6 +206,8 @@ pub enum ContainerAction {
         after: Option<Position>,
         items_max: usize,
     },
+    /// The latest versions of items in the order of their changes.
+    ListChanges(ChangeList),
     /// Rows that a query makes of items.
     QueryItems(Box<ItemQuery>),
     /// How a client that asks each partition by itself runs a query.
@@ -214,6 +217,28 @@ pub enum ContainerAction {
         /// What the client can do with the rows of several partitions.
         features: Features,
     },
+}
+
+/// Which changes a client wants to see next. They are those of one physical
+/// partition, as positions are.
+#[derive(Clone, Debug)]
+pub struct ChangeList {
+    pub scope: Scope,
+    /// What the client has seen already: an answer may not be older.
+    pub session: Option<SessionToken>,
+    pub start: ChangeStart,
+    /// Changes of earlier seconds are left out.
+    pub since: Option<Timestamp>,
+    pub items_max: usize,
+}
+
+/// Where a client begins to follow changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChangeStart {
+    /// Behind a position; [`Lsn::ZERO`] is before everything.
+    After(Lsn),
+    /// Behind all there is.
+    Now,
 }
 
 /// A query on the items of a container.

@@ -8,7 +8,7 @@ use crate::catalogue::ContainerEntry;
 use crate::error::ServiceError;
 use crate::kind::{Kind, Link};
 use crate::receipt::Receipt;
-use crate::request::{Action, CatalogueAction, ContainerAction, ItemTarget};
+use crate::request::{Action, CatalogueAction, ChangeList, ContainerAction, ItemTarget};
 use crate::service::Service;
 
 /// An action with what its names stand for.
@@ -98,7 +98,8 @@ fn knows_ranges(action: &ContainerAction) -> bool {
     match action {
         ContainerAction::ReadRanges => true,
         ContainerAction::Bulk { range, .. } => range.is_some(),
-        ContainerAction::ListItems { scope, .. } => scope.range.is_some(),
+        ContainerAction::ListItems { scope, .. }
+        | ContainerAction::ListChanges(ChangeList { scope, .. }) => scope.range.is_some(),
         ContainerAction::QueryItems(query) => query.scope.range.is_some(),
         ContainerAction::ReadStatistics { .. }
         | ContainerAction::CreateItem { .. }
@@ -126,6 +127,7 @@ fn target_of(action: &mut ContainerAction) -> Option<&mut ItemTarget> {
         | ContainerAction::Batch { .. }
         | ContainerAction::Bulk { .. }
         | ContainerAction::ListItems { .. }
+        | ContainerAction::ListChanges(_)
         | ContainerAction::QueryItems(_)
         | ContainerAction::PlanQuery { .. } => None,
     }

@@ -66,6 +66,15 @@ pub enum Reply {
     Offer { kind: EffectKind, etag: Option<Etag>, body: Option<Bytes>, status: OfferStatus },
     /// Some of many, and where to go on. Each body is JSON text.
     Feed { owner_rid: String, bodies: Vec<Bytes>, rest: Option<Rest> },
+    /// Some changes, each the JSON text of an item.
+    Changes {
+        owner_rid: String,
+        bodies: Vec<Bytes>,
+        /// Behind the last of them.
+        through: Lsn,
+        /// Whether these were all there are by now.
+        complete: bool,
+    },
     /// Some of the rows of a query, and where to go on. Each row is JSON text.
     Rows { owner_rid: String, rows: Vec<Bytes>, rest: Option<Cursor>, report: Box<QueryReport> },
     /// How a client runs a query by itself: the text of a plan.

@@ -180,8 +180,8 @@ impl Service {
         receipt: &mut Receipt,
     ) -> Result<Reply, ServiceError> {
         use ContainerAction::{
-            Batch, Bulk, CreateItem, DeleteItem, ListItems, PatchItem, PlanQuery, QueryItems,
-            ReadItem, ReadRanges, ReadStatistics, ReplaceItem, UpsertItem,
+            Batch, Bulk, CreateItem, DeleteItem, ListChanges, ListItems, PatchItem, PlanQuery,
+            QueryItems, ReadItem, ReadRanges, ReadStatistics, ReplaceItem, UpsertItem,
         };
         let (key, operation) = match action {
             ReadRanges => return self.read_ranges(container, receipt),
@@ -198,6 +198,7 @@ impl Service {
                 let list = ItemList { scope, session, after, items_max };
                 return self.list_items(container, list, receipt);
             }
+            ListChanges(list) => return self.list_changes(container, list, receipt).await,
             QueryItems(query) => return self.query_items(container, *query, receipt).await,
             PlanQuery { text, parameters, features } => {
                 return self.plan_query(container, (&text, &parameters), &features, receipt);

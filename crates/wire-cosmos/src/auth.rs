@@ -177,6 +177,12 @@ pub(crate) fn rfc1123(time: Timestamp) -> String {
     httpdate::fmt_http_date(std::time::UNIX_EPOCH + std::time::Duration::from_secs(time.secs()))
 }
 
+pub(crate) fn parse_rfc1123(text: &str) -> Option<Timestamp> {
+    let time = httpdate::parse_http_date(text).ok()?;
+    let since_epoch = time.duration_since(std::time::UNIX_EPOCH).ok()?;
+    Some(Timestamp::from_millis(since_epoch.as_secs().checked_mul(1000)?))
+}
+
 #[derive(Clone, Copy, Debug)]
 struct Dates<'a> {
     ms: &'a str,
@@ -186,9 +192,8 @@ struct Dates<'a> {
 impl Dates<'_> {
     fn check(self, now: Timestamp, skew_secs_max: u64) -> Result<(), Refused> {
         let text = if self.ms.is_empty() { self.plain } else { self.ms };
-        let time = httpdate::parse_http_date(text).map_err(|_| Refused::Date)?;
-        let secs = time.duration_since(std::time::UNIX_EPOCH).map_err(|_| Refused::Date)?.as_secs();
-        if secs.abs_diff(now.secs()) <= skew_secs_max {
+        let time = parse_rfc1123(text).ok_or(Refused::Date)?;
+        if time.secs().abs_diff(now.secs()) <= skew_secs_max {
             return Ok(());
         }
         Err(Refused::Skewed { token: text.to_owned(), server: rfc1123(now) })

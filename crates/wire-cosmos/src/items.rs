@@ -6,6 +6,7 @@ use model::name::ItemId;
 use service::{ContainerAction, EffectKind, ItemTarget, Link, RangeId, Reply, Response, Scope};
 
 use crate::batch;
+use crate::changes;
 use crate::continuation;
 use crate::error::WireError;
 use crate::gateway::Call;
@@ -19,8 +20,8 @@ use crate::reply::{Answer, envelope, status_of};
 /// Requests on the items of a container. What a POST is, its headers tell, in this order.
 pub(crate) async fn feed(call: &Call<'_>, container: Link) -> Result<Answer, WireError> {
     match *call.method {
-        Method::GET if call.headers.text("a-im").is_some() => {
-            Err(WireError::later("The change feed of items"))
+        Method::GET if call.headers.text(changes::KIND).is_some() => {
+            changes::list(call, container).await
         }
         Method::GET => list(call, container).await,
         Method::POST if call.headers.flag(IS_QUERY_PLAN) => query::plan(call, container).await,

@@ -10,6 +10,7 @@ mod account;
 mod auth;
 mod batch;
 mod binary_json;
+mod changes;
 mod conflicts;
 mod continuation;
 mod error;

@@ -95,6 +95,7 @@ fn one(call: &Call<'_>, issuer: Option<&Issuer>, response: Response) -> Answer {
         | Reply::QueryPlan { .. }
         | Reply::Batch { .. }
         | Reply::Bulk { .. }
+        | Reply::Changes { .. }
         | Reply::Ranges { .. }
         | Reply::Statistics { .. } => {
             return Answer::empty(StatusCode::INTERNAL_SERVER_ERROR);

@@ -175,6 +175,7 @@ fn show(reply: Reply, system: bool) -> Answer {
             each.collect()
         }
         other @ (Reply::Offer { .. }
+        | Reply::Changes { .. }
         | Reply::Feed { .. }
         | Reply::Rows { .. }
         | Reply::QueryPlan { .. }

@@ -78,6 +78,7 @@ impl World {
             }
             other @ (Reply::Batch { .. }
             | Reply::Bulk { .. }
+            | Reply::Changes { .. }
             | Reply::Rows { .. }
             | Reply::QueryPlan { .. }
             | Reply::Ranges { .. }

@@ -1,0 +1,98 @@
+//! The change feed: what changed since a client last asked.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use cluster::ClusterError;
+use model::charge::Work;
+use model::position::Lsn;
+use partition::{ChangePage, Changes, Item};
+
+use crate::admit::PAGE_ITEMS_MAX;
+use crate::catalogue::ContainerEntry;
+use crate::error::ServiceError;
+use crate::items::{check_session, named};
+use crate::receipt::Receipt;
+use crate::request::{ChangeList, ChangeStart, Scope};
+use crate::response::Reply;
+use crate::service::Service;
+use crate::visit::Visit;
+
+/// A position behind everything.
+const END: u64 = u64::MAX;
+
+impl Service {
+    pub(crate) async fn list_changes(
+        &self,
+        entry: &ContainerEntry,
+        list: ChangeList,
+        receipt: &mut Receipt,
+    ) -> Result<Reply, ServiceError> {
+        let within = self.scope_range(entry, &list.scope)?;
+        let visit = Visit::begin(entry, &within.min, receipt)?;
+        let key = within.position().cloned();
+        let changes = Changes {
+            within,
+            after: match list.start {
+                ChangeStart::After(lsn) => lsn,
+                ChangeStart::Now => Lsn::from_u64(END),
+            },
+            since: list.since,
+            items_max: list.items_max.clamp(1, PAGE_ITEMS_MAX),
+            bytes_max: self.limits.response_bytes_max,
+        };
+        let time_max = Duration::from_millis(self.limits.operation_ms_max);
+        let served = self.cluster.list_changes(&entry.container, changes, time_max).await;
+        let served = served.map_err(|error| spread(entry, &list.scope, error))?;
+        let lsn = served.lsn;
+        let page = receipt.served(served);
+        for work in page_work(&page) {
+            receipt.worked(&work);
+        }
+        visit.end(key.as_ref(), receipt);
+        check_session(entry, list.session.as_ref(), receipt)?;
+        Ok(Reply::Changes {
+            owner_rid: entry.rid.to_string(),
+            through: through(list.start, &page, lsn),
+            complete: page.cut.is_none(),
+            bodies: page.items.iter().map(told).collect(),
+        })
+    }
+}
+
+/// How far a page goes. One that was not cut has seen all that the partition had
+/// when it said how far it was, and may have seen more.
+fn through(start: ChangeStart, page: &ChangePage, lsn: Lsn) -> Lsn {
+    let before = match start {
+        ChangeStart::After(after) => after,
+        ChangeStart::Now => Lsn::ZERO,
+    };
+    let last = page.items.last().map_or(before, |item| item.lsn);
+    page.cut.unwrap_or(lsn.max(last).max(before))
+}
+
+/// Only a client that named a range can have been wrong about the layout.
+fn spread(entry: &ContainerEntry, scope: &Scope, error: ClusterError) -> ServiceError {
+    if matches!(error, ClusterError::NoRange(_)) && scope.range.is_none() {
+        return ServiceError::invalid(
+            "The changes of several physical partitions have no common order. Name one of them \
+             by its partition key range id, or name a partition key.",
+        );
+    }
+    named(entry, error)
+}
+
+/// A page costs as much as reading its items one by one, and the way to them; an
+/// empty one is one look.
+fn page_work(page: &ChangePage) -> impl Iterator<Item = Work> {
+    let looked = page.items.is_empty().then_some(Work::Probe);
+    let passed = Work::Passed { changes: page.passed };
+    let items = page.items.iter().map(|item| Work::Read { bytes: item.own_bytes() });
+    items.chain(looked).chain([passed])
+}
+
+/// An item as a change: with the position of its commit, `_lsn`.
+fn told(item: &Item) -> Bytes {
+    let open = item.text.strip_suffix(b"}").unwrap_or(&item.text);
+    [open, format!(",\"_lsn\":{}}}", item.lsn).as_bytes()].concat().into()
+}

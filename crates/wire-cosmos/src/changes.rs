@@ -1,0 +1,78 @@
+//! The change feed: `GET docs` with an `A-IM` header.
+//!
+//! The etag of an answer is the position behind it, and clients send it back as
+//! `If-None-Match`. They ask again and again; only 304 tells them that they have
+//! seen everything, so an answer that is empty because others have to get their
+//! turn is a 200.
+
+use http::StatusCode;
+use model::position::{Lsn, Timestamp};
+use service::{ChangeList, ChangeStart, ContainerAction, Link, Reply};
+
+use crate::auth::parse_rfc1123;
+use crate::error::WireError;
+use crate::gateway::Call;
+use crate::headers::PAGE_ITEMS_DEFAULT;
+use crate::items::scope;
+use crate::reply::{Answer, envelope};
+
+/// The header that makes a list a list of changes.
+pub(crate) const KIND: &str = "a-im";
+const START: &str = "if-none-match";
+const SINCE: &str = "if-modified-since";
+
+pub(crate) async fn list(call: &Call<'_>, container: Link) -> Result<Answer, WireError> {
+    check_kind(call)?;
+    let list = ChangeList {
+        scope: scope(call)?,
+        session: call.headers.session()?,
+        start: start(call)?,
+        since: since(call)?,
+        items_max: call.headers.items_max(PAGE_ITEMS_DEFAULT)?,
+    };
+    let response = call.container(container, ContainerAction::ListChanges(list)).await?;
+    let Reply::Changes { owner_rid, bodies, through, complete } = &response.reply else {
+        return Ok(Answer::empty(StatusCode::INTERNAL_SERVER_ERROR));
+    };
+    let mut answer = if bodies.is_empty() && *complete {
+        Answer::empty(StatusCode::NOT_MODIFIED)
+    } else {
+        let mut answer = Answer::json(StatusCode::OK, envelope(owner_rid, "Documents", bodies));
+        answer.set("x-ms-item-count", &bodies.len().to_string());
+        answer
+    };
+    answer.set("etag", &format!("\"{through}\""));
+    Ok(answer.with_receipt(&response.receipt))
+}
+
+fn check_kind(call: &Call<'_>) -> Result<(), WireError> {
+    let kind = call.headers.text(KIND).unwrap_or_default();
+    if kind.eq_ignore_ascii_case("incremental feed") {
+        Ok(())
+    } else if kind.eq_ignore_ascii_case("full-fidelity feed") {
+        Err(WireError::later("The change feed of all versions and deletes"))
+    } else {
+        Err(call.headers.invalid(KIND))
+    }
+}
+
+/// No etag is the beginning, `*` is now.
+fn start(call: &Call<'_>) -> Result<ChangeStart, WireError> {
+    let Some(text) = call.headers.text(START).map(str::trim).filter(|text| !text.is_empty()) else {
+        return Ok(ChangeStart::After(Lsn::ZERO));
+    };
+    if text == "*" {
+        return Ok(ChangeStart::Now);
+    }
+    let digits = text.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or(text);
+    let lsn = digits.parse().map_err(|_| call.headers.invalid(START))?;
+    Ok(ChangeStart::After(Lsn::from_u64(lsn)))
+}
+
+fn since(call: &Call<'_>) -> Result<Option<Timestamp>, WireError> {
+    let Some(text) = call.headers.text(SINCE).filter(|text| !text.is_empty()) else {
+        return Ok(None);
+    };
+    let time = parse_rfc1123(text).ok_or_else(|| call.headers.invalid(SINCE))?;
+    Ok(Some(time))
+}
