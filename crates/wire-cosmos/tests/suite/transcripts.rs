@@ -3,6 +3,7 @@
 use std::error::Error;
 use std::fmt::Write as _;
 use std::path::Path;
+use std::time::Duration;
 
 use bytes::Bytes;
 use goldenscript::ArgumentConsumer;
@@ -35,13 +36,18 @@ impl goldenscript::Runner for World {
 
     /// `METHOD /path [body] [header=value …] [key=…] [sign=…] [date=±secs] [keep=name:property]`,
     /// and `refuse` before it for a request that must change nothing. What is kept is a
-    /// property of the body or, by a name that begins with `x-ms-`, a header.
+    /// property of the body or, by a name that begins with `x-ms-`, a header. `wait 5`
+    /// lets five seconds pass.
     fn run(
         &mut self,
         command: &goldenscript::Command,
         _: &goldenscript::Context,
     ) -> Result<String, Box<dyn Error>> {
         let mut args = command.consume_args();
+        if command.name == "wait" {
+            self.clock.advance(Duration::from_secs(args.next_pos().ok_or("seconds")?.parse()?));
+            return Ok(String::new());
+        }
         if command.name != "refuse" {
             let method = Method::from_bytes(command.name.as_bytes())?;
             return Ok(shown(&self.exchange(method, args)?));
