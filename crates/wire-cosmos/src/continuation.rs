@@ -9,6 +9,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use model::epk::Epk;
+use model::rid::ItemRid;
 use service::{Cursor, Position, Rest};
 
 use crate::error::WireError;
@@ -37,9 +38,29 @@ pub(crate) fn cursor_token(cursor: &Cursor) -> String {
     URL_SAFE_NO_PAD.encode(cursor.to_bytes())
 }
 
-pub(crate) fn parse_cursor(token: &str) -> Result<Cursor, WireError> {
+/// Where a query goes on. A token that the service itself made speaks of a container
+/// of its own, which is not here; as the service does with tokens of containers that
+/// are not the one at hand, the query begins at its beginning.
+pub(crate) fn parse_cursor(token: &str) -> Result<Option<Cursor>, WireError> {
+    if is_of_the_service(token) {
+        return Ok(None);
+    }
     let bytes = URL_SAFE_NO_PAD.decode(token).map_err(|_| malformed())?;
-    Cursor::from_bytes(&bytes).map_err(|_| malformed())
+    Cursor::from_bytes(&bytes).map(Some).map_err(|_| malformed())
+}
+
+/// Whether a token has the service's form, `-RID:~<resource id>#RT:1#TRC:2#…`: an
+/// item, then numbers with names.
+fn is_of_the_service(token: &str) -> bool {
+    let mut fields = token.split('#');
+    let rid = fields.next().and_then(|first| first.strip_prefix("-RID:"));
+    let rid = rid.map(|rid| rid.strip_prefix('~').unwrap_or(rid));
+    let is_number = |field: &str| {
+        field.split_once(':').is_some_and(|(name, number)| {
+            name.bytes().all(|byte| byte.is_ascii_uppercase()) && number.parse::<u64>().is_ok()
+        })
+    };
+    rid.is_some_and(|rid| ItemRid::parse(rid).is_ok()) && fields.all(is_number)
 }
 
 fn malformed() -> WireError {
@@ -86,11 +107,33 @@ mod tests {
     fn cursors_have_one_spelling() {
         // The first page of the query with the number 0 was given.
         let token = "AQAAAAAAAAA";
-        assert_eq!(cursor_token(&parse_cursor(token).unwrap()), token);
+        assert_eq!(cursor_token(&parse_cursor(token).unwrap().unwrap()), token);
         let others =
             ["", "AQ", "AQAAAAAAAAA=", "AQAAAAAAAAB", "eyJ2IjoxfQ", "05C1:31", "[{}]", "é"];
         for other in others {
             assert!(parse_cursor(other).is_err(), "{other}");
+        }
+    }
+
+    #[test]
+    fn tokens_of_the_service_begin_at_the_beginning() {
+        let of_the_service = [
+            "-RID:~a0NPAOszCpOChB4AAAAAAA==#RT:1#TRC:2#ISV:2#IEO:65567#QCF:8",
+            "-RID:a0NPAOszCpOChB4AAAAAAA==#RT:1",
+        ];
+        for token in of_the_service {
+            assert_eq!(parse_cursor(token).unwrap(), None, "{token}");
+        }
+        let others = [
+            "-RID:",
+            "-RID:~#RT:1",
+            "-RID:~a0NPAA==#RT:1",
+            "-RID:~a0NPAOszCpOChB4AAAAAAA==#RT:",
+            "-RID:~a0NPAOszCpOChB4AAAAAAA==#RT:-1",
+            "-RID:~a0NPAOszCpOChB4AAAAAAA==#",
+        ];
+        for token in others {
+            assert!(parse_cursor(token).is_err(), "{token}");
         }
     }
 }

@@ -115,7 +115,7 @@ fn item_query(call: &Call<'_>) -> Result<ItemQuery, WireError> {
         across_partitions: call.headers.flag(ACROSS_PARTITIONS) || routes_itself(call),
         merges: !merges_itself(call),
         session: call.headers.session()?,
-        after: after.map(continuation::parse_cursor).transpose()?,
+        after: after.map(continuation::parse_cursor).transpose()?.flatten(),
         items_max: call.headers.items_max(PAGE_ROWS)?,
         approach: approach(call)?,
     })
