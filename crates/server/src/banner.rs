@@ -69,7 +69,7 @@ pub(crate) fn words(settings: &Settings, addresses: &[SocketAddr]) -> String {
                or GET http://{authority}/_explorer/emulator.pem; clients of https:// have to trust it
   Enforced     signatures, sizes, partition keys, unique keys, preconditions
   Throughput   {throughput}
-  Not yet      the change feed, stored procedures and triggers
+  Not yet      stored procedures and triggers, the change feed of all versions
 
 Stop with Ctrl-C.",
         version = env!("CARGO_PKG_VERSION"),

@@ -12,9 +12,9 @@ use model::name::ItemId;
 use model::partition_key::PartitionKey;
 use runtime::{Runtime, SimulatedClock};
 use service::{
-    Action, Approach, BulkOperation, BulkResult, CatalogueAction, Conditions, ContainerAction,
-    Cursor, EtagMatch, Failure, ItemOperation, ItemQuery, ItemTarget, Kind, Link, Principal, Reply,
-    Request, Response, Scope, Service, Throughput,
+    Action, Approach, BulkOperation, BulkResult, CatalogueAction, ChangeList, ChangeStart,
+    Conditions, ContainerAction, Cursor, EtagMatch, Failure, ItemOperation, ItemQuery, ItemTarget,
+    Kind, Link, Principal, Reply, Request, Response, Scope, Service, Throughput,
 };
 use storage::memory;
 use testkit::wait::block_on;
@@ -137,6 +137,13 @@ impl Lab {
         let (scope, session, after) = (Scope::default(), None, None);
         let list = ContainerAction::ListItems { scope, session, after, items_max: 100 };
         charge(self.execute(list))
+    }
+
+    /// A page of the changes of a key's items.
+    pub(crate) fn list_changes(&self, key: &str, start: ChangeStart) -> Charge {
+        let scope = Scope { key: Some(PartitionKey::new([key])), ..Scope::default() };
+        let list = ChangeList { scope, session: None, start, since: None, items_max: 100 };
+        charge(self.execute(ContainerAction::ListChanges(list)))
     }
 
     /// All pages of a query. It must be one that can be answered.

@@ -16,7 +16,9 @@ use anchors::Anchor;
 use lab::{Lab, item};
 use measure::Measured;
 use model::charge::{Charge, Tariff};
+use model::position::Lsn;
 use queries::Labs;
+use service::ChangeStart;
 
 /// Ways to find and to give items.
 const QUERIES: [&str; 9] = [
@@ -186,6 +188,23 @@ fn a_feed_is_the_sum_of_its_reads() {
     });
     let sum: Charge = reads.collect::<Vec<_>>().into_iter().sum();
     assert_eq!(lab.list(), sum);
+}
+
+/// Changes cost what reading their items costs; to find out that there are none is one
+/// look. Those of other keys are not free.
+#[test]
+fn changes_cost_what_reading_costs() {
+    let (lab, beginning) = (Lab::new(1), ChangeStart::After(Lsn::ZERO));
+    assert_eq!(lab.list_changes("key", beginning).units(), 21, "there are none");
+    lab.create(&item(200));
+    lab.create(&numbered(1));
+    let sum = [lab.read("item"), lab.read("1")].into_iter().sum();
+    assert_eq!(lab.list_changes("key", beginning), sum);
+    assert_eq!(lab.list_changes("key", ChangeStart::Now).units(), 21, "nothing new");
+    lab.create_all((0..4_000).map(|n| format!(r#"{{"id":"{n}","pk":"{n}"}}"#)).collect());
+    assert_eq!(lab.list_changes("key", ChangeStart::Now).units(), 21);
+    let on_the_way = lab.list_changes("key", beginning);
+    assert!(on_the_way > sum, "{on_the_way}, as if there were no others");
 }
 
 /// Whatever the seed and the clock, the same queries on the same items cost the same.
