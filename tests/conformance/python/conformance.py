@@ -18,6 +18,7 @@ import uuid
 import warnings
 from urllib.parse import urlsplit
 
+import changes
 from azure.cosmos import CosmosClient, PartitionKey, ThroughputProperties, exceptions
 from azure.cosmos.aio import CosmosClient as AsyncClient
 from azure.cosmos.http_constants import HttpHeaders
@@ -54,6 +55,7 @@ class World:
     """What the cases share: one client, the articles' database and container."""
 
     def __init__(self):
+        self.endpoint, self.key, self.partitions, self.throughput = ENDPOINT, KEY, PARTITIONS, THROUGHPUT
         self.client = client()
         self.name = f"py{PARTITIONS}"
         self.database = self.client.get_database_client(self.name)
@@ -473,6 +475,9 @@ if ENDPOINT.startswith("https"):
     case(the_certificate_can_be_trusted)
 
 
+CASES.extend(changes.CASES)
+
+
 @case
 def what_was_written_stays(world):
     container = world.database.create_container("kept", PartitionKey("/pk"), offer_throughput=THROUGHPUT)
@@ -494,7 +499,7 @@ def main():
     warnings.filterwarnings("ignore", message="Unverified HTTPS request")
     world = World()
     failures = 0
-    cases = [verify_after_restart] if MODE == "verify" else CASES
+    cases = [verify_after_restart, changes.verify_change_feed_after_restart] if MODE == "verify" else CASES
     for each in cases:
         try:
             each(world)

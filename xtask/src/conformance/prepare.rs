@@ -99,7 +99,8 @@ fn prepare_python(source: &Path, target: &Path) -> Result<Program> {
     let folder = target.join("python");
     let python = virtual_environment(&folder, &requirements)?;
     Ok(Program {
-        conformance: words![&python, source.join("conformance.py")],
+        // The program is several files; compiled ones do not belong into the tree.
+        conformance: words![&python, "-B", source.join("conformance.py")],
         example: words![python],
         example_folder: folder,
         package: python_package(&std::fs::read_to_string(&requirements)?)?,
