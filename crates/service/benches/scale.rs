@@ -1,4 +1,5 @@
-//! How does the cost of a point request grow with keys and with partitions?
+//! How does the cost of a point request, and of following changes, grow with keys and with
+//! partitions?
 //!
 //! A logical partition is nothing but items with the same key, and a physical one
 //! nothing but a row of the map: neither may make finding an item dearer. Asked at
@@ -18,8 +19,9 @@ use lab::{Lab, median};
 use model::limits::Limits;
 use model::name::ItemId;
 use model::partition_key::PartitionKey;
+use model::position::{Lsn, Timestamp};
 use runtime::{Random, SeededRandom};
-use service::{Conditions, ContainerAction, ItemTarget, Reply};
+use service::{ChangeList, ChangeStart, Conditions, ContainerAction, ItemTarget, Reply, Scope};
 
 const KEYS: &str = "10000,100000";
 const PARTITIONS: [u32; 3] = [1, 50, 500];
@@ -29,6 +31,10 @@ const PARTITION_THROUGHPUT: u32 = 1_000;
 const POLICY: &str = r#"{"indexingMode":"consistent"}"#;
 /// Documents that are read, each with another key; the median counts.
 const READ: u64 = 2_001;
+/// Changes in a page.
+const CHANGES: usize = 100;
+/// Times that a page of changes is read.
+const FOLLOWED: u64 = 201;
 /// Times that the map is listed.
 const LISTED: u64 = 51;
 
@@ -47,8 +53,11 @@ fn with_more_keys(keys: &[u64]) {
         let rate = lab.fill(stored..*count, document);
         stored = *count;
         lab.settle();
-        let read = read_often(&lab, *count);
-        println!("{count:8} keys: {rate:6.0} creates/s, point read {:7.1} µs", micros(read));
+        let read = micros(read_often(&lab, *count));
+        let [changes, news, since] = follow_often(&lab).map(micros);
+        println!(
+            "{count:8} keys: {rate:6.0} creates/s, point read {read:7.1} µs, the last {CHANGES} changes {changes:7.1} µs, no news {news:7.1} µs, no news since a time {since:7.1} µs"
+        );
     }
     lab.close();
 }
@@ -88,6 +97,36 @@ fn read_often(lab: &Lab, keys: u64) -> Duration {
         time
     };
     median((0..READ).map(read).collect())
+}
+
+/// A page of changes at the end of all there are; then what it costs to learn that there
+/// are none behind it, and none since a time.
+fn follow_often(lab: &Lab) -> [Duration; 3] {
+    let follow = |start: ChangeStart, since: Option<Timestamp>| {
+        let (scope, session) = (Scope::default(), None);
+        let list = ChangeList { scope, session, start, since, items_max: CHANGES };
+        let (response, time) = lab.timed(|| lab.ask(ContainerAction::ListChanges(list)));
+        let Reply::Changes { bodies, through, .. } = response.reply else {
+            panic!("changes are asked for")
+        };
+        (bodies.len(), through, time)
+    };
+    let (_, end, _) = follow(ChangeStart::Now, None);
+    let last = ChangeStart::After(Lsn::from_u64(end.get() - CHANGES as u64));
+    let never = Some(Timestamp::from_millis(u64::MAX));
+    let pages = [
+        (last, None, CHANGES),
+        (ChangeStart::After(end), None, 0),
+        (ChangeStart::After(Lsn::ZERO), never, 0),
+    ];
+    pages.map(|(start, since, expected)| {
+        let page = |_| {
+            let (found, _, time) = follow(start, since);
+            assert_eq!(found, expected, "changes");
+            time
+        };
+        median((0..FOLLOWED).map(page).collect())
+    })
 }
 
 fn list_often(lab: &Lab) -> (usize, Duration) {
