@@ -10,6 +10,7 @@
 
 import assert from "node:assert/strict";
 import { CosmosClient } from "@azure/cosmos";
+import { changeFeedCases } from "./changes.mjs";
 import { Gauge } from "./gauge.mjs";
 
 const [endpoint, key, count, mode = "write"] = process.argv.slice(2);
@@ -298,6 +299,9 @@ cases.usersPermissionsAndScripts = async () => {
   await container.scripts.storedProcedure("sp").delete();
 };
 
+const changeFeed = changeFeedCases({ database, container, partitions, throughput });
+Object.assign(cases, changeFeed.cases);
+
 cases.whatWasWrittenStays = async () => {
   const { container: kept } = await database.containers.create({ id: "kept", partitionKey: { paths: ["/pk"] }, throughput });
   for (let n = 0; n < 50; n++) await kept.items.create({ id: `${n}`, pk: `${n % 7}`, n });
@@ -308,7 +312,8 @@ async function verifyAfterRestart() {
   for (let n = 0; n < 50; n++) assert.equal((await kept.item(`${n}`, `${n % 7}`).read()).resource.n, n);
 }
 
-const chosen = mode === "verify" ? { verifyAfterRestart } : cases;
+const { verifyChangeFeedAfterRestart } = changeFeed;
+const chosen = mode === "verify" ? { verifyAfterRestart, verifyChangeFeedAfterRestart } : cases;
 let failures = 0;
 for (const [title, run] of Object.entries(chosen)) {
   try {

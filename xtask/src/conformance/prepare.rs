@@ -125,7 +125,8 @@ fn prepare_node(source: &Path, folder: &Path) -> Result<Program> {
     let version = tool_version("node")?;
     tool_version("npm")?;
     std::fs::create_dir_all(folder)?;
-    for name in ["package.json", "package-lock.json", "conformance.mjs", "gauge.mjs"] {
+    let program = ["conformance.mjs", "changes.mjs", "gauge.mjs"];
+    for name in ["package.json", "package-lock.json"].iter().chain(&program) {
         std::fs::copy(source.join(name), folder.join(name))
             .with_context(|| format!("cannot copy {name}"))?;
     }
