@@ -24,6 +24,7 @@ use model::epk::EpkRange;
 use partition::{Approach, OrderError, Problem};
 use query::{Bound, IndexUse, QueryError};
 
+use cursor::{Behind, Place};
 pub use cursor::{Cursor, CursorError};
 pub(crate) use threads::QueryThreads;
 
@@ -48,6 +49,16 @@ pub struct PageQuery {
     pub after: Option<Cursor>,
     pub bounds: PageBounds,
     pub approach: Approach,
+}
+
+impl PageQuery {
+    /// Where on the way to the items the page before ended, if it was on one.
+    fn behind(&self) -> Option<&Behind> {
+        match &self.after.as_ref()?.place {
+            Place::Behind(behind) => Some(behind),
+            Place::Again | Place::From(_) => None,
+        }
+    }
 }
 
 /// Where a page ends at the latest.

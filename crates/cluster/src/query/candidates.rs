@@ -1,12 +1,13 @@
 //! The candidates of a query, stretch after stretch.
 
 use std::collections::BTreeSet;
+use std::rc::Rc;
 
 use model::epk::EpkRange;
 use partition::{Access, Candidate, Choice, Effort, Problem, Start};
 
 use super::PageQuery;
-use super::cursor::{Place, Position};
+use super::cursor::Position;
 use super::layout::{Layout, Stretch};
 use super::merge::Merge;
 
@@ -18,9 +19,9 @@ pub(super) struct Candidates<'p> {
     stretches: std::vec::IntoIter<Stretch>,
     merge: Merge<'p>,
     /// The stretch that is being read.
-    current: EpkRange,
+    current: Rc<EpkRange>,
     /// Where the first stretch begins.
-    start: Option<Position>,
+    start: Option<&'p Position>,
     /// One that was looked at already.
     ahead: Option<(usize, Candidate)>,
     /// How many there were so far.
@@ -31,23 +32,18 @@ pub(super) struct Candidates<'p> {
 
 impl<'p> Candidates<'p> {
     pub(super) fn new(query: &'p PageQuery, layout: &'p Layout, choice: &'p Choice) -> Self {
-        let (current, start) = match query.after.as_ref().map(|after| &after.place) {
-            // What is sorted is looked at from the beginning each time.
-            Some(Place::Behind { stretch, position, .. }) if choice.ordered => {
-                (Some(stretch), Some(position.clone()))
-            }
-            Some(_) | None => (None, None),
-        };
+        // What is sorted is looked at from the beginning each time.
+        let behind = query.behind().filter(|_| choice.ordered);
         let merged = choice.ordered && !query.bound.order().is_empty();
-        let stretches = layout.stretches(query, merged, current);
+        let stretches = layout.stretches(query, merged, behind.map(|behind| &behind.stretch));
         Candidates {
             query,
             layout,
             access: &choice.access,
             stretches: stretches.into_iter(),
-            merge: Merge::new(Vec::new(), false),
-            current: EpkRange::full(),
-            start,
+            merge: Merge::default(),
+            current: Rc::new(EpkRange::full()),
+            start: behind.map(|behind| &behind.position),
             ahead: None,
             met: 0,
             asked: BTreeSet::new(),
@@ -95,7 +91,7 @@ impl<'p> Candidates<'p> {
         }
     }
 
-    pub(super) fn stretch(&self) -> &EpkRange {
+    pub(super) fn stretch(&self) -> &Rc<EpkRange> {
         &self.current
     }
 
@@ -108,12 +104,8 @@ impl<'p> Candidates<'p> {
 
     fn next_stretch(&mut self) -> Result<bool, Problem> {
         self.note_efforts();
-        let Some(stretch) = self.stretches.next() else {
-            self.merge = Merge::new(Vec::new(), false);
-            return Ok(false);
-        };
-        let start = self.start.take();
-        let start = match &start {
+        let Some(stretch) = self.stretches.next() else { return Ok(false) };
+        let start = match self.start.take() {
             None => Start::Beginning,
             Some(position) if position.rows.is_some() => Start::At(&position.key),
             Some(position) if position.cut => Start::Past(&position.key),
@@ -122,16 +114,15 @@ impl<'p> Candidates<'p> {
         let walks = self.layout.walks(self.query, self.access, &stretch, start)?;
         self.asked.extend(walks.iter().map(|(part, _)| *part));
         self.merge = Merge::new(walks, self.access.is_backwards());
-        self.current = stretch.range;
+        self.current = Rc::new(stretch.range);
         Ok(true)
     }
 
     fn note_efforts(&mut self) {
-        for (part, effort) in self.merge.efforts() {
+        for (part, effort) in std::mem::take(&mut self.merge).efforts() {
             if let Some(sum) = self.efforts.get_mut(part) {
                 *sum += effort;
             }
         }
-        self.merge = Merge::new(Vec::new(), false);
     }
 }

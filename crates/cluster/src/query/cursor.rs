@@ -27,15 +27,19 @@ pub(crate) enum Place {
     Again,
     /// What comes before this position of the ring is done, the rest is not begun.
     From(Epk),
-    Behind {
-        /// The part of the ring that was being read. What comes before it is done,
-        /// and what comes behind it is not begun.
-        stretch: EpkRange,
-        /// What it is a position in. The next page goes the same way, whatever would
-        /// be chosen by then.
-        way: Way,
-        position: Position,
-    },
+    Behind(Behind),
+}
+
+/// A place on the way to the items.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Behind {
+    /// The part of the ring that was being read. What comes before it is done, and what
+    /// comes behind it is not begun.
+    pub(crate) stretch: EpkRange,
+    /// What it is a position in. The next page goes the same way, whatever would be
+    /// chosen by then.
+    pub(crate) way: Way,
+    pub(crate) position: Position,
 }
 
 /// A place among the items of a stretch: a key without what names its bucket.
@@ -135,7 +139,7 @@ impl Cursor {
                 out.push(FROM);
                 put_bytes(&mut out, position.as_bytes());
             }
-            Place::Behind { stretch, way, position } => {
+            Place::Behind(Behind { stretch, way, position }) => {
                 let cut = if position.cut { CUT } else { 0 };
                 let rows = if position.rows.is_some() { MORE_ROWS } else { 0 };
                 let mark = if position.mark.is_empty() { 0 } else { MARK };
@@ -160,7 +164,7 @@ impl Cursor {
         match &self.place {
             Place::Again => None,
             Place::From(position) => Some(position),
-            Place::Behind { stretch, .. } => Some(&stretch.min),
+            Place::Behind(behind) => Some(&behind.stretch.min),
         }
     }
 
@@ -197,7 +201,7 @@ fn parse(mut input: &[u8]) -> Option<Cursor> {
                 bytes(input).filter(|mark| !mark.is_empty())?
             };
             let position = Position { key, cut: flags & CUT != 0, rows, mark: mark.to_vec() };
-            Place::Behind { stretch, way, position }
+            Place::Behind(Behind { stretch, way, position })
         }
         _ => return None,
     };
@@ -265,7 +269,7 @@ mod tests {
         let way = prop::sample::select(WAYS_IN_ORDER.to_vec());
         let behind = (way, position).prop_map(move |(way, position)| {
             let stretch = stretch.clone();
-            Place::Behind { stretch, way, position }
+            Place::Behind(Behind { stretch, way, position })
         });
         let from = Place::From(Epk::from_bytes(&[5, 0, 1]).unwrap());
         let place = prop_oneof![Just(Place::Again), Just(from), behind];

@@ -6,6 +6,7 @@ use std::collections::BinaryHeap;
 use partition::{Candidate, Effort, Found, Problem, Walk};
 
 /// Walks side by side.
+#[derive(Default)]
 pub(super) struct Merge<'v> {
     /// Each with the partition that it is in.
     walks: Vec<(usize, Walk<'v>)>,
@@ -25,7 +26,7 @@ struct Head {
 
 impl<'v> Merge<'v> {
     pub(super) fn new(walks: Vec<(usize, Walk<'v>)>, backwards: bool) -> Merge<'v> {
-        Merge { walks, heads: BinaryHeap::new(), begun: false, counted: 0, backwards }
+        Merge { walks, backwards, ..Merge::default() }
     }
 
     /// The next candidate, and the partition that it is in.

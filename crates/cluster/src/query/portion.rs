@@ -21,21 +21,17 @@ pub(super) struct Portion {
 }
 
 impl Portion {
-    pub(super) fn whole(within: &[EpkRange]) -> Portion {
-        Portion { within: within.to_vec(), beyond: None }
-    }
-
     /// What one partition has from a place on. What was being read is read to its end,
     /// though it may belong to several partitions by now.
     pub(super) fn next(map: &ContainerMap, within: &[EpkRange], place: Option<&Place>) -> Portion {
         let from = match place {
-            Some(Place::Behind { stretch, .. }) => Some(stretch.min.clone()),
+            Some(Place::Behind(behind)) => Some(behind.stretch.min.clone()),
             Some(Place::From(position)) => first_from(within, position),
             Some(Place::Again) | None => first_from(within, &Epk::MIN),
         };
         let Some(from) = from else { return Portion { within: Vec::new(), beyond: None } };
         let is_read = |range: &EpkRange| match place {
-            Some(Place::Behind { stretch, .. }) => range.overlaps(stretch),
+            Some(Place::Behind(behind)) => range.overlaps(&behind.stretch),
             Some(Place::From(_) | Place::Again) | None => range.contains(&from),
         };
         let owners = map.ranges().iter().map(|record| &record.range).filter(|range| is_read(range));
@@ -56,7 +52,7 @@ fn first_from(within: &[EpkRange], position: &Epk) -> Option<Epk> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::query::cursor::Position;
+    use crate::query::cursor::{Behind, Position};
     use model::partition_key::PartitionKeyDefinition;
     use partition::Way;
 
@@ -101,7 +97,8 @@ mod tests {
         let map = quarters();
         let [first, second, third, _] = map.ranges() else { panic!("four ranges") };
         let stretch = EpkRange::new(first.range.min.clone(), second.range.max.clone());
-        let place = Place::Behind { stretch, way: Way::Items, position: Position::default() };
+        let behind = Behind { stretch, way: Way::Items, position: Position::default() };
+        let place = Place::Behind(behind);
         let portion = Portion::next(&map, &[EpkRange::full()], Some(&place));
         let within = EpkRange::new(first.range.min.clone(), second.range.max.clone());
         let beyond = Some(third.range.min.clone());

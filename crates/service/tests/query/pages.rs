@@ -65,6 +65,19 @@ fn a_page_ends_before_it_has_four_megabytes() {
     }
 }
 
+/// The limits on rows and bytes meet on the same page: its end is not that of the item.
+#[test]
+fn an_item_with_more_rows_than_a_page_gives_all_of_them() {
+    let (lab, rows) = (lab(1), 1_500);
+    let (text, list) = ("x".repeat(4_115), vec!["0"; rows].join(","));
+    lab.put(&format!(r#"{{"id":"1","pk":"1","text":"{text}","l":[{list}]}}"#)).unwrap();
+    for order in ["", " ORDER BY c.id", " ORDER BY c.text"] {
+        let ask = Ask::new(format!("SELECT c.text, e FROM c JOIN e IN c.l{order}"));
+        let answer = lab.all(&ask, Approach::Index, PAGE_ALL, |_| {}).unwrap();
+        assert_eq!(answer.rows.len(), rows, "{}", ask.text);
+    }
+}
+
 /// Queries that must see everything have a minute, also where they count entries and
 /// look into no item.
 #[test]

@@ -1,0 +1,90 @@
+//! What is on a page, and what it has room for.
+
+use std::ops::ControlFlow;
+
+use bytes::Bytes;
+
+use crate::query::PageQuery;
+use crate::query::cursor::{Cursor, Place};
+
+/// The rows of a page.
+pub(super) struct Sheet<'q> {
+    query: &'q PageQuery,
+    pub(super) rows: Vec<Bytes>,
+    pub(super) bytes: usize,
+    /// Bytes that each partition gave.
+    pub(super) output: Vec<u64>,
+    /// Items that gave a row.
+    pub(super) hits: u64,
+    /// Rows to leave out before the first one.
+    pub(super) skip: u64,
+    /// Rows that were given on this page and the ones before.
+    pub(super) given: u64,
+}
+
+/// Whether a page takes more rows. If not, where the next one begins, if there is one.
+pub(super) type More = ControlFlow<Option<Place>>;
+
+impl<'q> Sheet<'q> {
+    pub(super) fn new(query: &'q PageQuery, parts: usize) -> Sheet<'q> {
+        let (offset, _) = query.bound.window();
+        let after = query.after.as_ref();
+        let (skip, given) = after.map_or((offset as u64, 0), |after| (after.skip, after.given));
+        Sheet { query, rows: Vec::new(), bytes: 0, output: vec![0; parts], hits: 0, skip, given }
+    }
+
+    /// Takes in a row of a partition, unless OFFSET leaves it out. If the page is full, the
+    /// row is for the next one, which begins at `next`.
+    pub(super) fn offer(&mut self, row: (usize, String), next: impl FnOnce() -> Place) -> More {
+        if self.skip == 0 {
+            return self.put(row, next);
+        }
+        self.skip -= 1;
+        More::Continue(())
+    }
+
+    /// As `offer`, where OFFSET has been seen to.
+    pub(super) fn put(&mut self, row: (usize, String), next: impl FnOnce() -> Place) -> More {
+        let (part, text) = row;
+        if !self.has_room_for(text.len()) {
+            return More::Break(Some(next()));
+        }
+        self.given += 1;
+        self.bytes += text.len();
+        if let Some(output) = self.output.get_mut(part) {
+            *output += text.len() as u64;
+        }
+        self.rows.push(text.into());
+        if self.is_last() { More::Break(None) } else { More::Continue(()) }
+    }
+
+    /// Whether TOP or LIMIT allow no row behind those that are here.
+    pub(super) fn is_last(&self) -> bool {
+        let (_, limit) = self.query.bound.window();
+        self.given >= limit as u64
+    }
+
+    /// Whether it has no room for the shortest row.
+    pub(super) fn is_full(&self) -> bool {
+        !self.has_room_for(1)
+    }
+
+    /// Each page has a row, however long it is.
+    fn has_room_for(&self, bytes: usize) -> bool {
+        let bounds = &self.query.bounds;
+        let fits = self.bytes.saturating_add(bytes) <= bounds.bytes;
+        self.rows.is_empty() || (self.rows.len() < bounds.rows && fits)
+    }
+
+    /// How many rows fill the page and tell whether there is another one, if they begin
+    /// with so many that were given before.
+    pub(super) fn wanted_behind(&self, given: u64) -> usize {
+        let before = usize::try_from(given.saturating_add(self.skip)).unwrap_or(usize::MAX);
+        before.saturating_add(self.query.bounds.rows).saturating_add(1)
+    }
+
+    pub(super) fn cursor(&self, place: Place) -> Cursor {
+        let (query, skip, given) = (self.query.fingerprint, self.skip, self.given);
+        Cursor { query, skip, given, place }
+    }
+}

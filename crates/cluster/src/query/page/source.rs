@@ -1,0 +1,268 @@
+//! Where the rows of a page come from.
+//!
+//! Items are met one after the other, at a pace that lets other queries run, and a run of
+//! the query makes rows of each. Rows are handed on one by one: a short query may make
+//! millions of them of one item.
+
+use std::ops::ControlFlow;
+use std::rc::Rc;
+
+use index::encode_order;
+use model::json::Value;
+use model::position::Ordinal;
+use partition::{Candidate, Choice, Item};
+use query::{QueryError, Row, Run, STEPS_MAX};
+
+use super::trail::Spot;
+use crate::query::candidates::Candidates;
+use crate::query::cursor::Position;
+use crate::query::layout::Layout;
+use crate::query::threads::Pace;
+use crate::query::{PageQuery, QueryFailure};
+
+/// Candidates between two looks at the clock, and steps: a hundredth of a second.
+pub(super) const PACE_CANDIDATES: u64 = 16;
+const PACE_STEPS: usize = STEPS_MAX / 100;
+
+/// Bytes of rows and items that are kept while they are sorted or compared.
+const KEPT_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// What a kept row takes besides its texts.
+pub(super) const ROW_BYTES: usize = 64;
+
+/// Whether whoever takes rows wants more.
+type Flow = Result<ControlFlow<()>, QueryError>;
+
+pub(super) const MORE: Flow = Ok(ControlFlow::Continue(()));
+
+/// The items behind the cursor of a query.
+pub(super) struct Source<'p, 't> {
+    pub(super) query: &'p PageQuery,
+    pub(super) layout: &'p Layout,
+    pub(super) choice: &'p Choice,
+    pub(super) candidates: Candidates<'p>,
+    pace: &'p mut Pace<'t>,
+    /// Steps that were left at the last look at the clock.
+    paced_at: usize,
+    /// For each key of the order, whether it descends.
+    order: Vec<bool>,
+}
+
+/// A row.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Made {
+    /// Where it belongs in the order: the sort keys, then the item, in the direction of
+    /// the first key, then the number of the row. Empty where rows need not be sorted.
+    pub(super) place: Vec<u8>,
+    /// The partition that it is from.
+    pub(super) part: usize,
+    pub(super) text: String,
+    /// What DISTINCT compares; empty without it.
+    pub(super) identity: String,
+}
+
+impl<'p, 't> Source<'p, 't> {
+    pub(super) fn new(
+        query: &'p PageQuery,
+        layout: &'p Layout,
+        choice: &'p Choice,
+        pace: &'p mut Pace<'t>,
+    ) -> Source<'p, 't> {
+        let candidates = Candidates::new(query, layout, choice);
+        let order = query.bound.order().iter().map(|key| key.descending).collect();
+        Source { query, layout, choice, candidates, pace, paced_at: usize::MAX, order }
+    }
+
+    /// Goes to the next place and gives the rows there to `sink`, in order. Where an index
+    /// does not tell some items apart that the order does, they are all at one place.
+    pub(super) fn next(
+        &mut self,
+        run: &mut Run<'_>,
+        sink: &mut dyn FnMut(&Spot, Made) -> Flow,
+    ) -> Result<Option<Spot>, QueryFailure> {
+        let Some((part, candidate)) = self.candidates.next()? else { return Ok(None) };
+        let Some(shared) = self.shared(part, &candidate.position) else {
+            let spot = self.spot(Position::of(&candidate.position));
+            self.make(run, part, candidate.item.as_ref(), false, &mut |row| sink(&spot, row))?;
+            return Ok(Some(spot));
+        };
+        let rows = self.group(run, part, candidate, &shared)?;
+        let mut spot = self.spot(Position::cut(&shared));
+        if spot.given > 0 {
+            spot.given = self.given_of(&rows).unwrap_or(spot.given);
+        }
+        for row in rows {
+            spot.position.mark = row.mark().to_vec();
+            if sink(&spot, row)?.is_break() {
+                break;
+            }
+        }
+        Ok(Some(spot))
+    }
+
+    /// Gives all rows of all items to `keep`, with their places in the order.
+    pub(super) fn each_placed(
+        &mut self,
+        run: &mut Run<'_>,
+        mut keep: impl FnMut(Made) -> Result<(), QueryError>,
+    ) -> Result<(), QueryFailure> {
+        let mut sink = |row| keep(row).map(ControlFlow::Continue);
+        while let Some((part, candidate)) = self.candidates.next()? {
+            self.make(run, part, candidate.item.as_ref(), true, &mut sink)?;
+            self.keep_pace(run)?;
+        }
+        Ok(())
+    }
+
+    /// Where the page before ended.
+    pub(super) fn resumed(&self) -> Option<&'p Position> {
+        self.query.behind().map(|behind| &behind.position)
+    }
+
+    /// A place on the way, in the part of the ring that is being read.
+    pub(super) fn spot(&self, position: Position) -> Spot {
+        let resumed = self.resumed().filter(|resumed| resumed.is_at(&position.key));
+        let given = resumed.and_then(|resumed| resumed.rows).unwrap_or_default();
+        Spot { stretch: Rc::clone(self.candidates.stretch()), position, given }
+    }
+
+    /// Whether a page that can end anywhere may look at more: it has not cost enough.
+    pub(super) fn may_go_on(&mut self, run: &Run<'_>) -> bool {
+        let in_time = !self.is_time_to_look(run) || self.pace.go_on(self.query.bounds.time);
+        let costs_enough = self.candidates.met >= self.query.bounds.met;
+        in_time && !costs_enough && run.steps_left() >= STEPS_MAX / 2
+    }
+
+    /// Lets others run every now and then, where everything has to be looked at.
+    pub(super) fn keep_pace(&mut self, run: &Run<'_>) -> Result<(), QueryFailure> {
+        if self.is_time_to_look(run) { self.go_on_to_the_end() } else { Ok(()) }
+    }
+
+    pub(super) fn go_on_to_the_end(&mut self) -> Result<(), QueryFailure> {
+        self.pace.go_on_to_the_end()
+    }
+
+    /// Whether enough was done since the last look at the clock.
+    fn is_time_to_look(&mut self, run: &Run<'_>) -> bool {
+        let left = run.steps_left();
+        let many_steps = self.paced_at.saturating_sub(left) >= PACE_STEPS;
+        let is_time = many_steps || self.candidates.met.is_multiple_of(PACE_CANDIDATES);
+        if is_time {
+            self.paced_at = left;
+        }
+        is_time
+    }
+
+    /// What the positions of items begin with that the index does not tell from this
+    /// one, though the order may.
+    fn shared(&self, part: usize, position: &[u8]) -> Option<Vec<u8>> {
+        let part = self.layout.parts.get(part).filter(|_| !self.order.is_empty())?;
+        let cut = part.reader.cut_of(position)?;
+        position.get(..cut).map(<[u8]>::to_vec)
+    }
+
+    /// The rows of all items at a place that several share, sorted.
+    fn group(
+        &mut self,
+        run: &mut Run<'_>,
+        part: usize,
+        first: Candidate,
+        shared: &[u8],
+    ) -> Result<Vec<Made>, QueryFailure> {
+        let (mut kept, mut next) = (Kept::default(), Some(first));
+        while let Some(Candidate { item, .. }) = next {
+            let mut sink = |row| kept.add(row).map(ControlFlow::Continue);
+            self.make(run, part, item.as_ref(), true, &mut sink)?;
+            self.go_on_to_the_end()?;
+            next = self.candidates.next_like(shared)?;
+        }
+        Ok(kept.sorted())
+    }
+
+    /// How many rows of a group the pages before gave, counted anew: others may have been
+    /// written among them since.
+    fn given_of(&self, rows: &[Made]) -> Option<u32> {
+        let resumed = self.resumed()?;
+        let last = rows.iter().rposition(|row| row.mark() == resumed.mark)?;
+        u32::try_from(last + 1).ok()
+    }
+
+    /// Gives the rows of an item to `sink`, with their places in the order if wanted.
+    fn make(
+        &self,
+        run: &mut Run<'_>,
+        part: usize,
+        item: Option<&Item>,
+        is_placed: bool,
+        sink: &mut dyn FnMut(Made) -> Flow,
+    ) -> Result<(), QueryFailure> {
+        let Some(item) = item else { return Ok(()) };
+        let (is_distinct, mut number) = (self.query.bound.is_distinct(), 0_u32);
+        let _ = run.document(item.json(), &mut |row: Row<'_, '_>| {
+            number += 1;
+            let drops_undefined = !self.choice.keeps_undefined;
+            let keys = if is_placed || drops_undefined { row.keys()? } else { Vec::new() };
+            if drops_undefined && keys.iter().any(Option::is_none) {
+                return MORE;
+            }
+            let Some(text) = row.text()? else { return MORE };
+            let place =
+                if is_placed { self.place(&keys, item.ordinal, number) } else { Vec::new() };
+            let identity = if is_distinct { row.identity() } else { String::new() };
+            sink(Made { place, part, text, identity })
+        })?;
+        Ok(())
+    }
+
+    fn place(&self, keys: &[Option<Value>], ordinal: Ordinal, number: u32) -> Vec<u8> {
+        let mut place = Vec::new();
+        for (key, descends) in keys.iter().zip(&self.order) {
+            encode_order(key.as_ref(), *descends, &mut place);
+        }
+        let ordinal = ordinal.as_u64();
+        let ordinal = if self.order.first() == Some(&true) { !ordinal } else { ordinal };
+        place.extend(ordinal.to_be_bytes());
+        place.extend(number.to_be_bytes());
+        place
+    }
+}
+
+impl Made {
+    /// What its place ends with: the item and the number of the row.
+    pub(super) fn mark(&self) -> &[u8] {
+        const BYTES: usize = size_of::<u64>() + size_of::<u32>();
+        self.place.get(self.place.len().saturating_sub(BYTES)..).unwrap_or_default()
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.place.len() + self.text.len() + self.identity.len() + ROW_BYTES
+    }
+}
+
+/// Rows that are kept to be sorted.
+#[derive(Default)]
+pub(super) struct Kept {
+    rows: Vec<Made>,
+    bytes: usize,
+}
+
+impl Kept {
+    pub(super) fn add(&mut self, row: Made) -> Result<(), QueryError> {
+        self.bytes += row.bytes();
+        self.rows.push(row);
+        check_kept(self.bytes)
+    }
+
+    pub(super) fn sorted(mut self) -> Vec<Made> {
+        self.rows.sort_unstable();
+        self.rows
+    }
+}
+
+pub(super) fn check_kept(bytes: usize) -> Result<(), QueryError> {
+    let what = "bytes kept while sorting or comparing rows";
+    if bytes > KEPT_BYTES_MAX {
+        return Err(QueryError::Limit { what, limit: KEPT_BYTES_MAX });
+    }
+    Ok(())
+}
