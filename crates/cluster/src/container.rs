@@ -18,6 +18,7 @@ use tokio::sync::Semaphore;
 use crate::budget::Caller;
 use crate::cluster::ATTEMPTS_MAX;
 use crate::error::ClusterError;
+use crate::expire::Searched;
 use crate::governor::{Governor, Pass};
 use crate::map::{ContainerMap, RangeId, RangeRecord};
 use crate::reindex::Reindexed;
@@ -52,6 +53,7 @@ pub struct Container {
     transitions: tokio::sync::Mutex<()>,
     clock: Arc<dyn Clock>,
     pub(crate) reindexed: Reindexed,
+    pub(crate) searched: Searched,
     /// When the layout last changed, or when it was read.
     changed_at: Mutex<Duration>,
 }
@@ -90,6 +92,7 @@ impl Container {
             waiting: Semaphore::new(WAITING_MAX),
             transitions: tokio::sync::Mutex::default(),
             reindexed: Reindexed::default(),
+            searched: Searched::default(),
             changed_at: Mutex::new(clock.monotonic()),
             clock,
         }

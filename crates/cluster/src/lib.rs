@@ -18,6 +18,7 @@ mod container;
 mod due;
 mod error;
 mod executor;
+mod expire;
 mod governor;
 mod map;
 mod meter;

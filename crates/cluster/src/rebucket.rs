@@ -167,7 +167,7 @@ impl Cluster {
 }
 
 /// The partition that has a bucket.
-fn owner(
+pub(crate) fn owner(
     container: &Container,
     bucket: BucketNumber,
 ) -> Result<(RangeId, Arc<Slot>), ClusterError> {

@@ -5,6 +5,8 @@
 //! twice once, and has nothing to remember but a position. A position is between
 //! two commits; a page therefore has all items of a commit or none.
 
+use std::ops::Range;
+
 use bytes::Bytes;
 use model::epk::EpkRange;
 use model::position::{Lsn, Ordinal, Timestamp};
@@ -12,7 +14,7 @@ use storage::{Direction, KeyRange, ScanLimit, View};
 
 use crate::command::Problem;
 use crate::key::{self, Group, Keys};
-use crate::read::Reader;
+use crate::read::{Position, Reader, stored_name};
 use crate::record::{Item, RecordError};
 use crate::rows::Rows;
 
@@ -40,7 +42,8 @@ pub struct ChangePage {
     /// Where the page was ended before it saw every change there is. All up to
     /// there have been seen, however few of them were asked for.
     pub cut: Option<Lsn>,
-    /// Changes that were met and not asked for.
+    /// Changes that were met and are not in it: of other keys, and of items that
+    /// have expired.
     pub passed: u64,
 }
 
@@ -67,7 +70,9 @@ impl Reader {
             for log in &mut logs {
                 log.read_commit(lsn, &changes.within, &mut commit)?;
             }
+            let read = commit.items.len();
             commit.items.retain(|item| !self.setup().is_expired(item, now));
+            commit.passed += (read - commit.items.len()) as u64;
             commit.items.sort_by_key(|item| item.step);
             let bytes = commit.items.iter().map(|item| item.text.len() as u64).sum();
             let full = page.items.len() + commit.items.len() > changes.items_max || bytes > room;
@@ -91,8 +96,8 @@ impl Reader {
                 let keys = self.setup().keys(bucket);
                 let mut first = changes.after.get().saturating_add(1);
                 if let Some(since) = changes.since {
-                    let last = self.head(view, bucket)?.lsn;
-                    first = first.max(first_since(view, &keys, last, since)?);
+                    let end = self.head(view, bucket)?.lsn.saturating_add(1);
+                    first = first_since((view, &keys), first..end, since)?;
                 }
                 Ok(Log::open(view, keys, first))
             })
@@ -155,10 +160,14 @@ fn earliest(logs: &mut [Log<'_>]) -> Result<Option<Lsn>, Problem> {
 
 const DAMAGED: RecordError = RecordError::Malformed { what: "log entry" };
 
-/// The first position in the log of a bucket with a change of that second or a
-/// later one. Times never go back along a log, so it is looked for by halves.
-fn first_since(view: &dyn View, keys: &Keys, last: u64, since: Timestamp) -> Result<u64, Problem> {
-    let (mut low, mut high) = (0, last.saturating_add(1));
+/// The first of these positions in the log of a bucket with a change of that second
+/// or a later one. Times never go back along a log, so it is looked for by halves.
+fn first_since(
+    (view, keys): (&dyn View, &Keys),
+    positions: Range<u64>,
+    since: Timestamp,
+) -> Result<u64, Problem> {
+    let (mut low, mut high) = (positions.start, positions.end);
     while low < high {
         let middle = low + (high - low) / 2;
         let chunk = view.scan(&from(keys, middle), Direction::Forward, ScanLimit::rows(1))?;
@@ -177,13 +186,13 @@ fn first_since(view: &dyn View, keys: &Keys, last: u64, since: Timestamp) -> Res
 }
 
 /// The log of a bucket from a position on.
-fn from(keys: &Keys, first: u64) -> KeyRange {
+pub(crate) fn from(keys: &Keys, first: u64) -> KeyRange {
     let mut range = KeyRange::prefix(&keys.group(Group::Log));
     range.start = keys.log_position(Lsn::from_u64(first));
     range
 }
 
-fn parse_key(key: &Bytes) -> Result<(Lsn, Ordinal), RecordError> {
+pub(crate) fn parse_key(key: &Bytes) -> Result<(Lsn, Ordinal), RecordError> {
     let (_, _, _, rest) = key::split(key).ok_or(DAMAGED)?;
     let (lsn, ordinal) = key::parse_trailing_ordinal(rest).ok_or(DAMAGED)?;
     let lsn = lsn.try_into().map_err(|_| DAMAGED)?;
@@ -191,9 +200,12 @@ fn parse_key(key: &Bytes) -> Result<(Lsn, Ordinal), RecordError> {
 }
 
 /// The item that a log entry is about.
-fn changed(view: &dyn View, keys: &Keys, (lsn, ordinal): (Lsn, Ordinal)) -> Result<Item, Problem> {
-    let name = view.get(&keys.ordinal(ordinal))?.ok_or(DAMAGED)?;
-    let (epk, id) = key::parse_item_name(&name).ok_or(DAMAGED)?;
-    let item = Item::decode(&view.get(&keys.item(&epk, id))?.ok_or(DAMAGED)?)?;
+pub(crate) fn changed(
+    view: &dyn View,
+    keys: &Keys,
+    (lsn, ordinal): (Lsn, Ordinal),
+) -> Result<Item, Problem> {
+    let Position { epk, id } = stored_name(view, keys, ordinal)?;
+    let item = Item::decode(&view.get(&keys.item(&epk, &id))?.ok_or(DAMAGED)?)?;
     if item.lsn == lsn { Ok(item) } else { Err(DAMAGED.into()) }
 }

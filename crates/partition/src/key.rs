@@ -169,6 +169,13 @@ impl Keys {
         key.into()
     }
 
+    /// What the expiry keys of an own ttl begin with.
+    pub(crate) fn expiry_of(&self, ttl_secs: u32) -> Bytes {
+        let mut key = self.start(Group::Expiry, 4);
+        key.extend_from_slice(&ttl_secs.to_be_bytes());
+        key.into()
+    }
+
     pub(crate) fn log(&self, lsn: Lsn, ordinal: Ordinal) -> Bytes {
         let mut key = self.start(Group::Log, 16);
         key.extend_from_slice(&lsn.get().to_be_bytes());

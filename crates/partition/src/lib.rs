@@ -16,6 +16,7 @@ mod changes;
 mod check;
 mod command;
 mod document;
+mod expire;
 mod home;
 mod items;
 mod key;
@@ -41,6 +42,7 @@ pub use command::{
     Command, CommandError, Effect, EffectKind, EtagMatch, Operation, Outcome, Problem, Remedy,
 };
 pub use document::{Document, DocumentError};
+pub use expire::Passed;
 pub use key::{BucketNumber, ContainerNumber, bucket_prefix, container_prefix, describe_key};
 pub use moving::Copied;
 pub use patch::{Patch, PatchError};

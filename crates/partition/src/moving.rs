@@ -99,7 +99,7 @@ impl Partition {
         Ok(Some(self.submit(batch)))
     }
 
-    fn mark(&self) -> Mark {
+    pub(crate) fn mark(&self) -> Mark {
         Mark { lsn: self.lsn(), now: self.now(), next_number: self.next_number() }
     }
 }

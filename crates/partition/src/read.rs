@@ -11,7 +11,7 @@ use storage::{Direction, KeyRange, ScanLimit, View};
 
 use crate::command::{Effect, EtagMatch, Problem};
 use crate::items;
-use crate::key::{self, Group};
+use crate::key::{self, Group, Keys};
 use crate::query::{
     self as finding, Access, Approach, Choice, OrderError, Start, Survey, Walk, Way, choose,
 };
@@ -247,6 +247,18 @@ impl Reader {
     fn bucket(&self, epk: &Epk) -> Result<&Bucket, Problem> {
         self.setup.bucket_of(epk).ok_or(Problem::Gone)
     }
+}
+
+/// The key and id of the item with that ordinal, which something else refers to.
+pub(crate) fn stored_name(
+    view: &dyn View,
+    keys: &Keys,
+    ordinal: Ordinal,
+) -> Result<Position, Problem> {
+    let malformed = RecordError::Malformed { what: "ordinal" };
+    let name = view.get(&keys.ordinal(ordinal))?.ok_or(malformed)?;
+    let (epk, id) = key::parse_item_name(&name).ok_or(malformed)?;
+    Ok(Position { epk, id: id.to_owned() })
 }
 
 /// Rows that one page looks at, whether or not they are in it: a stretch of

@@ -13,6 +13,7 @@ mod compact;
 mod connection;
 mod counters;
 mod data;
+mod expirer;
 mod front;
 mod host;
 mod indexer;

@@ -20,7 +20,7 @@ use crate::front::{Front, Open};
 use crate::host::Hosts;
 use crate::listener::{Listener, Room};
 use crate::settings::{Layer, Place, Settings};
-use crate::{banner, indexer, log, scaler, stop, sweeper};
+use crate::{banner, expirer, indexer, log, scaler, stop, sweeper};
 
 /// How far the clock of a signed request may be off, as in the service.
 const SKEW_SECS_MAX: u64 = 15 * 60;
@@ -74,6 +74,7 @@ async fn serve(settings: Settings, outside: Runtime) -> anyhow::Result<()> {
     let opened = front.open.set(Open { service: Arc::clone(&service), gateway });
     opened.expect("the data is opened once");
     let sweeping = tokio::spawn(sweeper::run(Arc::clone(&front), stop.clone()));
+    let expiring = tokio::spawn(expirer::run(Arc::clone(&front), stop.clone()));
     let indexing = tokio::spawn(indexer::run(Arc::clone(&front), stop.clone()));
     let scaling = tokio::spawn(scaler::run(Arc::clone(&front), settings.rules.merge_after, stop));
     announce(&settings, &addresses);
@@ -81,7 +82,7 @@ async fn serve(settings: Settings, outside: Runtime) -> anyhow::Result<()> {
     signals.stop_asked().await;
     stopper.raise();
     tokio::select! {
-        ended = async { tokio::try_join!(listening, sweeping, indexing, scaling) } => { ended?; }
+        ended = async { tokio::try_join!(listening, sweeping, expiring, indexing, scaling) } => { ended?; }
         () = signals.stop_asked() => tracing::warn!("stopping at once, as asked twice"),
     }
     tokio::task::spawn_blocking(move || service.store().close())

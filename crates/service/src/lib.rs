@@ -13,6 +13,7 @@ mod authorise;
 mod catalogue;
 mod changes;
 mod error;
+mod expire;
 mod grant;
 mod items;
 mod kind;

@@ -4,6 +4,7 @@
 
 mod changes;
 mod common;
+mod expire;
 mod gate;
 mod life;
 mod transitions;

@@ -1,0 +1,176 @@
+//! Removing items whose time is over.
+//!
+//! Every answer leaves expired items out, whether they are stored still or not; this
+//! gives back their space. When an item expires is computed from the policy in force
+//! and never stored, so that a changed policy counts at once. What is due is found all
+//! the same without looking at the others: items with a ttl of their own have entries
+//! in the order of ttl and time, and those without one expire in the order of the log.
+
+use model::epk::Epk;
+use model::policy::TimeToLive;
+use model::position::{Lsn, Ordinal, Timestamp};
+use storage::{Batch, Direction, KeyRange, View};
+
+use crate::changes;
+use crate::command::Problem;
+use crate::key::{self, BucketNumber, Group, Keys};
+use crate::moving::Copied;
+use crate::read::{Position, Reader, stored_name};
+use crate::record::RecordError;
+use crate::rows::Rows;
+use crate::sequencer::Partition;
+
+/// Entries that one search looks at of each kind. With as many different ttls as
+/// items, none of which are due, the next one goes on behind them.
+const LOOKS_MAX: usize = 1_000;
+
+/// Where the next search begins.
+#[derive(Clone, Copy, Debug)]
+pub struct Passed {
+    /// All items before this position have a ttl of their own.
+    log: Lsn,
+    /// Those of shorter own ttls were looked at last time.
+    ttl: u32,
+}
+
+impl Default for Passed {
+    fn default() -> Passed {
+        Passed { log: Lsn::ZERO, ttl: 0 }
+    }
+}
+
+impl Partition {
+    /// Removes those of these items that have expired. It takes no position: for
+    /// clients nothing changes.
+    pub fn expire(&mut self, now: Timestamp, names: &[Position]) -> Result<Copied, Problem> {
+        self.rewrite(names, |partition, epk, names| partition.expire_key(now, epk, names))
+    }
+
+    fn expire_key(
+        &mut self,
+        now: Timestamp,
+        epk: &Epk,
+        names: &[Position],
+    ) -> Result<(u64, Batch), Problem> {
+        let bucket = self.setup().bucket_of(epk).ok_or(Problem::Gone)?;
+        let mut home = self.home(bucket, epk);
+        let mut second = self.setup().second_home_of(epk).map(|bucket| self.home(bucket, epk));
+        let (mut stage, mut removed) = (self.stage()?, 0);
+        for Position { id, .. } in names {
+            let Some(item) = home.find(&stage, id)? else { continue };
+            if !self.setup().is_expired(&item, now) {
+                continue;
+            }
+            if let Some(second) = &mut second
+                && second.holds(&stage, &item)?
+            {
+                second.remove(&mut stage, id, &item)?;
+            }
+            home.remove(&mut stage, id, &item)?;
+            removed += 1;
+        }
+        if stage.is_empty() {
+            return Ok((0, Batch::new()));
+        }
+        let mark = self.mark();
+        let mut heads = vec![home.write_head(&mut stage, &mark)];
+        heads.extend(second.map(|mut second| second.write_head(&mut stage, &mark)));
+        let batch = stage.into_batch();
+        heads.into_iter().for_each(|head| self.set_head(head));
+        Ok((removed, batch))
+    }
+}
+
+impl Reader {
+    /// Some items of a bucket that have expired, at most so many, in the order of keys.
+    /// None only when there are none, or the search goes on at `passed` another time.
+    pub fn expired(
+        &self,
+        (view, now): (&dyn View, Timestamp),
+        bucket: BucketNumber,
+        passed: &mut Passed,
+        max: usize,
+    ) -> Result<Vec<Position>, Problem> {
+        let ttl = self.setup().definition.ttl();
+        if ttl == TimeToLive::Off {
+            return Ok(Vec::new());
+        }
+        let keys = self.setup().keys_of(bucket);
+        let mut names = Vec::new();
+        passed.ttl = by_own_ttl((view, now), &keys, passed.ttl, (&mut names, max))?;
+        if matches!(ttl, TimeToLive::After(_)) {
+            passed.log = self.by_default((view, now), &keys, passed.log, (&mut names, max))?;
+        }
+        names.sort_unstable_by(|a, b| (&a.epk, &a.id).cmp(&(&b.epk, &b.id)));
+        Ok(names)
+    }
+
+    /// Those without a ttl of their own, from a position on; says from where on there
+    /// may be more.
+    fn by_default(
+        &self,
+        (view, now): (&dyn View, Timestamp),
+        keys: &Keys,
+        mut start: Lsn,
+        (names, max): (&mut Vec<Position>, usize),
+    ) -> Result<Lsn, Problem> {
+        let mut rows = Rows::new(view, changes::from(keys, start.get()), Direction::Forward);
+        let mut found = false;
+        for _ in 0..LOOKS_MAX {
+            let Some((key, _)) = rows.next()?.filter(|_| names.len() < max) else { break };
+            let (lsn, ordinal) = changes::parse_key(&key)?;
+            if !found {
+                start = lsn;
+            }
+            let item = changes::changed(view, keys, (lsn, ordinal))?;
+            if item.own_ttl.is_some() {
+                continue;
+            }
+            if !self.setup().is_expired(&item, now) {
+                // Nor have those behind it.
+                break;
+            }
+            found = true;
+            names.push(stored_name(view, keys, ordinal)?);
+        }
+        Ok(start)
+    }
+}
+
+/// Those with a ttl of their own, from a ttl on; says at which to begin another time.
+fn by_own_ttl(
+    (view, now): (&dyn View, Timestamp),
+    keys: &Keys,
+    start: u32,
+    (names, max): (&mut Vec<Position>, usize),
+) -> Result<u32, Problem> {
+    let mut range = KeyRange::prefix(&keys.group(Group::Expiry));
+    range.start = keys.expiry_of(start);
+    let (mut rows, mut at) = (Rows::new(view, range, Direction::Forward), start);
+    for _ in 0..LOOKS_MAX {
+        let Some((key, _)) = rows.next()? else { return Ok(0) };
+        let (ttl, ts_secs, ordinal) = parse_expiry(&key)?;
+        at = ttl;
+        if names.len() == max {
+            break;
+        }
+        if ts_secs.saturating_add(u64::from(ttl)) <= now.secs() {
+            names.push(stored_name(view, keys, ordinal)?);
+        } else if let Some(longer) = ttl.checked_add(1) {
+            // Those behind it with the same ttl are younger.
+            rows.seek(&keys.expiry_of(longer));
+        }
+    }
+    Ok(at)
+}
+
+fn parse_expiry(key: &[u8]) -> Result<(u32, u64, Ordinal), RecordError> {
+    let parsed = || {
+        let (_, _, _, rest) = key::split(key)?;
+        let (times, ordinal) = key::parse_trailing_ordinal(rest)?;
+        let (ttl, ts_secs) = times.split_first_chunk::<4>()?;
+        let ts_secs = ts_secs.try_into().ok()?;
+        Some((u32::from_be_bytes(*ttl), u64::from_be_bytes(ts_secs), ordinal))
+    };
+    parsed().ok_or(RecordError::Malformed { what: "expiry entry" })
+}

@@ -1,0 +1,28 @@
+//! Removing items whose time is over.
+
+use cluster::ClusterError;
+use model::policy::TimeToLive;
+
+use crate::catalogue::ContainerEntry;
+use crate::error::ServiceError;
+use crate::service::Service;
+
+impl Service {
+    /// Removes expired items of all containers. Says how many those were.
+    ///
+    /// To be called now and then: for clients these items are gone already.
+    pub async fn expire(&self) -> Result<u64, ServiceError> {
+        let expires =
+            |entry: &&ContainerEntry| entry.container.spec().definition.ttl() != TimeToLive::Off;
+        let entries: Vec<ContainerEntry> =
+            self.directory().containers().filter(expires).cloned().collect();
+        let mut removed = 0;
+        for entry in &entries {
+            removed += match self.cluster.expire(&entry.container).await {
+                Err(ClusterError::NoContainer(_)) => continue,
+                done => done?,
+            };
+        }
+        Ok(removed)
+    }
+}
