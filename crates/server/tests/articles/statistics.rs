@@ -3,7 +3,7 @@
 use serde_json::json as j;
 
 use crate::physical;
-use crate::world::World;
+use crate::world::{World, eventually, key};
 
 /// Keys of the row that says that there is no bound, and creates in one request.
 const KEYS: u32 = 10_000;
@@ -76,6 +76,22 @@ fn l7_l8_logical_partitions_come_and_go_with_their_items() {
     assert_eq!(listed_keys(&world), 0);
     world.create_item(&j!({"id": "1", "city": "Seattle"})).expect(201);
     assert_eq!(listed_keys(&world), 1);
+}
+
+/// Nobody deletes these items: their time is over.
+#[test]
+fn l8_logical_partitions_go_when_their_items_expire() {
+    let world = World::new();
+    let definition = j!({"id": "c", "partitionKey": key("/city"), "defaultTtl": 1});
+    world.create(&definition, 400).expect(201);
+    world.create_item(&j!({"id": "1", "city": "Seattle"})).expect(201);
+    world.create_item(&j!({"id": "1", "city": "London", "ttl": -1})).expect(201);
+    let stored = || physical::partitions(&world)[0]["documentCount"].as_u64().expect("a count");
+    eventually("what has expired is removed", || (stored() == 1).then_some(()));
+    assert_eq!(listed_keys(&world), 1);
+    world.read_item(&j!("Seattle"), "1").expect(404);
+    world.read_item(&j!("London"), "1").expect(200);
+    world.create_item(&j!({"id": "1", "city": "Seattle"})).expect(201);
 }
 
 #[test]
