@@ -290,10 +290,29 @@ fn a_time_to_begin_with_is_found_in_every_bucket() {
     let (first, last) = (times[0], times[59]);
     for since in first - 1..=last + 1 {
         let request = Changes { since: Some(Timestamp::from_millis(since * 1000)), ..all.clone() };
-        let expected: Vec<String> =
-            (0..60).filter(|number| times[*number] >= since).map(|n| n.to_string()).collect();
-        assert_eq!(numbers(&read(&fixture, request)), expected, "since {since}");
+        for seen in [0, 50] {
+            let request = Changes { after: Lsn::from_u64(seen), ..request.clone() };
+            let expected = (seen..60).filter(|at| times[usize::try_from(*at).unwrap()] >= since);
+            let expected: Vec<String> = expected.map(|at| at.to_string()).collect();
+            assert_eq!(numbers(&read(&fixture, request)), expected, "since {since}");
+        }
     }
+}
+
+/// They are gone for everybody, and it was work to find that out.
+#[test]
+fn what_has_expired_is_passed_over() {
+    let clock = Arc::new(SimulatedClock::new());
+    let mut fixture = Fixture::timed(memory::create(), Limits::default(), Arc::clone(&clock));
+    fixture.create_expiring(1, 60);
+    let container = fixture.container(1);
+    for number in 0..6 {
+        let command = create(&format!("key-{number}"), &id(&number.to_string()));
+        block_on(fixture.cluster.apply(&container, command)).unwrap();
+        clock.advance(Duration::from_secs(20));
+    }
+    let page = read(&fixture, changes(&EpkRange::full(), Lsn::ZERO));
+    assert_eq!((numbers(&page), page.passed), (vec!["4".to_owned(), "5".to_owned()], 4));
 }
 
 /// Changes of other keys are passed over, and counted: they cost something.

@@ -54,6 +54,17 @@ impl Fixture {
         block_on(self.cluster.create_container(spec, 1, Vec::new())).unwrap()
     }
 
+    /// A container whose items live for so many seconds.
+    pub(crate) fn create_expiring(&mut self, number: u32, secs: u32) {
+        let body = format!(
+            r#"{{"id":"e","partitionKey":{{"paths":["/pk"],"version":2}},"defaultTtl":{secs}}}"#
+        );
+        let definition =
+            ContainerDefinition::parse(&json::parse(body.as_bytes()).unwrap()).unwrap();
+        let spec = ContainerSpec { definition: Arc::new(definition), ..spec(number) };
+        block_on(self.cluster.create_container(spec, 1, Vec::new())).unwrap();
+    }
+
     /// With somebody who is told of every step of every transition.
     pub(crate) fn observed(
         store: Arc<dyn Store>,
