@@ -14,7 +14,7 @@ use crate::container::{Container, ContainerSpec};
 use crate::due::Due;
 use crate::error::ClusterError;
 use crate::executor::Executors;
-use crate::map::{ContainerMap, Division, LayoutError, RangeId};
+use crate::map::{ContainerMap, Division, RangeId};
 use crate::query::QueryThreads;
 use crate::retired::Territory;
 use crate::slot::Slot;
@@ -172,20 +172,24 @@ impl Cluster {
         Ok(outcome)
     }
 
-    /// Divides a container's throughput anew, together with changes of the catalogue.
+    /// Puts a map in force that divides the throughput of `from` anew, together with
+    /// changes of the catalogue. If the layout has changed since, nothing is done:
+    /// the ranges that the division speaks of may be gone.
     pub async fn divide(
         &self,
         container: &Container,
-        change: impl FnOnce(&ContainerMap) -> Result<ContainerMap, LayoutError>,
+        (from, divided): (&ContainerMap, ContainerMap),
         mut catalogue: Vec<SystemWrite>,
     ) -> Result<(), ClusterError> {
         let _one_at_a_time = self.map_changes.lock().await;
+        if *container.map() != *from {
+            return Err(ClusterError::Busy);
+        }
         let spec = container.spec();
-        let map = change(&container.map())?;
-        let (id, body) = (map_id(spec.number), map.to_object());
+        let (id, body) = (map_id(spec.number), divided.to_object());
         catalogue.push(SystemWrite::Replace { id, body, if_match: None });
         self.write_system(catalogue).await?;
-        container.reconfigure(spec.as_ref().clone(), map);
+        container.reconfigure(spec.as_ref().clone(), divided);
         Ok(())
     }
 

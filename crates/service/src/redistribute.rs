@@ -116,7 +116,7 @@ impl Service {
         offer.write(&mut record);
         let (id, body) = (record.item_id(), record.body());
         let writes = vec![SystemWrite::Replace { id, body, if_match: None }];
-        self.cluster.divide(&entry.container, |_| Ok(divided), writes).await?;
+        self.cluster.divide(&entry.container, (&map, divided), writes).await?;
         entry.container.governor().provide(self.plan(Some(&offer), None));
         if offer.pending {
             self.scaling.notify_one();

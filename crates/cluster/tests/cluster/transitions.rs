@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use cluster::{
-    Caller, Cluster, ClusterError, Container, Halve, LayoutError, MergeRule, RangeId, Stage,
-    Territory,
+    Caller, Cluster, ClusterError, Container, ContainerMap, Halve, LayoutError, MergeRule, RangeId,
+    Stage, Territory,
 };
 use model::charge::Charge;
 use model::epk::EpkRange;
@@ -138,6 +138,25 @@ fn item_numbers_stay_unique_through_splits_and_merges() {
 }
 
 /// The documented growth: ids 0, 1 → 0→1,2 → 1→3,4, the widest first.
+/// It is worked out without the lock, maybe while a split has it: put in force as it
+/// is, it would bring back the range that was split.
+#[test]
+fn a_division_of_an_old_layout_is_refused() {
+    let mut fixture = Fixture::new(memory::create());
+    fixture.create_container(1, 1);
+    let container = fixture.container(1);
+    let old = container.map();
+    block_on(fixture.cluster.split(&container, RangeId(0), Halve::Hashes)).unwrap();
+    let divide = |from: &ContainerMap| {
+        block_on(fixture.cluster.divide(&container, (from, from.divided_evenly()), Vec::new()))
+    };
+    assert!(matches!(divide(&old), Err(ClusterError::Busy)));
+    divide(&container.map()).unwrap();
+    fill(&fixture, &container, 10, 1);
+    fixture.reopen();
+    assert_eq!(ids(&fixture.container(1)), [1, 2]);
+}
+
 #[test]
 fn growing_splits_the_widest_first() {
     for (start, target, expected) in [
