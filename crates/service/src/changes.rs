@@ -5,6 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use cluster::ClusterError;
 use model::charge::Work;
+use model::json::{self, Raw};
 use model::position::Lsn;
 use partition::{ChangePage, Changes, Item};
 
@@ -13,10 +14,13 @@ use crate::catalogue::ContainerEntry;
 use crate::error::ServiceError;
 use crate::items::{check_session, named};
 use crate::receipt::Receipt;
-use crate::request::{ChangeList, ChangeStart, Scope};
+use crate::request::{ChangeForm, ChangeList, ChangeStart, Scope};
 use crate::response::Reply;
 use crate::service::Service;
 use crate::visit::Visit;
+
+/// The property of a change that says where it is.
+const POSITION: &str = "_lsn";
 
 /// A position behind everything.
 const END: u64 = u64::MAX;
@@ -51,11 +55,15 @@ impl Service {
         }
         visit.end(key.as_ref(), receipt);
         check_session(entry, list.session.as_ref(), receipt)?;
+        let tell = match list.form {
+            ChangeForm::Item => told,
+            ChangeForm::Envelope => enveloped,
+        };
         Ok(Reply::Changes {
             owner_rid: entry.rid.to_string(),
             through: through(list.start, &page, lsn),
             complete: page.cut.is_none(),
-            bodies: page.items.iter().map(told).collect(),
+            bodies: page.items.iter().map(tell).collect(),
         })
     }
 }
@@ -91,8 +99,34 @@ fn page_work(page: &ChangePage) -> impl Iterator<Item = Work> {
     items.chain(looked).chain([passed])
 }
 
-/// An item as a change: with the position of its commit, `_lsn`.
+/// An item beside what is known of its change, which is no part of it.
+fn enveloped(item: &Item) -> Bytes {
+    let (lsn, secs) = (item.lsn, item.ts.secs());
+    let metadata = format!(",\"metadata\":{{\"lsn\":{lsn},\"crts\":{secs}}}}}");
+    [b"{\"current\":", item.text.as_ref(), metadata.as_bytes()].concat().into()
+}
+
+/// An item as a change: with the position of its commit. Whoever copies changes
+/// into another container stores such a position, too, which is not that of the copy.
 fn told(item: &Item) -> Bytes {
-    let open = item.text.strip_suffix(b"}").unwrap_or(&item.text);
-    [open, format!(",\"_lsn\":{}}}", item.lsn).as_bytes()].concat().into()
+    let json = item.json();
+    let mut text = match json.get(POSITION) {
+        Some(_) => without_position(json),
+        None => json.text().strip_suffix('}').unwrap_or_default().to_owned(),
+    };
+    // The system properties stand before it.
+    text.push_str(&format!(",\"{POSITION}\":{}}}", item.lsn));
+    text.into()
+}
+
+/// The text of an object up to its last brace, without a stored position.
+fn without_position(object: Raw<'_>) -> String {
+    let mut text = String::with_capacity(object.text().len());
+    for (name, value) in object.members().filter(|(name, _)| name != POSITION) {
+        text.push(if text.is_empty() { '{' } else { ',' });
+        json::write_string(&mut text, &name);
+        text.push(':');
+        text.push_str(value.text());
+    }
+    text
 }

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use cluster::{ClusterError, RangeId};
 use futures_util::future::join_all;
 use model::charge::Work;
-use model::epk::{Epk, EpkRange};
+use model::epk::EpkRange;
 use model::json;
 use model::partition_key::{Location, PartitionKey};
 use model::session::{RangeToken, SINGLE_REGION_VERSION, SessionToken};
@@ -157,6 +157,10 @@ impl Service {
         let mut bytes_left = self.limits.response_bytes_max;
         loop {
             let start = after.as_ref().map_or(&within.min, |position| &position.epk);
+            if *start >= within.max {
+                after = None;
+                break;
+            }
             let visit = match Visit::begin(entry, start, receipt) {
                 // What was read so far is a page as well.
                 Err(ClusterError::Throttled { .. }) if !bodies.is_empty() => break,
@@ -193,16 +197,13 @@ impl Service {
         entry: &ContainerEntry,
         scope: &Scope,
     ) -> Result<EpkRange, ServiceError> {
-        let nothing = || EpkRange::new(Epk::MIN, Epk::MIN);
-        let mut within = scope.within.clone();
+        let mut within = common(&EpkRange::full(), &scope.within);
         if let Some(key) = &scope.key {
             let spec = entry.container.spec();
-            let covered = spec.definition.partition_key().prefix_range(key)?;
-            within = within.intersect(&covered).unwrap_or_else(nothing);
+            within = common(&within, &spec.definition.partition_key().prefix_range(key)?);
         }
         if let Some(id) = scope.range {
-            let covered = self.range_of(entry, id)?;
-            within = within.intersect(&covered).unwrap_or_else(nothing);
+            within = common(&within, &self.range_of(entry, id)?);
         }
         Ok(within)
     }
@@ -313,6 +314,14 @@ impl Service {
             )),
         }
     }
+}
+
+/// What a list and a part of the ring have in common. Also nothing is somewhere: in
+/// that part, as whoever has it says how far it is.
+fn common(within: &EpkRange, part: &EpkRange) -> EpkRange {
+    let place = if part.is_empty() { &within.min } else { &part.min };
+    let nothing = || EpkRange::new(place.clone(), place.clone());
+    within.intersect(part).unwrap_or_else(nothing)
 }
 
 fn document_of(operation: &Operation) -> Option<&Document> {

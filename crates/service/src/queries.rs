@@ -59,6 +59,7 @@ impl Service {
         self.check_merge(entry, &query, &bound)?;
         let compiling = self.runtime.clock.monotonic().saturating_sub(began);
         let start = query.after.as_ref().and_then(|after| after.position());
+        let start = start.filter(|start| EpkRange::full().contains(start));
         let start = start.or(aim.within.first().map(|first| &first.min)).cloned();
         let visit = Visit::begin(entry, &start.unwrap_or(Epk::MIN), receipt)?;
         let page = PageQuery {

@@ -5,9 +5,11 @@
 //! seen everything, so an answer that is empty because others have to get their
 //! turn is a 200.
 
+use std::borrow::Cow;
+
 use http::StatusCode;
 use model::position::{Lsn, Timestamp};
-use service::{ChangeList, ChangeStart, ContainerAction, Link, Reply};
+use service::{ChangeForm, ChangeList, ChangeStart, ContainerAction, Link, Reply};
 
 use crate::auth::parse_rfc1123;
 use crate::error::WireError;
@@ -20,6 +22,9 @@ use crate::reply::{Answer, envelope};
 pub(crate) const KIND: &str = "a-im";
 const START: &str = "if-none-match";
 const SINCE: &str = "if-modified-since";
+const FORM: &str = "x-ms-cosmos-changefeed-wire-format-version";
+/// The one form that has a name.
+const ENVELOPES: &str = "2021-09-15";
 
 pub(crate) async fn list(call: &Call<'_>, container: Link) -> Result<Answer, WireError> {
     check_kind(call)?;
@@ -29,6 +34,7 @@ pub(crate) async fn list(call: &Call<'_>, container: Link) -> Result<Answer, Wir
         start: start(call)?,
         since: since(call)?,
         items_max: call.headers.items_max(PAGE_ITEMS_DEFAULT)?,
+        form: form(call)?,
     };
     let response = call.container(container, ContainerAction::ListChanges(list)).await?;
     let Reply::Changes { owner_rid, bodies, through, complete } = &response.reply else {
@@ -56,6 +62,14 @@ fn check_kind(call: &Call<'_>) -> Result<(), WireError> {
     }
 }
 
+fn form(call: &Call<'_>) -> Result<ChangeForm, WireError> {
+    match call.headers.text(FORM) {
+        None | Some("") => Ok(ChangeForm::Item),
+        Some(ENVELOPES) => Ok(ChangeForm::Envelope),
+        Some(_) => Err(call.headers.invalid(FORM)),
+    }
+}
+
 /// No etag is the beginning, `*` is now.
 fn start(call: &Call<'_>) -> Result<ChangeStart, WireError> {
     let Some(text) = call.headers.text(START).map(str::trim).filter(|text| !text.is_empty()) else {
@@ -69,10 +83,31 @@ fn start(call: &Call<'_>) -> Result<ChangeStart, WireError> {
     Ok(ChangeStart::After(Lsn::from_u64(lsn)))
 }
 
+/// The Go SDK names the zone as no other does.
+fn in_gmt(text: &str) -> Cow<'_, str> {
+    match text.strip_suffix(" UTC") {
+        Some(time) => format!("{time} GMT").into(),
+        None => text.into(),
+    }
+}
+
 fn since(call: &Call<'_>) -> Result<Option<Timestamp>, WireError> {
     let Some(text) = call.headers.text(SINCE).filter(|text| !text.is_empty()) else {
         return Ok(None);
     };
-    let time = parse_rfc1123(text).ok_or_else(|| call.headers.invalid(SINCE))?;
-    Ok(Some(time))
+    let text = &in_gmt(text);
+    let time = parse_rfc1123(text).or_else(|| before_all(text));
+    Ok(Some(time.ok_or_else(|| call.headers.invalid(SINCE))?))
+}
+
+/// Clients say "from the beginning" by the first date that their language knows, which
+/// is before the first one that can be stored.
+fn before_all(text: &str) -> Option<Timestamp> {
+    const FIRST_YEAR: &str = "1970";
+    let [_day, date, month, year, time, zone] = *text.split(' ').collect::<Vec<_>>() else {
+        return None;
+    };
+    let is_year = year.len() == FIRST_YEAR.len() && year.bytes().all(|b| b.is_ascii_digit());
+    let in_it = parse_rfc1123(&format!("Thu, {date} {month} {FIRST_YEAR} {time} {zone}"));
+    in_it.filter(|_| is_year && year < FIRST_YEAR).map(|_| Timestamp::from_millis(0))
 }
