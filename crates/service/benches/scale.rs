@@ -21,7 +21,7 @@ use model::name::ItemId;
 use model::partition_key::PartitionKey;
 use model::position::{Lsn, Timestamp};
 use runtime::{Random, SeededRandom};
-use service::{ChangeList, ChangeStart, Conditions, ContainerAction, ItemTarget, Reply, Scope};
+use service::{ChangeForm, ChangeList, ChangeStart, Conditions, ContainerAction, ItemTarget, Reply, Scope};
 
 const KEYS: &str = "10000,100000";
 const PARTITIONS: [u32; 3] = [1, 50, 500];
@@ -103,8 +103,8 @@ fn read_often(lab: &Lab, keys: u64) -> Duration {
 /// are none behind it, and none since a time.
 fn follow_often(lab: &Lab) -> [Duration; 3] {
     let follow = |start: ChangeStart, since: Option<Timestamp>| {
-        let (scope, session) = (Scope::default(), None);
-        let list = ChangeList { scope, session, start, since, items_max: CHANGES };
+        let (scope, session, form) = (Scope::default(), None, ChangeForm::Item);
+        let list = ChangeList { scope, session, start, since, items_max: CHANGES, form };
         let (response, time) = lab.timed(|| lab.ask(ContainerAction::ListChanges(list)));
         let Reply::Changes { bodies, through, .. } = response.reply else {
             panic!("changes are asked for")

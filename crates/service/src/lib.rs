@@ -51,7 +51,7 @@ pub use query::{Advice, Features, Impact, IndexSpec, IndexUse};
 pub use receipt::{Owner, Receipt};
 pub use redistribute::{Redistribution, ThroughputInfo};
 pub use request::{
-    Action, BulkOperation, CatalogueAction, ChangeList, ChangeStart, Conditions, ContainerAction,
+    Action, BulkOperation, CatalogueAction, ChangeForm, ChangeList, ChangeStart, Conditions, ContainerAction,
     ItemOperation, ItemQuery, ItemTarget, Request, Scope,
 };
 pub use resources::Swept;

@@ -230,6 +230,16 @@ pub struct ChangeList {
     /// Changes of earlier seconds are left out.
     pub since: Option<Timestamp>,
     pub items_max: usize,
+    pub form: ChangeForm,
+}
+
+/// How a change is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChangeForm {
+    /// As the item, with one more property, `_lsn`.
+    Item,
+    /// As an object in which the item is `current`, and what is known of the change `metadata`.
+    Envelope,
 }
 
 /// Where a client begins to follow changes.

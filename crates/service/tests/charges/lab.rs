@@ -12,7 +12,7 @@ use model::name::ItemId;
 use model::partition_key::PartitionKey;
 use runtime::{Runtime, SimulatedClock};
 use service::{
-    Action, Approach, BulkOperation, BulkResult, CatalogueAction, ChangeList, ChangeStart,
+    Action, Approach, BulkOperation, BulkResult, CatalogueAction, ChangeForm, ChangeList, ChangeStart,
     Conditions, ContainerAction, Cursor, EtagMatch, Failure, ItemOperation, ItemQuery, ItemTarget,
     Kind, Link, Principal, Reply, Request, Response, Scope, Service, Throughput,
 };
@@ -142,7 +142,8 @@ impl Lab {
     /// A page of the changes of a key's items.
     pub(crate) fn list_changes(&self, key: &str, start: ChangeStart) -> Charge {
         let scope = Scope { key: Some(PartitionKey::new([key])), ..Scope::default() };
-        let list = ChangeList { scope, session: None, start, since: None, items_max: 100 };
+        let (session, since, form) = (None, None, ChangeForm::Item);
+        let list = ChangeList { scope, session, start, since, items_max: 100, form };
         charge(self.execute(ContainerAction::ListChanges(list)))
     }
 
