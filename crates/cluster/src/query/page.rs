@@ -64,7 +64,7 @@ pub(super) fn answer(
 
 /// Has the query look at no more than one page is about. Says where the rest begins.
 fn narrow(query: &mut PageQuery, container: &Container) -> Option<Place> {
-    // Only rows that would come as they are met without any index need no other rows.
+    // What streams whatever order items come in needs no rows of other partitions.
     if Strategy::of(&query.bound, false) != Strategy::Stream {
         return None;
     }
@@ -91,7 +91,9 @@ enum Strategy {
     Stream,
     Sort,
     Distinct,
+    /// For groups, too.
     Aggregate,
+    /// For subqueries in FROM that need all items, and for queries that need none.
     Gather,
 }
 
