@@ -543,6 +543,13 @@ var cases = []func(*world){
 	throughputIsReadAndReplaced,
 	autoscaleIsReadAndReplaced,
 	wrongKeysAreRefused,
+	changeFeedFromTheBeginning,
+	changeFeedGoesOnFromItsContinuation,
+	changeFeedFromAPointInTime,
+	changeFeedOfOneKey,
+	changeFeedOfFeedRanges,
+	changeFeedGoesOnThroughSplits,
+	changeFeedPositionIsKept,
 	whatWasWrittenStays,
 }
 
@@ -575,7 +582,7 @@ func main() {
 	w := connect(os.Args[1], os.Args[2], must(strconv.Atoi(os.Args[3])))
 	chosen := cases
 	if len(os.Args) > 4 && os.Args[4] == "verify" {
-		chosen = []func(*world){verifyAfterRestart}
+		chosen = []func(*world){verifyAfterRestart, verifyChangeFeedAfterRestart}
 	}
 	passed := 0
 	for _, each := range chosen {
