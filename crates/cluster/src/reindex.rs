@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use model::epk::Epk;
-use partition::Position;
+use partition::{BucketNumber, Position};
 use storage::Outcome as Fate;
 
 use crate::cluster::Cluster;
@@ -54,6 +54,7 @@ impl Cluster {
         let reader = slot.reader();
         let bucket = reader.buckets().iter().find(|bucket| bucket.range.contains(at));
         let bucket = bucket.ok_or(ClusterError::NoRange(range))?;
+        self.settle(container, bucket.number).await?;
         let mut after: Option<Position> = None;
         loop {
             let (_, slot) = container.route(&bucket.range.min)?;
@@ -71,6 +72,19 @@ impl Cluster {
                 return Err(ClusterError::Busy);
             }
             container.reindexed.0.fetch_add(met, Ordering::Relaxed);
+        }
+    }
+
+    /// Waits for what was taken under an earlier policy: views do not show it before.
+    async fn settle(
+        &self,
+        container: &Container,
+        bucket: BucketNumber,
+    ) -> Result<(), ClusterError> {
+        let taken = self.with_owner(container, bucket, |partition| Ok(partition.barrier()));
+        match taken.await?.await {
+            Fate::Durable => Ok(()),
+            Fate::Refused | Fate::Fenced | Fate::Unknown => Err(ClusterError::Busy),
         }
     }
 }

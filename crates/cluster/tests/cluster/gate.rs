@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
+use bytes::Bytes;
 use storage::{
     Batch, Counters, KeyRange, Resolver, StorageError, Store, Stream, Ticket, VerifyReport, View,
 };
@@ -20,7 +21,8 @@ struct Shared {
 
 #[derive(Default)]
 struct State {
-    holding: bool,
+    /// The beginning of the keys that are held.
+    holding: Option<Bytes>,
     held: Vec<Held>,
     blocking: bool,
     blocked: usize,
@@ -40,7 +42,16 @@ impl Gate {
 
     /// Submitting works from now on, but nothing becomes durable.
     pub(crate) fn hold_tickets(&self) {
-        self.shared.state().holding = true;
+        self.hold_tickets_of(Bytes::new());
+    }
+
+    /// The same, for streams that write keys with that beginning.
+    pub(crate) fn hold_tickets_of(&self, prefix: impl Into<Bytes>) {
+        self.shared.state().holding = Some(prefix.into());
+    }
+
+    pub(crate) fn held(&self) -> usize {
+        self.shared.state().held.len()
     }
 
     /// Submitting itself blocks from now on, as with a full queue.
@@ -59,7 +70,7 @@ impl Gate {
     /// Lets everything pass, in its order, now and later.
     pub(crate) fn release(&self) {
         let mut state = self.shared.state();
-        state.holding = false;
+        state.holding = None;
         state.blocking = false;
         for Held { stream, batch, resolver } in std::mem::take(&mut state.held) {
             let ticket = stream.lock().unwrap().submit(batch);
@@ -137,7 +148,12 @@ impl Stream for GateStream {
         self.shared.changed.notify_all();
         state = self.shared.changed.wait_while(state, |state| state.blocking).unwrap();
         state.blocked -= 1;
-        if !state.holding {
+        let is_held = state.holding.as_ref().is_some_and(|prefix| {
+            // What follows in its stream stays behind it.
+            let follows = state.held.iter().any(|held| Arc::ptr_eq(&held.stream, &self.inner));
+            follows || prefix.is_empty() || batch.iter().any(|it| it.key().starts_with(prefix))
+        });
+        if !is_held {
             drop(state);
             return self.inner.lock().unwrap().submit(batch);
         }

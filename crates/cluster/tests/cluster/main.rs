@@ -19,8 +19,9 @@ use gate::Gate;
 use model::charge::Work;
 use model::epk::{Epk, EpkRange};
 use model::json::{self, Value};
+use model::policy::IndexingPolicy;
 use model::rid::ItemRid;
-use partition::{BucketNumber, Command, EffectKind, Position, Problem};
+use partition::{BucketNumber, Command, EffectKind, Operation, Position, Problem};
 use runtime::Runtime;
 use storage::local::{self, LocalConfig};
 use storage::{Batch, Outcome, memory};
@@ -244,6 +245,43 @@ fn an_answer_waits_for_the_disk_and_readers_see_only_what_is_durable() {
     let read = fixture.cluster.read(&container, (&key, &name), None).unwrap();
     assert_eq!(read.value.unwrap().kind, EffectKind::Read);
 }
+
+/// What was taken under the old policy and is not durable yet must not be passed by:
+/// once the old policy is forgotten, nobody could change such an item any more.
+#[test]
+fn reindexing_waits_for_what_was_written_under_the_old_policy() {
+    let gate = Gate::new(memory::create());
+    let mut fixture = Fixture::new(gate.clone());
+    fixture.create_container(1, 1);
+    let container = fixture.container(1);
+    gate.hold_tickets_of(partition::container_prefix(common::number(1)).to_vec());
+    let mut writing = Box::pin(fixture.cluster.apply(&container, create("key", &id("1"))));
+    assert!(pending(writing.as_mut()));
+    gate.await_held(1);
+    let mut spec = common::spec(1);
+    let change = |spec| {
+        let note = SystemWrite::Put { id: "note".to_owned(), body: Default::default() };
+        block_on(fixture.cluster.replace_container(spec, vec![note])).unwrap();
+    };
+    spec.policies.insert(1, IndexingPolicy::parse(&json::parse(NONE).unwrap()).unwrap());
+    change(spec.clone());
+    let version = std::thread::scope(|scope| {
+        let reindexing = scope.spawn(|| block_on(fixture.cluster.reindex(&container)).unwrap());
+        while !reindexing.is_finished() && gate.held() < 2 {
+            std::thread::yield_now();
+        }
+        gate.release();
+        reindexing.join().unwrap()
+    });
+    block_on(writing).unwrap();
+    spec.policies = spec.policies.split_off(&version);
+    change(spec);
+    let delete = Operation::Delete { id: id("1"), if_match: None };
+    let command = Command { location: common::location("key"), operations: vec![delete] };
+    block_on(fixture.cluster.apply(&container, command)).unwrap();
+}
+
+const NONE: &[u8] = br#"{"indexingMode":"none","automatic":false}"#;
 
 #[test]
 fn readers_do_not_wait_for_a_command_that_waits_for_room() {
