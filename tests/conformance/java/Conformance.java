@@ -1,3 +1,4 @@
+import com.azure.cosmos.CosmosAsyncDatabase;
 import com.azure.cosmos.CosmosClient;
 import com.azure.cosmos.CosmosClientBuilder;
 import com.azure.cosmos.CosmosContainer;
@@ -65,8 +66,9 @@ public final class Conformance {
     private final CosmosClient client;
     private final CosmosDatabase database;
     private final CosmosContainer container;
+    private final Changes changes;
 
-    private record Case(String name, Runnable run) {}
+    record Case(String name, Runnable run) {}
 
     private Conformance(String endpoint, String key, int partitions) {
         this.endpoint = endpoint;
@@ -76,6 +78,8 @@ public final class Conformance {
         client = builder(endpoint, key).buildClient();
         database = client.getDatabase("java" + partitions);
         container = database.getContainer("coll");
+        CosmosAsyncDatabase asynchronous = builder(endpoint, key).buildAsyncClient().getDatabase(database.getId());
+        changes = new Changes(database, asynchronous, partitions, throughput);
     }
 
     private static CosmosClientBuilder builder(String endpoint, String key) {
@@ -84,13 +88,13 @@ public final class Conformance {
 
     // What the cases say of answers.
 
-    private static void check(boolean holds, Object... what) {
+    static void check(boolean holds, Object... what) {
         if (!holds) {
             throw new AssertionError(Arrays.toString(what));
         }
     }
 
-    private static void same(Object expected, Object actual) {
+    static void same(Object expected, Object actual) {
         check(Objects.equals(expected, actual), actual, "instead of", expected);
     }
 
@@ -627,8 +631,12 @@ public final class Conformance {
     public static void main(String[] arguments) {
         Conformance world = new Conformance(arguments[0], arguments[1], Integer.parseInt(arguments[2]));
         boolean verify = arguments.length > 3 && arguments[3].equals("verify");
-        List<Case> verifying = List.of(new Case("verifyAfterRestart", world::verifyAfterRestart));
-        int failures = world.run(verify ? verifying : world.cases());
+        List<Case> verifying = List.of(
+                new Case("verifyAfterRestart", world::verifyAfterRestart),
+                new Case("verifyChangeFeedAfterRestart", world.changes::verifyAfterRestart));
+        List<Case> writing = new ArrayList<>(world.cases());
+        writing.addAll(world.changes.cases());
+        int failures = world.run(verify ? verifying : writing);
         // Closing the client waits for its threads for seconds; the process ends them.
         System.exit(failures == 0 ? 0 : 1);
     }

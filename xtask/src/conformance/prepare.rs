@@ -159,12 +159,12 @@ fn prepare_go(source: &Path, folder: &Path) -> Result<Program> {
     })
 }
 
-/// Maven does the fetching and no more: the program is two files.
+/// Maven does the fetching and no more: the program is a few files.
 fn prepare_java(source: &Path, folder: &Path) -> Result<Program> {
     let version = tool_version("javac")?;
     tool_version("mvn")?;
     let pom = source.join("pom.xml");
-    let files = ["Conformance.java", "Gauge.java"].map(|name| source.join(name));
+    let files = ["Conformance.java", "Changes.java", "Gauge.java"].map(|name| source.join(name));
     let texts = files.iter().map(std::fs::read_to_string).collect::<std::io::Result<String>>()?;
     let manifest = std::fs::read_to_string(&pom)?;
     let (libraries, classes) = (folder.join("lib"), folder.join("classes"));

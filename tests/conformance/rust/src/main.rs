@@ -8,6 +8,8 @@
 //! does, and speaks HTTP/2 from the first byte. One option is not its default: over
 //! https no certificate is checked, as for the emulators.
 
+mod changes;
+
 use std::collections::BTreeSet;
 use std::error::Error;
 use std::process::ExitCode;
@@ -27,7 +29,15 @@ use azure_data_cosmos::{
 use futures::TryStreamExt as _;
 use serde_json::{Value, json};
 
-type Outcome = Result<(), Box<dyn Error>>;
+use crate::changes::{
+    change_feed_from_a_point_in_time, change_feed_from_now, change_feed_from_the_beginning,
+    change_feed_goes_on_from_its_continuation, change_feed_goes_on_through_splits,
+    change_feed_of_feed_ranges, change_feed_of_one_key, change_feed_position_is_kept,
+    verify_change_feed_after_restart,
+};
+
+type Failure = Box<dyn Error>;
+type Outcome = Result<(), Failure>;
 
 /// Items that `write` leaves and `verify` expects.
 const KEPT: u64 = 50;
@@ -41,11 +51,7 @@ struct World {
 }
 
 impl World {
-    async fn connect(
-        endpoint: &str,
-        key: &str,
-        partitions: usize,
-    ) -> Result<World, Box<dyn Error>> {
+    async fn connect(endpoint: &str, key: &str, partitions: usize) -> Result<World, Failure> {
         let validation = ServerCertificateValidation::RequiredUnlessEmulator;
         let pool = ConnectionPoolOptions::builder().with_server_certificate_validation(validation);
         let runtime =
@@ -66,7 +72,7 @@ impl World {
         self.client.database_client(self.name.clone())
     }
 
-    async fn container(&self, name: &str) -> Result<ContainerClient, Box<dyn Error>> {
+    async fn container(&self, name: &str) -> Result<ContainerClient, Failure> {
         Ok(self.database().container_client(name.to_owned(), None).await?)
     }
 
@@ -102,7 +108,7 @@ fn ensure(holds: bool, what: &str) -> Outcome {
     if holds { Ok(()) } else { Err(what.to_owned().into()) }
 }
 
-fn model(response: ItemResponse) -> Result<Value, Box<dyn Error>> {
+fn model(response: ItemResponse) -> Result<Value, Failure> {
     Ok(response.into_model()?)
 }
 
@@ -193,7 +199,7 @@ async fn query(
     query: impl Into<Query>,
     scope: FeedScope,
     options: QueryOptions,
-) -> Result<(Vec<Value>, BTreeSet<String>), Box<dyn Error>> {
+) -> Result<(Vec<Value>, BTreeSet<String>), Failure> {
     let container = world.container("readings").await?;
     let mut pages = container.query_items::<Value>(query, scope, Some(options)).await?.into_pages();
     let (mut rows, mut partitions) = (Vec::new(), BTreeSet::new());
@@ -433,14 +439,14 @@ macro_rules! run {
 }
 
 #[tokio::main(flavor = "current_thread")]
-async fn main() -> Result<ExitCode, Box<dyn Error>> {
+async fn main() -> Result<ExitCode, Failure> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [endpoint, key, partitions, mode @ ..] = arguments.as_slice() else {
         return Err("usage: conformance ENDPOINT KEY PARTITIONS [write|verify]".into());
     };
     let world = World::connect(endpoint, key, partitions.parse()?).await?;
     let failures = if mode.first().is_some_and(|mode| mode == "verify") {
-        run!(&world, verify_after_restart)
+        run!(&world, verify_after_restart, verify_change_feed_after_restart)
     } else {
         run!(
             &world,
@@ -463,6 +469,14 @@ async fn main() -> Result<ExitCode, Box<dyn Error>> {
             hierarchical_keys,
             headers_tell_the_truth,
             throughput_is_read_and_replaced,
+            change_feed_from_the_beginning,
+            change_feed_goes_on_from_its_continuation,
+            change_feed_from_now,
+            change_feed_from_a_point_in_time,
+            change_feed_of_one_key,
+            change_feed_of_feed_ranges,
+            change_feed_goes_on_through_splits,
+            change_feed_position_is_kept,
             what_was_written_stays,
         )
     };
