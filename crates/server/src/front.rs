@@ -37,6 +37,11 @@ const BODY_FREE_SHARES: usize = 16;
 /// received or worked on. Who finds none left waits.
 const BODY_SHARES: usize = 128 << 10;
 
+/// Bodies that may be received beyond the budget, one after the other in each lane:
+/// 17 MiB. Otherwise bodies that have a part of the budget each, and wait for the
+/// rest of it, would wait for each other until all of them have run out of time.
+const BODY_LANES: usize = 8;
+
 /// Room that is prepared for a body which is larger than its first piece.
 const BODY_PREPARED_BYTES_MAX: usize = 16 << 10;
 
@@ -72,7 +77,7 @@ pub(crate) struct Front {
     pub(crate) dropped: Notify,
     pub(crate) room: Room,
     hosts: Hosts,
-    budget: Arc<Semaphore>,
+    memory: Memory,
 }
 
 /// What is there once the data is.
@@ -91,7 +96,7 @@ impl Front {
             dropped: Notify::new(),
             room,
             hosts,
-            budget: Arc::new(Semaphore::new(BODY_SHARES)),
+            memory: Memory::new(BODY_SHARES, BODY_LANES),
         }
     }
 
@@ -126,7 +131,7 @@ impl Front {
             return unavailable("The server is starting.");
         };
         let (head, body) = request.into_parts();
-        let mut shares = Shares::new(client, &self.budget);
+        let mut shares = Shares::new(client, &self.memory);
         match body_of(body, &head.headers, &mut shares).await {
             Ok(Some(body)) => {
                 let service = Arc::clone(service);
@@ -142,7 +147,7 @@ impl Front {
             return unavailable("The server is starting.");
         };
         let (mut head, body) = request.into_parts();
-        let mut shares = Shares::new(client, &self.budget);
+        let mut shares = Shares::new(client, &self.memory);
         let body = match body_of(body, &head.headers, &mut shares).await {
             Ok(body) => body,
             Err(answer) => return answer,
@@ -307,24 +312,44 @@ impl Whole {
     }
 }
 
+/// What all bodies together may take.
+#[derive(Clone, Debug)]
+struct Memory {
+    /// See [`BODY_SHARES`].
+    budget: Arc<Semaphore>,
+    /// See [`BODY_LANES`].
+    lanes: Arc<Semaphore>,
+}
+
+impl Memory {
+    fn new(shares: usize, lanes: usize) -> Memory {
+        Memory { budget: Arc::new(Semaphore::new(shares)), lanes: Arc::new(Semaphore::new(lanes)) }
+    }
+}
+
 /// What one body takes, first of its connection's allowance, then of the common
-/// budget; given back when dropped.
+/// budget, and where that is used up a lane; given back when dropped.
 #[derive(Debug)]
 struct Shares {
     allowance: Arc<Semaphore>,
-    budget: Arc<Semaphore>,
+    memory: Memory,
     held: Vec<OwnedSemaphorePermit>,
-    /// Whether it was the budget that the body waited for.
+    /// A body that has one needs no more shares.
+    lane: Option<OwnedSemaphorePermit>,
+    /// Whether it was the memory that the body waited for.
     waiting: bool,
 }
 
 impl Shares {
-    fn new(client: &Client, budget: &Arc<Semaphore>) -> Shares {
-        let (allowance, budget) = (Arc::clone(&client.allowance), Arc::clone(budget));
-        Shares { allowance, budget, held: Vec::new(), waiting: false }
+    fn new(client: &Client, memory: &Memory) -> Shares {
+        let (allowance, memory) = (Arc::clone(&client.allowance), memory.clone());
+        Shares { allowance, memory, held: Vec::new(), lane: None, waiting: false }
     }
 
     async fn hold(&mut self, len: usize) {
+        if self.lane.is_some() {
+            return;
+        }
         let held: usize = self.held.iter().map(OwnedSemaphorePermit::num_permits).sum();
         let mut due = len.div_ceil(BODY_SHARE_BYTES).saturating_sub(held);
         let free = due.min(self.allowance.available_permits());
@@ -337,9 +362,17 @@ impl Shares {
             return;
         }
         self.waiting = true;
-        let permit = Arc::clone(&self.budget).acquire_many_owned(count(due)).await;
+        let Memory { budget, lanes } = self.memory.clone();
+        tokio::select! {
+            biased;
+            permit = budget.acquire_many_owned(count(due)) => {
+                self.keep(permit.expect("the budget is never closed"));
+            }
+            permit = lanes.acquire_owned() => {
+                self.lane = Some(permit.expect("the lanes are never closed"));
+            }
+        }
         self.waiting = false;
-        self.keep(permit.expect("the budget is never closed"));
     }
 
     /// Large bodies come in many pieces: what belongs together is kept together.
@@ -378,4 +411,39 @@ pub(crate) fn json(status: StatusCode, body: &serde_json::Value) -> Answer {
 
 fn unavailable(message: &str) -> Answer {
     problem(StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailable", message)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::pin;
+    use std::task::{Context, Poll, Waker};
+
+    use super::*;
+
+    /// How a body goes on that has come to so many shares.
+    fn hold(shares: &mut Shares, count: usize) -> Poll<()> {
+        let held = pin!(shares.hold(count * BODY_SHARE_BYTES));
+        held.poll(&mut Context::from_waker(Waker::noop()))
+    }
+
+    #[test]
+    fn bodies_that_have_used_up_the_budget_do_not_wait_for_each_other() {
+        let memory = Memory::new(4, 1);
+        let body = || Shares::new(&Client::new("http"), &memory);
+        let (mut one, mut other) = (body(), body());
+        let half = BODY_FREE_SHARES + 2;
+        assert_eq!(
+            (hold(&mut one, half), hold(&mut other, half)),
+            (Poll::Ready(()), Poll::Ready(()))
+        );
+        let whole = BODY_FREE_SHARES + 100;
+        assert_eq!(hold(&mut one, half + 2), Poll::Ready(()), "one goes on beyond the budget");
+        assert_eq!(hold(&mut one, whole), Poll::Ready(()), "to its end");
+        assert_eq!(hold(&mut other, half + 2), Poll::Pending, "no more than one at a time");
+        drop(one);
+        assert_eq!(hold(&mut other, half + 2), Poll::Ready(()));
+        assert_eq!(hold(&mut other, whole), Poll::Ready(()), "now this one does");
+        drop(other);
+        assert_eq!((memory.budget.available_permits(), memory.lanes.available_permits()), (4, 1));
+    }
 }
