@@ -179,11 +179,14 @@ impl Service {
                 bytes_left = bytes_left.saturating_sub(item.text.len() as u64);
                 bodies.push(item.text);
             }
+            // A partition that stops at an item has looked at enough of them, though all
+            // may have expired: another request goes on.
+            let stopped = page.rest.as_ref().is_some_and(|rest| !rest.id.is_empty());
             after = page.rest;
             // Whoever is asked gives one item in any case, so there must be room for it.
             let full =
                 bodies.len() >= items_max || bytes_left < self.limits.item_bytes_max + OWN_BYTES;
-            if (full && !bodies.is_empty()) || after.is_none() {
+            if (full && !bodies.is_empty()) || stopped || after.is_none() {
                 break;
             }
         }

@@ -1,5 +1,7 @@
 //! Limits are parameters: small ones show in a moment what the published ones would.
 
+use std::time::Duration;
+
 use crate::fixture::Fixture;
 use model::limits::Limits;
 use service::{Kind, Link, Remedy, Reply, Rest, ServiceError, Throughput};
@@ -137,4 +139,25 @@ fn a_page_of_a_feed_ends_before_four_megabytes() {
         }
     }
     assert_eq!(items, 12);
+}
+
+/// A page looks at so many items, whether or not they are in it: expired ones are
+/// passed over on a thread that others wait for.
+#[test]
+fn a_page_does_not_look_at_all_that_has_expired() {
+    const ITEMS: usize = 10_100;
+    let fixture = Fixture::new();
+    let body = r#"{"id":"c","partitionKey":{"paths":["/pk"],"version":2},"defaultTtl":10}"#;
+    fixture.create("dbs/d", Kind::Container, body).unwrap();
+    let item = |id: usize| format!(r#"{{"id":"{id}","pk":"x"}}"#);
+    for first in (0..ITEMS).step_by(100) {
+        fixture.batch("c", (first..first + 100).map(item).collect()).unwrap();
+    }
+    fixture.advance(Duration::from_secs(60));
+    fixture.create_item("c", r#"{"id":"last","pk":"x"}"#.to_owned()).unwrap();
+    let Reply::Feed { bodies, rest, .. } = fixture.page("c", None, 100) else { panic!() };
+    let Some(Rest::AfterItem(after)) = rest else { panic!("{rest:?}") };
+    assert!(bodies.is_empty());
+    let Reply::Feed { bodies, rest, .. } = fixture.page("c", Some(after), 100) else { panic!() };
+    assert_eq!((bodies.len(), rest), (1, None));
 }
