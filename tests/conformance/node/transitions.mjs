@@ -5,7 +5,8 @@
 // The twin of ../python/transitions.py, which says what is done and why; this one
 // also uses the SDK's bulk, which sends by range and so sees ranges go.
 
-import { CosmosClient } from "@azure/cosmos";
+import { setTimeout as sleep } from "node:timers/promises";
+import { ChangeFeedStartFrom, CosmosClient } from "@azure/cosmos";
 
 const [endpoint, key, database, seconds] = process.argv.slice(2);
 const WORKERS = 4;
@@ -165,6 +166,63 @@ class Worker {
   }
 }
 
+// Reads the change feed until nothing new comes after it was told to stop.
+class Follower {
+  constructor() {
+    const client = new CosmosClient({ endpoint, key });
+    this.items = client.database(database).container("life").items;
+    this.start = ChangeFeedStartFrom.Beginning();
+    this.latest = new Map();
+    this.seen = new Set();
+    this.lsn = new Map();
+    this.failures = [];
+    this.stopping = false;
+  }
+
+  async run() {
+    try {
+      for (;;) {
+        const stopping = this.stopping;
+        const changes = await this.readPage();
+        if (changes.length === 0 && stopping) return;
+        if (changes.length === 0) await sleep(10);
+      }
+    } catch (error) {
+      this.failures.push(`follower: ${error.code} ${error.message?.slice(0, 300)}\n${error.stack}`);
+    }
+  }
+
+  // Each page by an iterator of its own, from the token of the page before.
+  async readPage() {
+    const options = { changeFeedStartFrom: this.start, maxItemCount: 50 };
+    const page = await this.items.getChangeFeedIterator(options).readNext();
+    this.start = ChangeFeedStartFrom.Continuation(page.continuationToken);
+    const changes = page.statusCode === 304 ? [] : page.result;
+    for (const change of changes) this.take(change);
+    return changes;
+  }
+
+  take(change) {
+    const name = `${change.pk}/${change.id}`;
+    const version = `${name} ${change._etag}`;
+    if (this.seen.has(version)) this.failures.push(`${version} is told twice`);
+    // A batch is one commit: its items have the same position.
+    const before = this.lsn.get(change.pk) ?? 0;
+    if (change._lsn < before) this.failures.push(`${change.pk}: a change at ${change._lsn} after one at ${before}`);
+    this.seen.add(version);
+    this.lsn.set(change.pk, change._lsn);
+    this.latest.set(name, change);
+  }
+
+  // Deletes are not told: items may be known that are gone, but none may be missing or old.
+  compare(worker) {
+    for (const [name, held] of worker.model) {
+      const wrong = [...held].filter(([id, item]) => !same(this.latest.get(`${name}/${id}`), item)).map(([id]) => id);
+      if (wrong.length) this.failures.push(`${name}: the last changes of ${wrong} are not told`);
+    }
+  }
+}
+
 function same(stored, expected) {
   return stored !== undefined && Object.keys(expected).every((name) => stored[name] === expected[name]);
 }
@@ -175,10 +233,15 @@ await client.database(database).containers.createIfNotExists({ id: "life", parti
 console.log("begun");
 const until = Date.now() + Number(seconds) * 1000;
 const workers = Array.from({ length: WORKERS }, (_, number) => new Worker(number, until));
+const follower = new Follower();
+const followed = follower.run();
 await Promise.all(workers.map((worker) => worker.run()));
-const failures = workers.flatMap((worker) => worker.failures);
+follower.stopping = true;
+await followed;
+for (const worker of workers) follower.compare(worker);
+const failures = [...workers, follower].flatMap((each) => each.failures);
 for (const failure of failures.slice(0, 10)) console.log(`FAILED ${failure}`);
 const items = workers.flatMap((worker) => [...worker.model.values()]).reduce((sum, held) => sum + held.size, 0);
 const operations = workers.reduce((sum, worker) => sum + worker.operations, 0);
-console.log(JSON.stringify({ operations, items, failures: failures.length }));
+console.log(JSON.stringify({ operations, items, changes: follower.seen.size, failures: failures.length }));
 process.exit(failures.length ? 1 : 0);

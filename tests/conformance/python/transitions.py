@@ -6,7 +6,9 @@ Writes, reads, lists, batches and bulk-like bursts go on for SECONDS while
 somebody else changes the layout of the container `DATABASE/life`. There is no error handling around the SDK: an
 error that reaches this program is a failure. Each worker owns some keys and knows
 what it was told: at the end every acknowledged write must be there and nothing
-else. The last line is a JSON object with what was counted.
+else. One more client follows the change feed meanwhile, each page from the token of
+the page before: every version comes once, and the last ones are those that are there.
+The last line is a JSON object with what was counted.
 """
 
 import json
@@ -137,6 +139,61 @@ class Worker(threading.Thread):
         self.expect(listed == self.model[key], f"{key}: listed {difference(listed, self.model[key])}")
 
 
+class Follower(threading.Thread):
+    """Reads the change feed until nothing new comes after it was told to stop."""
+
+    def __init__(self):
+        super().__init__(name="follower")
+        client = CosmosClient(ENDPOINT, KEY, connection_verify=False)
+        self.container = client.get_database_client(DATABASE).get_container_client("life")
+        self.latest, self.seen, self.lsn = {}, set(), {}
+        self.failures = []
+        self.stopping = threading.Event()
+        # The SDK reads no token that names a range without a position, so all ranges get one first.
+        assert list(self.container.query_items_change_feed(start_time="Beginning")) == []
+        self.position = self.container.client_connection.last_response_headers["etag"]
+
+    def run(self):
+        try:
+            while True:
+                stopping = self.stopping.is_set()
+                if self.read_page():
+                    continue
+                if stopping:
+                    return
+                time.sleep(0.01)
+        except Exception:
+            self.failures.append(traceback.format_exc(limit=-3))
+
+    def read_page(self):
+        pages = self.container.query_items_change_feed(continuation=self.position, max_item_count=50).by_page()
+        changes = list(next(pages, []))
+        self.position = self.container.client_connection.last_response_headers["etag"]
+        for change in changes:
+            self.take(change)
+        return changes
+
+    def take(self, change):
+        key, version, lsn = change["pk"], change["_etag"], change["_lsn"]
+        if (key, change["id"], version) in self.seen:
+            self.failures.append(f"{key}/{change['id']} is told twice as {version}")
+        # A batch is one commit: its items have the same position.
+        if lsn < self.lsn.get(key, 0):
+            self.failures.append(f"{key}: a change at {lsn} after one at {self.lsn[key]}")
+        self.seen.add((key, change["id"], version))
+        self.lsn[key] = lsn
+        self.latest[key, change["id"]] = visible(change)
+
+    def finish(self, workers):
+        """Deletes are not told: items may be known that are gone, but none may be missing or old."""
+        self.stopping.set()
+        self.join()
+        for key, items in ((key, items) for worker in workers for key, items in worker.model.items()):
+            told = {id: self.latest.get((key, id)) for id in items}
+            if told != items:
+                self.failures.append(f"{key}: told {difference(told, items)}")
+
+
 def visible(item):
     return {name: value for name, value in item.items() if not name.startswith("_")}
 
@@ -156,16 +213,20 @@ def main():
     print("begun", flush=True)
     until = time.monotonic() + SECONDS
     workers = [Worker(number, until) for number in range(WORKERS)]
+    follower = Follower()
+    follower.start()
     for worker in workers:
         worker.start()
     for worker in workers:
         worker.join()
-    failures = [failure for worker in workers for failure in worker.failures]
+    follower.finish(workers)
+    failures = [failure for each in [*workers, follower] for failure in each.failures]
     for failure in failures[:10]:
         print(f"FAILED {failure}")
     print(json.dumps({
         "operations": sum(worker.operations for worker in workers),
         "items": sum(len(items) for worker in workers for items in worker.model.values()),
+        "changes": len(follower.seen),
         "failures": len(failures),
     }))
     sys.exit(1 if failures else 0)
