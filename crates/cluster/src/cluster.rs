@@ -285,16 +285,17 @@ impl Cluster {
         Ok(slot.reader().find(view.as_ref(), self.now(), &system::epk(), id)?)
     }
 
-    /// Reads the system items whose ids begin with `prefix`, from behind `after`, in order.
+    /// Reads the system items whose ids begin with `prefix`, from behind `after`, in
+    /// order, and says whether there are more: also large ones have to fit into memory.
     pub fn list_system(
         &self,
         prefix: &str,
         after: Option<&str>,
         items_max: usize,
-    ) -> Result<Vec<Item>, ClusterError> {
+    ) -> Result<(Vec<Item>, bool), ClusterError> {
         let (_, slot) = self.system.route(&system::epk())?;
-        let view = self.store.view()?;
-        Ok(slot.reader().list_prefix(view.as_ref(), &system::epk(), prefix, after, items_max)?)
+        let (view, room) = (self.store.view()?, (items_max, self.limits.response_bytes_max));
+        Ok(slot.reader().list_prefix(view.as_ref(), (&system::epk(), prefix), after, room)?)
     }
 
     pub(crate) fn now(&self) -> Timestamp {

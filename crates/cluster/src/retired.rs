@@ -104,7 +104,7 @@ impl Cluster {
         let mut retired = Vec::new();
         let mut after: Option<String> = None;
         loop {
-            let items = self.list_system(PREFIX, after.as_deref(), CHUNK_MARKS)?;
+            let (items, _) = self.list_system(PREFIX, after.as_deref(), CHUNK_MARKS)?;
             let ids = items.iter().filter_map(|item| item.json().get("id")?.as_str());
             let ids: Vec<String> = ids.map(Cow::into_owned).collect();
             retired.extend(ids.iter().filter_map(|id| Territory::parse_mark(id)));

@@ -126,31 +126,37 @@ impl Reader {
     }
 
     /// Reads the items of one logical partition whose ids begin with `prefix`,
-    /// from behind `after`, in order.
+    /// from behind `after`, in order, and says whether there are more. There is room
+    /// for so many items and so many bytes, and always for one item.
     pub fn list_prefix(
         &self,
         view: &dyn View,
-        epk: &Epk,
-        prefix: &str,
+        (epk, prefix): (&Epk, &str),
         after: Option<&str>,
-        items_max: usize,
-    ) -> Result<Vec<Item>, Problem> {
+        (items_max, bytes_max): (usize, u64),
+    ) -> Result<(Vec<Item>, bool), Problem> {
         let keys = self.setup.keys(self.bucket(epk)?);
         let mut range = KeyRange::prefix(&keys.item(epk, prefix));
         if let Some(after) = after {
             range.start = range.start.max(keys.behind_item(epk, after));
         }
-        let mut items = Vec::new();
+        let (mut items, mut bytes) = (Vec::new(), 0);
         loop {
-            let rows = items_max.saturating_sub(items.len());
+            // One more than there is room for tells whether there are more.
+            let rows = items_max.saturating_sub(items.len()).saturating_add(1);
             let chunk =
                 view.scan(&range, Direction::Forward, ScanLimit { rows, ..ScanLimit::default() })?;
             for (_, value) in &chunk.rows {
-                items.push(Item::decode(value)?);
+                let item = Item::decode(value)?;
+                bytes += item.bytes();
+                if items.len() >= items_max.max(1) || (bytes > bytes_max && !items.is_empty()) {
+                    return Ok((items, true));
+                }
+                items.push(item);
             }
             match chunk.rest {
-                Some(rest) if items.len() < items_max => range = rest,
-                Some(_) | None => return Ok(items),
+                Some(rest) => range = rest,
+                None => return Ok((items, false)),
             }
         }
     }

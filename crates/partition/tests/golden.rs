@@ -412,8 +412,8 @@ impl Open {
         let (view, after) = (self.view()?, args.key("after"));
         let items_max = args.number("page")?.unwrap_or(100);
         let text = args.positions().nth(1).unwrap_or_default();
-        let items =
-            self.reader().list_prefix(view.as_ref(), &location.epk, text, after, items_max)?;
+        let (of, room) = ((&location.epk, text), (items_max, u64::MAX));
+        let (items, _) = self.reader().list_prefix(view.as_ref(), of, after, room)?;
         Ok(items.iter().map(|item| without_system(item.json()).to_string() + "\n").collect())
     }
 

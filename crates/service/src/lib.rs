@@ -51,8 +51,8 @@ pub use query::{Advice, Features, Impact, IndexSpec, IndexUse};
 pub use receipt::{Owner, Receipt};
 pub use redistribute::{Redistribution, ThroughputInfo};
 pub use request::{
-    Action, BulkOperation, CatalogueAction, ChangeForm, ChangeList, ChangeStart, Conditions, ContainerAction,
-    ItemOperation, ItemQuery, ItemTarget, Request, Scope,
+    Action, BulkOperation, CatalogueAction, ChangeForm, ChangeList, ChangeStart, Conditions,
+    ContainerAction, ItemOperation, ItemQuery, ItemTarget, Request, Scope,
 };
 pub use resources::Swept;
 pub use response::{BulkResult, Failure, ItemResult, RangeInfo, Reply, Response, Rest};

@@ -31,6 +31,10 @@ pub use sweep::Swept;
 /// Resources that one catalogue query looks at.
 const QUERY_RECORDS_MAX: usize = 10_000;
 
+/// How large they may be together, in answers of the largest size: all of them are in
+/// memory meanwhile.
+const QUERY_ANSWERS_MAX: u64 = 4;
+
 impl Service {
     pub(crate) async fn create(
         &self,
@@ -163,10 +167,7 @@ impl Service {
         let prefix = item_prefix(kind, parent.rid());
         let after = after.map(|name| item_id(kind, parent.rid(), name));
         let items_max = items_max.clamp(1, PAGE_ITEMS_MAX);
-        // One more than asked for tells whether there is a rest.
-        let mut items = self.cluster.list_system(&prefix, after.as_deref(), items_max + 1)?;
-        let more = items.len() > items_max;
-        items.truncate(items_max);
+        let (items, more) = self.cluster.list_system(&prefix, after.as_deref(), items_max)?;
         let last = items.last().map(id_of);
         let name = last.filter(|_| more).and_then(|id| Some(id.strip_prefix(&prefix)?.to_owned()));
         let render = |item| Stored::read(kind, parent.rid(), item).map(|stored| stored.render());
@@ -192,14 +193,18 @@ impl Service {
         let parameters = parse_parameters(parameters).map_err(refused)?;
         let bound =
             Query::parse(text).and_then(|query| query.bind(&parameters)).map_err(refused)?;
-        let mut texts = Vec::new();
+        let (mut texts, mut bytes) = (Vec::new(), 0);
+        let bytes_max = self.limits.response_bytes_max.saturating_mul(QUERY_ANSWERS_MAX);
         self.each_record(kind, parent.rid(), |stored| {
-            if texts.len() == QUERY_RECORDS_MAX {
-                return Err(ServiceError::Quota {
-                    message: format!("The query covers more than {QUERY_RECORDS_MAX} resources."),
-                });
+            let text = stored.render();
+            bytes += text.len() as u64;
+            if texts.len() == QUERY_RECORDS_MAX || bytes > bytes_max {
+                let message = format!(
+                    "The query covers more than {QUERY_RECORDS_MAX} resources, or {bytes_max} bytes of them."
+                );
+                return Err(ServiceError::Quota { message });
             }
-            texts.push(stored.render());
+            texts.push(text);
             Ok(())
         })?;
         let rows =
@@ -328,8 +333,14 @@ impl Service {
                 return Ok(());
             }
         };
-        if self.cluster.list_system(&item_prefix(kind, parent.rid()), None, max)?.len() < max {
-            return Ok(());
+        let (prefix, mut count, mut after) = (item_prefix(kind, parent.rid()), 0, None);
+        while count < max {
+            let (items, more) = self.cluster.list_system(&prefix, after.as_deref(), max - count)?;
+            if !more && count + items.len() < max {
+                return Ok(());
+            }
+            count += items.len();
+            after = items.last().map(id_of);
         }
         Err(ServiceError::Quota {
             message: format!("The container has {max} {}, which is the maximum.", kind.segment()),

@@ -244,7 +244,7 @@ impl Service {
         let prefix = item_prefix(kind, parent_rid);
         let mut after: Option<String> = None;
         loop {
-            let items = self.cluster.list_system(&prefix, after.as_deref(), CHUNK_RECORDS)?;
+            let (items, _) = self.cluster.list_system(&prefix, after.as_deref(), CHUNK_RECORDS)?;
             let Some(last) = items.last() else { return Ok(()) };
             after = Some(id_of(last));
             for item in &items {

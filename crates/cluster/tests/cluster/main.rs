@@ -411,7 +411,7 @@ fn system_writes_are_all_done_or_none() {
     let put = SystemWrite::Put { id: "a:1".to_owned(), body: body(2) };
     let delete = SystemWrite::Delete { id: "a:2".to_owned(), if_match: None };
     block_on(fixture.cluster.write_system(vec![put, delete, create("b:1")])).unwrap();
-    let list = |after| fixture.cluster.list_system("a:", after, 10).unwrap().len();
+    let list = |after| fixture.cluster.list_system("a:", after, 10).unwrap().0.len();
     assert_eq!((list(None), list(Some("a:1"))), (1, 0));
     let changed = fixture.cluster.read_system("a:1").unwrap().unwrap();
     assert_eq!(changed.json().get("n").unwrap().text(), "2");

@@ -39,7 +39,7 @@ impl Service {
     pub async fn sweep(&self) -> Result<Swept, ServiceError> {
         let mut swept = Swept::default();
         loop {
-            let marks = self.cluster.list_system(PREFIX, None, STEP)?;
+            let (marks, _) = self.cluster.list_system(PREFIX, None, STEP)?;
             if marks.is_empty() {
                 break;
             }
@@ -88,7 +88,7 @@ impl Service {
         for kind in kinds {
             loop {
                 let prefix = crate::catalogue::item_prefix(kind, rid);
-                let items = self.cluster.list_system(&prefix, None, STEP)?;
+                let (items, _) = self.cluster.list_system(&prefix, None, STEP)?;
                 if items.is_empty() {
                     break;
                 }

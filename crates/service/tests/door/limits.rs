@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use crate::fixture::Fixture;
+use model::json::Value;
 use model::limits::Limits;
-use service::{Kind, Link, Remedy, Reply, Rest, ServiceError, Throughput};
+use service::{Action, CatalogueAction, Kind, Link, Remedy, Reply, Rest, ServiceError, Throughput};
 use testkit::wait::block_on;
 
 fn small() -> Fixture {
@@ -160,4 +161,40 @@ fn a_page_does_not_look_at_all_that_has_expired() {
     assert!(bodies.is_empty());
     let Reply::Feed { bodies, rest, .. } = fixture.page("c", Some(after), 100) else { panic!() };
     assert_eq!((bodies.len(), rest), (1, None));
+}
+
+/// A feed of scripts comes in pages as well, and a query has to hold them all in memory.
+#[test]
+fn large_resources_come_in_several_pages() {
+    let fixture = Fixture::with_limits(Limits { response_bytes_max: 5_000, ..Limits::default() });
+    fixture.create_container("c", 2, Throughput::Manual(400));
+    let script = |id: usize| format!(r#"{{"id":"{id:02}","body":"{}"}}"#, "x".repeat(2_000));
+    let scripts = || (Link::parse("dbs/d/colls/c").unwrap(), Kind::StoredProcedure);
+    let query = || {
+        let (parent, kind) = scripts();
+        let (text, parameters) = ("SELECT * FROM c".to_owned(), Value::Null);
+        fixture.execute(Action::Catalogue(CatalogueAction::Query {
+            parent,
+            kind,
+            text,
+            parameters,
+        }))
+    };
+    for id in 0..10 {
+        query().unwrap();
+        fixture.create("dbs/d/colls/c", Kind::StoredProcedure, &script(id)).unwrap();
+    }
+    let error = query().unwrap_err();
+    assert!(matches!(error, ServiceError::Quota { .. }), "{error:?}");
+    let (mut after, mut counts) = (None, Vec::new());
+    loop {
+        let (parent, kind) = scripts();
+        let list = CatalogueAction::List { parent, kind, after, items_max: 1_000 };
+        let reply = fixture.execute(Action::Catalogue(list)).unwrap().reply;
+        let Reply::Feed { bodies, rest, .. } = reply else { panic!() };
+        counts.push(bodies.len());
+        let Some(Rest::AfterName(name)) = rest else { break };
+        after = Some(name);
+    }
+    assert_eq!(counts, [2, 2, 2, 2, 2]);
 }
