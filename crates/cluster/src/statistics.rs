@@ -8,10 +8,13 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::sync::Arc;
+use std::time::Duration;
 
 use model::charge::Charge;
-use model::epk::Epk;
+use model::epk::{Epk, EpkRange};
 use model::partition_key::PartitionKey;
+use model::policy::ContainerDefinition;
+use model::position::Timestamp;
 use partition::{KeyStatistics, Problem, Reader};
 use storage::View;
 
@@ -19,10 +22,17 @@ use crate::cluster::Cluster;
 use crate::container::Container;
 use crate::error::ClusterError;
 use crate::map::RangeId;
+use crate::read::read_from_owner;
 
 /// Logical partitions that are counted in one range, so that one question cannot
 /// read without end.
 const KEYS_COUNTED_MAX: u64 = 1_000_000;
+
+/// And how long that may take for all of its ranges: as long as a page of a query.
+const COUNT_TIME_MAX: Duration = Duration::from_secs(5);
+
+/// Logical partitions between two looks at the clock.
+const PACE_KEYS: u64 = 1024;
 
 /// The logical partitions of one range.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -65,21 +75,18 @@ impl Cluster {
         keys_max: usize,
     ) -> Result<BTreeMap<RangeId, KeySummary>, ClusterError> {
         let (_, slots) = container.layout();
+        let (definition, now) = (Arc::clone(&container.spec().definition), self.now());
         let view = self.store().view()?;
-        let counted = self.aside(move || {
-            let count = |(id, slot): (RangeId, Arc<crate::slot::Slot>)| {
-                Ok((id, count(&slot.reader(), view.as_ref(), keys_max)?))
-            };
-            slots.into_iter().map(count).collect::<Result<Vec<_>, Problem>>()
+        let summarised = self.query_threads().run(move |pace| {
+            let mut go_on = || pace.go_on(COUNT_TIME_MAX);
+            let mut summaries = BTreeMap::new();
+            for (id, slot) in slots {
+                let scene = Scene { reader: slot.reader(), view: view.as_ref(), now };
+                summaries.insert(id, scene.summarise(&definition, keys_max, &mut go_on)?);
+            }
+            Ok::<_, Problem>(summaries)
         });
-        let mut summaries = BTreeMap::new();
-        for (id, count) in counted.await?? {
-            let named = |top: Top| self.named(container, top);
-            let (by_bytes, by_items) = (named(count.by_bytes)?, named(count.by_items)?);
-            let Count { keys, complete, .. } = count;
-            summaries.insert(id, KeySummary { keys, complete, by_bytes, by_items });
-        }
-        Ok(summaries)
+        Ok(summarised.await??)
     }
 
     /// The logical partitions of a range that cost most during the last minutes.
@@ -100,11 +107,56 @@ impl Cluster {
             .collect()
     }
 
-    fn named(&self, container: &Container, top: Top) -> Result<Vec<KeySize>, ClusterError> {
-        let size = |(epk, KeyStatistics { items, bytes })| {
-            Ok(KeySize { key: self.key_at(container, &epk)?, epk, items, bytes })
+    /// The partition key of the items at a position, if there are any.
+    pub(crate) fn key_at(
+        &self,
+        container: &Container,
+        epk: &Epk,
+    ) -> Result<Option<PartitionKey>, ClusterError> {
+        let definition = Arc::clone(&container.spec().definition);
+        let found = read_from_owner(container, epk, |reader, view| {
+            Scene { reader: reader.clone(), view, now: self.now() }.key_at(&definition, epk)
+        });
+        Ok(found?.value)
+    }
+}
+
+/// What is counted, and when.
+struct Scene<'v> {
+    reader: Reader,
+    view: &'v dyn View,
+    now: Timestamp,
+}
+
+impl Scene<'_> {
+    fn summarise(
+        &self,
+        definition: &ContainerDefinition,
+        keys_max: usize,
+        go_on: &mut dyn FnMut() -> bool,
+    ) -> Result<KeySummary, Problem> {
+        let Count { keys, complete, by_bytes, by_items } =
+            count(&self.reader, self.view, keys_max, go_on)?;
+        let mut named = |top: Top| -> Result<Vec<KeySize>, Problem> {
+            let size = |(epk, KeyStatistics { items, bytes })| {
+                // Others get their turn; what was found is named in any case.
+                let _ = go_on();
+                Ok(KeySize { key: self.key_at(definition, &epk)?, epk, items, bytes })
+            };
+            top.descending().into_iter().map(size).collect()
         };
-        top.descending().into_iter().map(size).collect()
+        Ok(KeySummary { keys, complete, by_bytes: named(by_bytes)?, by_items: named(by_items)? })
+    }
+
+    fn key_at(
+        &self,
+        definition: &ContainerDefinition,
+        epk: &Epk,
+    ) -> Result<Option<PartitionKey>, Problem> {
+        let of_key = EpkRange::of(epk.clone());
+        let page = self.reader.list(self.view, self.now, &of_key, None, (1, u64::MAX))?;
+        let item = page.items.first();
+        Ok(item.and_then(|item| definition.partition_key().extract(item.json()).ok()))
     }
 }
 
@@ -116,12 +168,18 @@ struct Count {
     by_items: Top,
 }
 
-fn count(reader: &Reader, view: &dyn View, keys_max: usize) -> Result<Count, Problem> {
+fn count(
+    reader: &Reader,
+    view: &dyn View,
+    keys_max: usize,
+    go_on: &mut dyn FnMut() -> bool,
+) -> Result<Count, Problem> {
     let mut count =
         Count { keys: 0, complete: true, by_bytes: Top::of(keys_max), by_items: Top::of(keys_max) };
     for (bucket, _) in reader.bucket_sizes(view)? {
         reader.each_key(view, &bucket, |epk, size| {
-            if count.keys == KEYS_COUNTED_MAX {
+            let looks_up = count.keys % PACE_KEYS == PACE_KEYS - 1;
+            if count.keys == KEYS_COUNTED_MAX || (looks_up && !go_on()) {
                 count.complete = false;
                 return false;
             }

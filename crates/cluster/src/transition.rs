@@ -3,8 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use model::epk::{Epk, EpkRange};
-use model::partition_key::PartitionKey;
+use model::epk::Epk;
 use tokio::sync::oneshot;
 
 use crate::choose::{self, Cut, Uncut};
@@ -143,21 +142,6 @@ impl Cluster {
             }
             Uncut::Problem(problem) => problem.into(),
         })
-    }
-
-    /// The partition key of the items at a position, if there are any.
-    pub(crate) fn key_at(
-        &self,
-        container: &Container,
-        epk: &Epk,
-    ) -> Result<Option<PartitionKey>, ClusterError> {
-        let definition = Arc::clone(&container.spec().definition);
-        let behind = EpkRange::new(epk.clone(), Epk::max());
-        let page = self.list(container, &behind, None, (1, u64::MAX))?;
-        let item = page.and_then(|page| page.value.items.into_iter().next());
-        let key = item.and_then(|item| definition.partition_key().extract(item.json()).ok());
-        let located = |key: &PartitionKey| definition.partition_key().locate(key).ok();
-        Ok(key.filter(|key| located(key).is_some_and(|location| location.epk == *epk)))
     }
 
     /// Does something that reads much on a thread of its own: neither those who

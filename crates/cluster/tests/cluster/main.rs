@@ -11,6 +11,7 @@ mod transitions;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, Waker};
 
 use cluster::{Cluster, ClusterError, RangeId, SystemWrite, Territory};
@@ -22,7 +23,7 @@ use model::json::{self, Value};
 use model::policy::IndexingPolicy;
 use model::rid::ItemRid;
 use partition::{BucketNumber, Command, EffectKind, Operation, Position, Problem};
-use runtime::Runtime;
+use runtime::{Runtime, TaskHandle, Tasks, ThreadTasks};
 use storage::local::{self, LocalConfig};
 use storage::{Batch, Outcome, memory};
 use testkit::faulty::{Fault, FaultyStore};
@@ -299,6 +300,36 @@ fn readers_do_not_wait_for_a_command_that_waits_for_room() {
     assert_eq!(read.value.unwrap().kind, EffectKind::Read);
     gate.release();
     block_on(writing).unwrap();
+}
+
+/// Threads, counted.
+#[derive(Debug, Default)]
+struct Counting(AtomicUsize);
+
+impl Tasks for Counting {
+    fn spawn(&self, name: &str, body: Box<dyn FnOnce() + Send>) -> std::io::Result<TaskHandle> {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        ThreadTasks.spawn(name, body)
+    }
+}
+
+/// Whoever asks for them a thousand times at once must not get a thousand threads.
+#[test]
+fn statistics_start_no_threads() {
+    let threads = Arc::new(Counting::default());
+    let runtime = Runtime { tasks: threads.clone(), ..Runtime::simulated(1) };
+    let cluster = Cluster::open(memory::create(), runtime, Arc::default()).unwrap();
+    let created = cluster.create_container(common::spec(1), 2, Vec::new());
+    let container = block_on(created).unwrap();
+    for number in 0..20 {
+        let command = create(&format!("key-{}", number % 7), &id(&number.to_string()));
+        block_on(cluster.apply(&container, command)).unwrap();
+    }
+    let before = threads.0.load(Ordering::Relaxed);
+    let keys = block_on(cluster.summarise_keys(&container, 5)).unwrap();
+    assert_eq!(keys.values().map(|range| range.keys).sum::<u64>(), 7);
+    assert!(keys.values().flat_map(|range| &range.by_items).all(|key| key.key.is_some()));
+    assert_eq!(threads.0.load(Ordering::Relaxed), before);
 }
 
 #[test]
