@@ -30,8 +30,8 @@ pub struct ContainerSpec {
     pub number: ContainerNumber,
     pub rid: ContainerRid,
     pub definition: Arc<ContainerDefinition>,
-    /// Every indexing policy the container ever had; stored items name the
-    /// version they were written under. The last one is in force.
+    /// The indexing policies that items may have been written under, which name the
+    /// version. The last one is in force.
     pub policies: BTreeMap<u32, IndexingPolicy>,
     /// Seed of the path hashes in index entries.
     pub index_seed: u64,
