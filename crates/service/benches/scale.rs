@@ -21,7 +21,9 @@ use model::name::ItemId;
 use model::partition_key::PartitionKey;
 use model::position::{Lsn, Timestamp};
 use runtime::{Random, SeededRandom};
-use service::{ChangeForm, ChangeList, ChangeStart, Conditions, ContainerAction, ItemTarget, Reply, Scope};
+use service::{
+    ChangeForm, ChangeList, ChangeStart, Conditions, ContainerAction, ItemTarget, Reply, Scope,
+};
 
 const KEYS: &str = "10000,100000";
 const PARTITIONS: [u32; 3] = [1, 50, 500];

@@ -12,9 +12,9 @@ use model::name::ItemId;
 use model::partition_key::PartitionKey;
 use runtime::{Runtime, SimulatedClock};
 use service::{
-    Action, Approach, BulkOperation, BulkResult, CatalogueAction, ChangeForm, ChangeList, ChangeStart,
-    Conditions, ContainerAction, Cursor, EtagMatch, Failure, ItemOperation, ItemQuery, ItemTarget,
-    Kind, Link, Principal, Reply, Request, Response, Scope, Service, Throughput,
+    Action, Approach, BulkOperation, BulkResult, CatalogueAction, ChangeForm, ChangeList,
+    ChangeStart, Conditions, ContainerAction, Cursor, EtagMatch, Failure, ItemOperation, ItemQuery,
+    ItemTarget, Kind, Link, Principal, Reply, Request, Response, Scope, Service, Throughput,
 };
 use storage::memory;
 use testkit::wait::block_on;
