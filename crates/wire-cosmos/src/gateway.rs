@@ -199,9 +199,23 @@ impl Call<'_> {
         container: Link,
         action: ContainerAction,
     ) -> Result<Response, Failure> {
+        self.in_container(container, self.headers.merge_aware(), action).await
+    }
+
+    /// The ranges of a container for what is told of all of them together, for which
+    /// the client need not know that there are any.
+    pub(crate) async fn ranges_behind(&self, container: Link) -> Result<Response, WireError> {
+        Ok(self.in_container(container, true, ContainerAction::ReadRanges).await?)
+    }
+
+    async fn in_container(
+        &self,
+        container: Link,
+        merge_aware: bool,
+        action: ContainerAction,
+    ) -> Result<Response, Failure> {
         let intended_rid =
             self.headers.text("x-ms-cosmos-intended-collection-rid").map(str::to_owned);
-        let merge_aware = self.headers.merge_aware();
         self.execute(Action::Container { container, intended_rid, merge_aware, action }).await
     }
 

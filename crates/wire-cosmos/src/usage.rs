@@ -40,7 +40,7 @@ pub(crate) async fn answer(
 ) -> Result<Answer, WireError> {
     let read = CatalogueAction::Read { link: link.clone(), conditions };
     let mut response = call.catalogue(read).await?;
-    let layout = call.container(link.clone(), ContainerAction::ReadRanges).await?;
+    let layout = call.ranges_behind(link.clone()).await?;
     response.receipt.add(&layout.receipt);
     let (Reply::One { kind, etag, body }, Reply::Ranges { ranges, index_percent, .. }) =
         (response.reply, layout.reply)
