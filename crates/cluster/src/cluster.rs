@@ -245,7 +245,9 @@ impl Cluster {
             };
             attempts += 1;
             if attempts == ATTEMPTS_MAX {
-                return Err(error);
+                // Who named a key and no range need not know what is going on with it.
+                let switching = matches!(error, ClusterError::Switching(_));
+                return Err(if switching { ClusterError::Busy } else { error });
             }
             self.remedy(container, (&slot, &setup), error).await?;
         }

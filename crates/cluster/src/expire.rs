@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use partition::{BucketNumber, Passed, Position};
+use partition::{BucketNumber, Passed, Position, Problem};
 use storage::Outcome as Fate;
 
 use crate::cluster::Cluster;
@@ -38,6 +38,7 @@ impl Cluster {
                     ClusterError::Layout(_)
                     | ClusterError::NoRange(_)
                     | ClusterError::Switching(_)
+                    | ClusterError::Read(Problem::Gone)
                     | ClusterError::Busy,
                 )
                 | Ok(()) => {}

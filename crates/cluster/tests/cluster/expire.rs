@@ -1,9 +1,10 @@
 //! Items whose time is over leave the store, and nothing else does.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use cluster::{Cluster, Container, ContainerSpec, Halve, RangeId};
+use cluster::{Cluster, ClusterError, Container, ContainerSpec, Halve, RangeId};
 use model::epk::EpkRange;
 use model::json;
 use model::limits::Limits;
@@ -41,6 +42,10 @@ impl Lab {
     }
 
     fn upsert(&self, key: &str, ids: &[(String, Option<i32>)]) {
+        self.try_upsert(key, ids).unwrap();
+    }
+
+    fn try_upsert(&self, key: &str, ids: &[(String, Option<i32>)]) -> Result<(), ClusterError> {
         let operations = ids.iter().map(|(id, ttl)| {
             let ttl = ttl.map(|ttl| format!(r#","ttl":{ttl}"#)).unwrap_or_default();
             let body = format!(r#"{{"id":"{id}","pk":"{key}"{ttl}}}"#);
@@ -49,7 +54,7 @@ impl Lab {
         });
         let location = common::location(key);
         let command = Command { location, operations: operations.collect() };
-        block_on(self.cluster().apply(&self.container, command)).unwrap();
+        block_on(self.cluster().apply(&self.container, command)).map(|_| ())
     }
 
     fn expire(&self) -> u64 {
@@ -113,6 +118,42 @@ fn the_policy_decides_whether_anything_expires() {
         lab.clock.advance(Duration::from_secs(1_000_000));
         assert_eq!((lab.expire(), lab.counts().1), (gone, 2 - gone), "{default:?}");
     }
+}
+
+/// A partition may be replaced between being found and being asked. The others are
+/// looked at all the same.
+#[test]
+fn layouts_may_change_meanwhile() {
+    let lab = Lab::new(Some(60));
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| {
+                while !stop.load(Ordering::Relaxed) {
+                    lab.expire();
+                }
+            });
+        }
+        scope.spawn(|| {
+            for number in (0_u64..).take_while(|_| !stop.load(Ordering::Relaxed)) {
+                let key = format!("key-{}", number % 50);
+                let written = lab.try_upsert(&key, &one(&number.to_string(), None));
+                // Layouts change faster here than anywhere else.
+                assert!(matches!(written, Ok(()) | Err(ClusterError::Busy)), "{written:?}");
+                lab.clock.advance(Duration::from_secs(10));
+            }
+        });
+        for _ in 0..60 {
+            let ids = || lab.container.map().ranges().iter().map(|it| it.id).collect::<Vec<_>>();
+            block_on(lab.cluster().split(&lab.container, ids()[0], Halve::Hashes)).unwrap();
+            block_on(lab.cluster().merge(&lab.container, &ids())).unwrap();
+        }
+        stop.store(true, Ordering::Relaxed);
+    });
+    lab.clock.advance(Duration::from_secs(61));
+    lab.expire();
+    assert_eq!(lab.counts(), (0, 0));
+    assert!(lab.is_clean());
 }
 
 /// More different ttls than one search looks at, and old items that never expire
