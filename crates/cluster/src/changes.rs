@@ -24,15 +24,16 @@ impl Cluster {
         time_max: Duration,
     ) -> Result<Served<ChangePage>, ClusterError> {
         let (container, now) = (Arc::clone(container), self.now());
-        let page = self.query_threads().run(move |pace| {
+        let page = self.query_threads().run(move |turn| {
             let start = &changes.within.min;
             let served = read_from_owner(&container, start, |reader, view| {
                 let is_here = changes.within.max <= *reader.end();
                 let page = is_here.then(|| {
-                    reader.list_changes((view, now), &changes, &mut || pace.go_on(time_max))
+                    reader.list_changes((view, now), &changes, &mut || turn.go_on(time_max))
                 });
                 page.transpose()
             })?;
+            turn.check()?;
             let Served { range, lsn, value } = served;
             let value = value.ok_or(ClusterError::NoRange(range))?;
             Ok(Served { range, lsn, value })

@@ -31,16 +31,21 @@ impl ClusterReport {
 }
 
 impl Cluster {
-    /// Checks the system container and every attached one. `progress` is told
-    /// the name of each container before it is read.
-    pub fn check(&self, mut progress: impl FnMut(&str)) -> Result<ClusterReport, ClusterError> {
+    /// Checks the system container and every attached one; `leaving` are containers that
+    /// are no longer attached and still to be dropped. `progress` is told the name of each
+    /// container before it is read.
+    pub fn check(
+        &self,
+        leaving: &[ContainerNumber],
+        mut progress: impl FnMut(&str),
+    ) -> Result<ClusterReport, ClusterError> {
         let mut report =
             ClusterReport { rows: self.store().verify()?.rows, ..ClusterReport::default() };
         self.check_container(self.system(), &mut progress, &mut report)?;
         for container in self.containers() {
             self.check_container(&container, &mut progress, &mut report)?;
         }
-        report.strays = self.strays()?;
+        report.strays = self.strays(leaving)?;
         Ok(report)
     }
 
@@ -65,8 +70,9 @@ impl Cluster {
     }
 
     /// Hops from prefix to prefix, so the cost is a seek for each bucket.
-    fn strays(&self) -> Result<Vec<Territory>, ClusterError> {
-        let known = self.known_buckets()?;
+    fn strays(&self, leaving: &[ContainerNumber]) -> Result<Vec<Territory>, ClusterError> {
+        let mut known = self.known_buckets()?;
+        known.retired.extend(leaving.iter().copied().map(Territory::Container));
         let mut strays = BTreeSet::new();
         let mut range = KeyRange::all();
         loop {

@@ -35,7 +35,8 @@ pub(crate) enum Uncut {
     Narrow,
     /// Nothing is stored, so no middle of the bytes exists.
     Empty,
-    /// All that is stored belongs to one logical partition, which stays together.
+    /// All that is stored is at one EPK, which stays together. This is the position of
+    /// the largest key there; hardly ever there are others.
     OneKey(Epk),
     Problem(Problem),
 }
@@ -69,7 +70,11 @@ pub(crate) fn by_hash(
 }
 
 /// The middle of a range's bytes.
-pub(crate) fn by_bytes(reader: &Reader, view: &dyn View) -> Result<Cut, Uncut> {
+pub(crate) fn by_bytes(
+    key: &PartitionKeyDefinition,
+    reader: &Reader,
+    view: &dyn View,
+) -> Result<Cut, Uncut> {
     let sizes = reader.bucket_sizes(view)?;
     let total: u64 = sizes.iter().map(|(_, head)| head.bytes).sum();
     let mut best = Balance::default();
@@ -87,7 +92,7 @@ pub(crate) fn by_bytes(reader: &Reader, view: &dyn View) -> Result<Cut, Uncut> {
     let mut last = None;
     for (bucket, head) in &sizes {
         if before <= total / 2 && total / 2 <= before + head.bytes {
-            last = offer_keys(reader, view, bucket, (before, total), &mut best)?.or(last);
+            last = offer_keys(key, (reader, view), bucket, (before, total), &mut best)?.or(last);
         }
         before += head.bytes;
     }
@@ -95,31 +100,38 @@ pub(crate) fn by_bytes(reader: &Reader, view: &dyn View) -> Result<Cut, Uncut> {
     match (best.cut, last) {
         (Some(at), _) if buckets.iter().any(|bucket| bucket.range.min == at) => Ok(Cut::Bound(at)),
         (Some(at), _) => inside(&buckets, at).ok_or(Uncut::Narrow),
-        (None, Some(key)) => Err(Uncut::OneKey(key)),
+        (None, Some(position)) => Err(Uncut::OneKey(position)),
         (None, None) => Err(Uncut::Empty),
     }
 }
 
-/// Offers the start of each logical partition of a bucket; says which is the largest.
+/// Offers the EPK of each logical partition of a bucket; says where the largest is.
+/// Never the position itself: clients could not tell on which side of such a bound the
+/// keys of one EPK are.
 fn offer_keys(
-    reader: &Reader,
-    view: &dyn View,
+    key: &PartitionKeyDefinition,
+    (reader, view): (&Reader, &dyn View),
     bucket: &Bucket,
     (mut before, total): (u64, u64),
     best: &mut Balance,
 ) -> Result<Option<Epk>, Problem> {
     let mut largest: Option<(u64, Epk)> = None;
-    reader.each_key(view, bucket, |epk, statistics| {
+    let mut offered = None;
+    reader.each_key(view, bucket, |position, statistics| {
         let started = before;
-        best.offer(&epk, started, total);
+        let epk = key.epk_at(&position);
+        if offered.as_ref() != Some(&epk) {
+            best.offer(&epk, started, total);
+            offered = Some(epk);
+        }
         before += statistics.bytes;
         if largest.as_ref().is_none_or(|(bytes, _)| statistics.bytes > *bytes) {
-            largest = Some((statistics.bytes, epk));
+            largest = Some((statistics.bytes, position));
         }
         // Behind the first one past the middle it only gets worse.
         started <= total / 2
     })?;
-    Ok(largest.map(|(_, epk)| epk))
+    Ok(largest.map(|(_, position)| position))
 }
 
 /// The best cut so far.

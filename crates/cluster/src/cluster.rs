@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use model::limits::Limits;
 use model::position::{Lsn, Timestamp};
-use partition::{Command, ContainerNumber, Item, Outcome, Remedy, Setup};
+use partition::{Command, ContainerNumber, Item, Outcome, Purpose, Remedy, Setup};
 use runtime::{Runtime, Tasks};
 use storage::Store;
 
@@ -61,7 +61,7 @@ impl Cluster {
         limits: Arc<Limits>,
     ) -> Result<Cluster, ClusterError> {
         let executors = Executors::start(&runtime).map_err(|_| ClusterError::Stopping)?;
-        let query_threads = QueryThreads::start(&runtime).map_err(|_| ClusterError::Stopping)?;
+        let query_threads = QueryThreads::new(&runtime);
         let system_limits = Arc::new(system::limits());
         let system = Container::new(
             Arc::clone(&store),
@@ -206,7 +206,7 @@ impl Cluster {
         }
         // Not while a layout changes, or its new partitions would be forgotten.
         let _one_at_a_time = self.map_changes.lock().await;
-        self.write_system(catalogue).await?;
+        self.write_system_for_relief(catalogue).await?;
         for &number in numbers {
             let dropped = self.forget(number);
             if let Some(container) = dropped {
@@ -227,14 +227,24 @@ impl Cluster {
         container: &Container,
         command: Command,
     ) -> Result<Served<Outcome>, ClusterError> {
+        self.apply_as(container, command, Purpose::Any).await
+    }
+
+    async fn apply_as(
+        &self,
+        container: &Container,
+        command: Command,
+        purpose: Purpose,
+    ) -> Result<Served<Outcome>, ClusterError> {
         let command = Arc::new(command);
         let mut attempts = 0;
         loop {
-            let (range, slot) = container.route(&command.location.epk)?;
+            let (range, slot) = container.route(&command.location.position)?;
             let setup = slot.setup();
             let lane = lane(&setup, range);
             let job = (range, Arc::clone(&slot));
-            let error = match self.executors.apply(lane, job, Arc::clone(&command)).await {
+            let work = (Arc::clone(&command), purpose);
+            let error = match self.executors.apply(lane, job, work).await {
                 Ok(outcome) => {
                     if slot.is_due() {
                         self.due.note(container.number(), range);
@@ -246,8 +256,7 @@ impl Cluster {
             attempts += 1;
             if attempts == ATTEMPTS_MAX {
                 // Who named a key and no range need not know what is going on with it.
-                let switching = matches!(error, ClusterError::Switching(_));
-                return Err(if switching { ClusterError::Busy } else { error });
+                return Err(if error.is_about_ownership() { ClusterError::Busy } else { error });
             }
             self.remedy(container, (&slot, &setup), error).await?;
         }
@@ -278,6 +287,16 @@ impl Cluster {
     pub async fn write_system(&self, writes: Vec<SystemWrite>) -> Result<Outcome, ClusterError> {
         let command = system::command(writes, &self.system_limits)?;
         Ok(self.apply(&self.system, command).await?.value)
+    }
+
+    /// Writes system items, all or none, on behalf of a change that leads to space being
+    /// given back: also on a full disk.
+    pub async fn write_system_for_relief(
+        &self,
+        writes: Vec<SystemWrite>,
+    ) -> Result<Outcome, ClusterError> {
+        let command = system::command(writes, &self.system_limits)?;
+        Ok(self.apply_as(&self.system, command, Purpose::Relief).await?.value)
     }
 
     /// Reads one system item.
@@ -351,7 +370,8 @@ impl Cluster {
         let map = map.with_more_numbers(range);
         let write =
             SystemWrite::Replace { id: map_id(spec.number), body: map.to_object(), if_match: None };
-        Box::pin(self.write_system(vec![write])).await?;
+        // Small, and a drop may be what waits for it.
+        Box::pin(self.write_system_for_relief(vec![write])).await?;
         container.reconfigure(spec.as_ref().clone(), map);
         Ok(())
     }

@@ -23,6 +23,9 @@ pub enum ClusterError {
     /// Too much is waiting already. Nothing was written; try again later.
     #[error("too many requests are waiting for this partition")]
     Busy,
+    /// There is no room on the disk. Nothing was written; try again later.
+    #[error("no space left on device")]
+    Full,
     /// The throughput of the physical partition is used up for the moment.
     #[error("the throughput of range {range} is used up")]
     Throttled { range: RangeId, refusal: Refusal },
@@ -60,6 +63,30 @@ pub enum ClusterError {
     Map(#[from] MapError),
     #[error(transparent)]
     Storage(#[from] StorageError),
+}
+
+impl ClusterError {
+    /// Whether only another owner of the key can do it.
+    pub(crate) fn is_about_ownership(&self) -> bool {
+        match self {
+            ClusterError::Switching(_) => true,
+            ClusterError::Command { error, .. } => matches!(error.problem, Problem::Gone),
+            ClusterError::Read(_)
+            | ClusterError::Busy
+            | ClusterError::Full
+            | ClusterError::Throttled { .. }
+            | ClusterError::Unknown
+            | ClusterError::NoContainer(_)
+            | ClusterError::NoRange(_)
+            | ClusterError::Indivisible { .. }
+            | ClusterError::Layout(_)
+            | ClusterError::Stopping
+            | ClusterError::Internal
+            | ClusterError::System(_)
+            | ClusterError::Map(_)
+            | ClusterError::Storage(_) => false,
+        }
+    }
 }
 
 fn indivisible(key: Option<&PartitionKey>) -> String {

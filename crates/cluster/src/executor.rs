@@ -10,7 +10,7 @@ use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 
 use model::charge::Work;
 use model::position::Timestamp;
-use partition::{Command, CommandError, Outcome};
+use partition::{Command, CommandError, Outcome, Purpose};
 use runtime::{Runtime, TaskHandle};
 use storage::Outcome as Fate;
 use tokio::sync::oneshot;
@@ -38,6 +38,7 @@ enum Job {
         range: RangeId,
         slot: Arc<Slot>,
         command: Arc<Command>,
+        purpose: Purpose,
         reply: Reply,
     },
     /// There is a call to look at.
@@ -90,11 +91,11 @@ impl Executors {
         &self,
         lane: usize,
         (range, slot): (RangeId, Arc<Slot>),
-        command: Arc<Command>,
+        (command, purpose): (Arc<Command>, Purpose),
     ) -> Result<Outcome, ClusterError> {
         let (reply, answer) = oneshot::channel();
         let lane = self.lane(lane)?;
-        lane.jobs.try_send(Job::Apply { range, slot, command, reply }).map_err(refused)?;
+        lane.jobs.try_send(Job::Apply { range, slot, command, purpose, reply }).map_err(refused)?;
         answer.await.unwrap_or(Err(ClusterError::Stopping))
     }
 
@@ -143,18 +144,24 @@ fn execute(runtime: &Runtime, jobs: &Receiver<Job>, calls: &Receiver<Call>) {
             }
         }
         match job {
-            Job::Apply { range, slot, command, reply } => {
+            Job::Apply { range, slot, command, purpose, reply } => {
                 let now = Timestamp::from_millis(runtime.clock.now().as_unix_ms());
-                apply(now, range, &slot, &command, reply);
+                apply(now, range, &slot, (&command, purpose), reply);
             }
             Job::Wake => {}
         }
     }
 }
 
-fn apply(now: Timestamp, range: RangeId, slot: &Slot, command: &Command, reply: Reply) {
+fn apply(
+    now: Timestamp,
+    range: RangeId,
+    slot: &Slot,
+    (command, purpose): (&Command, Purpose),
+    reply: Reply,
+) {
     // A bug in one command must not take the other partitions down with it.
-    let applied = catch_unwind(AssertUnwindSafe(|| slot.apply(now, command)));
+    let applied = catch_unwind(AssertUnwindSafe(|| slot.apply(now, command, purpose)));
     let Ok(applied) = applied else {
         tracing::error!("a command panicked; its partition is read from the disk again");
         slot.close();
@@ -185,6 +192,7 @@ fn told(
         Fate::Durable => {}
         // Surely not written, and so is all that the result rests on.
         Fate::Refused | Fate::Fenced => return Err(ClusterError::Busy),
+        Fate::Full => return Err(ClusterError::Full),
         Fate::Unknown => return Err(ClusterError::Unknown),
     }
     if let Ok(outcome) = &result {

@@ -12,6 +12,7 @@ mod budget;
 mod changes;
 mod check;
 mod choose;
+mod clock;
 mod cluster;
 mod cold;
 mod container;
@@ -35,6 +36,7 @@ mod transition;
 
 pub use budget::{Allowance, Budget, Burst, Caller, Priority, Reason, Refusal};
 pub use check::ClusterReport;
+pub use clock::Ahead;
 pub use cluster::{Cluster, Served};
 pub use cold::MergeRule;
 pub use container::{Container, ContainerSpec};
@@ -46,6 +48,7 @@ pub use map::{
 pub use meter::{HeavyKey, Meter, Totals};
 pub use query::{
     Cursor, CursorError, PageBounds, PageQuery, QueryFailure, QueryPage, QueryReport, QueryTimes,
+    Turn,
 };
 pub use retired::{Removed, Territory};
 pub use statistics::{KeyCharge, KeySize, KeySummary};

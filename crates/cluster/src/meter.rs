@@ -60,7 +60,8 @@ impl Totals {
 /// What a key cost during the last one to two minutes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeavyKey {
-    pub epk: Epk,
+    /// Where it is.
+    pub position: Epk,
     /// At most this.
     pub charge: Charge,
     /// By how much `charge` may be too high.
@@ -69,13 +70,13 @@ pub struct HeavyKey {
 
 impl Meter {
     /// Counts a request that was done.
-    pub fn served(&self, now: Duration, epk: Option<&Epk>, charge: Charge) {
+    pub fn served(&self, now: Duration, position: Option<&Epk>, charge: Charge) {
         let mut state = self.state();
         state.totals.requests += 1;
         state.totals.charge += charge;
         state.seconds.add(now.as_secs(), charge);
-        if let Some(epk) = epk {
-            state.keys.add(now.as_secs(), epk, charge);
+        if let Some(position) = position {
+            state.keys.add(now.as_secs(), position, charge);
         }
     }
 
@@ -151,9 +152,9 @@ impl Default for Keys {
 }
 
 impl Keys {
-    fn add(&mut self, second: u64, epk: &Epk, charge: Charge) {
+    fn add(&mut self, second: u64, position: &Epk, charge: Charge) {
         self.turn(second);
-        self.current.add(epk, charge);
+        self.current.add(position, charge);
     }
 
     /// Begins a new window when it is time.
@@ -171,7 +172,7 @@ impl Keys {
         self.turn(second);
         let mut keys: Vec<HeavyKey> = self.current.entries().to_vec();
         for entry in self.last.entries() {
-            match keys.iter_mut().find(|known| known.epk == entry.epk) {
+            match keys.iter_mut().find(|known| known.position == entry.position) {
                 Some(known) => {
                     known.charge += entry.charge;
                     known.error += entry.error;
@@ -179,7 +180,7 @@ impl Keys {
                 None => keys.push(entry.clone()),
             }
         }
-        keys.sort_by(|a, b| b.charge.cmp(&a.charge).then_with(|| a.epk.cmp(&b.epk)));
+        keys.sort_by(|a, b| b.charge.cmp(&a.charge).then_with(|| a.position.cmp(&b.position)));
         keys.truncate(keys_max);
         keys
     }
@@ -229,7 +230,7 @@ mod tests {
         }
         let heaviest = |now| {
             let keys = meter.heaviest(at(now), 2);
-            keys.into_iter().map(|key| (key.epk, key.charge.units())).collect::<Vec<_>>()
+            keys.into_iter().map(|key| (key.position, key.charge.units())).collect::<Vec<_>>()
         };
         assert_eq!(heaviest(62), [(epk(1), 500), (epk(2), 70)]);
         assert_eq!(heaviest(121), [(epk(3), 60), (epk(2), 40)]);

@@ -9,9 +9,11 @@
 mod candidates;
 mod cursor;
 mod layout;
+mod ledger;
 mod merge;
 mod page;
 mod portion;
+mod schedule;
 mod threads;
 
 use std::ops::Range;
@@ -21,12 +23,15 @@ use std::time::Duration;
 use bytes::Bytes;
 use model::charge::Scanned;
 use model::epk::EpkRange;
+use model::partition_key::PartitionKey;
+use model::position::Timestamp;
 use partition::{Approach, OrderError, Problem};
 use query::{Bound, IndexUse, QueryError};
 
 use cursor::{Behind, Place};
 pub use cursor::{Cursor, CursorError};
 pub(crate) use threads::QueryThreads;
+pub use threads::Turn;
 
 use crate::cluster::{Cluster, Served};
 use crate::container::Container;
@@ -46,6 +51,8 @@ pub struct PageQuery {
     pub within: Vec<EpkRange>,
     /// The ordinals that items there can have.
     pub ordinals: Range<u64>,
+    /// What the keys of items begin with, where the client named a prefix.
+    pub prefix: Option<Arc<PartitionKey>>,
     pub after: Option<Cursor>,
     pub bounds: PageBounds,
     pub approach: Approach,
@@ -141,17 +148,31 @@ impl From<Problem> for QueryFailure {
 }
 
 impl Cluster {
-    /// Answers one page of a query, on a thread for queries.
-    pub async fn query(
+    /// Does something that may take time on a thread for queries, where it shares turns
+    /// with all others. Dropping the future stops it.
+    pub async fn take_turns<T: Send + 'static>(
         &self,
-        container: &Arc<Container>,
+        work: impl FnOnce(&Arc<Turn>) -> T + Send + 'static,
+    ) -> Result<T, ClusterError> {
+        self.query_threads().run(work).await
+    }
+
+    /// Ends all queries that run or wait, and refuses further ones.
+    pub fn stop_queries(&self) {
+        self.query_threads().stop();
+    }
+}
+
+impl Turn {
+    /// Answers one page of a query, within the memory that all of them share.
+    pub fn answer(
+        &self,
+        container: &Container,
+        now: Timestamp,
         query: PageQuery,
     ) -> Result<QueryPage, QueryFailure> {
-        let container = Arc::clone(container);
-        let now = self.now();
-        self.query_threads()
-            .run(move |pace| page::answer(&container, now, query, pace))
-            .await
-            .unwrap_or_else(|error| Err(error.into()))
+        let page = page::answer(container, now, query, self);
+        self.check()?;
+        page
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use model::epk::{Epk, EpkRange};
 use model::name::ItemId;
+use model::partition_key::PartitionKey;
 use model::position::{Lsn, Ordinal};
 use partition::{Effect, EtagMatch, Head, ItemPage, Position, Problem, Reader};
 use storage::View;
@@ -40,15 +41,15 @@ impl Cluster {
         Ok(found?.value)
     }
 
-    /// Reads items in the order of their keys, while they lie in `within`, from
-    /// behind `after`, out of the one range that comes next. The page may end
+    /// Reads items in the order of their keys, while they lie in `within`, those whose
+    /// keys begin with `prefix`, from behind `after`, out of the one range that comes next. The page may end
     /// early, even empty; only its `rest` tells whether there is more. None when
     /// there is nothing behind `after`. Positions mean the same under every layout.
     /// There is room for so many items and so many bytes, and always for one item.
     pub fn list(
         &self,
         container: &Container,
-        within: &EpkRange,
+        (within, prefix): (&EpkRange, Option<&PartitionKey>),
         after: Option<&Position>,
         room: (usize, u64),
     ) -> Result<Option<Served<ItemPage>>, ClusterError> {
@@ -57,7 +58,7 @@ impl Cluster {
             return Ok(None);
         }
         let page = read_from_owner(container, start, |reader, view| {
-            let mut page = reader.list(view, self.now(), within, after, room)?;
+            let mut page = reader.list(view, self.now(), (within, prefix), after, room)?;
             if page.rest.is_none() {
                 let end = reader.end();
                 let behind = || Position { epk: end.clone(), id: String::new() };

@@ -84,6 +84,7 @@ impl Cluster {
         let taken = self.with_owner(container, bucket, |partition| Ok(partition.barrier()));
         match taken.await?.await {
             Fate::Durable => Ok(()),
+            Fate::Full => Err(ClusterError::Full),
             Fate::Refused | Fate::Fenced | Fate::Unknown => Err(ClusterError::Busy),
         }
     }

@@ -125,7 +125,7 @@ impl Cluster {
         // What was discarded may have covered up older values: until nothing shows.
         while self.delete_keys(&retired.keys(), &mut removed).await? {}
         let done = SystemWrite::Delete { id: retired.mark_id(), if_match: None };
-        self.write_system(vec![done]).await?;
+        self.write_system_for_relief(vec![done]).await?;
         self.observe(Stage::Swept);
         Ok(removed)
     }
@@ -137,22 +137,35 @@ impl Cluster {
         removed: &mut Removed,
     ) -> Result<bool, ClusterError> {
         let before = removed.keys;
-        let mut stream = self.store().stream();
+        let (mut stream, mut limit) = (self.store().stream(), ScanLimit::default());
         let mut rest = Some(range.clone());
-        while let Some(range) = rest {
+        while let Some(range) = rest.take() {
             let view = self.store().view()?;
-            let chunk = view.scan(&range, Direction::Forward, ScanLimit::default())?;
+            let chunk = view.scan(&range, Direction::Forward, limit)?;
             drop(view);
-            let mut batch = Batch::new();
+            let (rows, mut bytes) = (chunk.rows.len(), 0);
+            let mut batch = Batch::new().for_relief(true);
             for (key, value) in chunk.rows {
-                removed.keys += 1;
-                removed.bytes += (key.len() + value.len()) as u64;
+                bytes += (key.len() + value.len()) as u64;
                 batch.delete(key);
             }
-            if stream.submit(batch).await != Outcome::Durable {
-                return Err(ClusterError::Unknown);
+            match stream.submit(batch).await {
+                Outcome::Durable => {
+                    removed.keys += rows as u64;
+                    removed.bytes += bytes;
+                    rest = chunk.rest;
+                }
+                // A tombstone takes less than what it removes, but comes first: in smaller
+                // portions what one frees is there for the next.
+                Outcome::Full if rows > 1 => {
+                    (stream, limit.rows) = (self.store().stream(), rows / 2);
+                    rest = Some(range);
+                }
+                Outcome::Full => return Err(ClusterError::Full),
+                Outcome::Refused | Outcome::Fenced | Outcome::Unknown => {
+                    return Err(ClusterError::Unknown);
+                }
             }
-            rest = chunk.rest;
         }
         Ok(removed.keys > before)
     }

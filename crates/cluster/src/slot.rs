@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use model::position::{Lsn, Timestamp};
-use partition::{Application, Command, Partition, Problem, Reader, Setup};
+use partition::{Application, Command, Partition, Problem, Purpose, Reader, Setup};
 use storage::{Store, Ticket};
 use tokio::sync::watch;
 
@@ -102,10 +102,15 @@ impl Slot {
     }
 
     /// Applies a command. Only the slot's executor calls this.
-    pub(crate) fn apply(&self, now: Timestamp, command: &Command) -> Result<Application, Unserved> {
+    pub(crate) fn apply(
+        &self,
+        now: Timestamp,
+        command: &Command,
+        purpose: Purpose,
+    ) -> Result<Application, Unserved> {
         let mut sequencer = self.sequencer();
         let partition = self.opened(&mut sequencer)?;
-        let application = partition.apply(now, command);
+        let application = partition.apply_as(now, command, purpose);
         self.bytes.store(partition.bytes(), Ordering::Relaxed);
         Ok(application)
     }

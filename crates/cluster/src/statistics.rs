@@ -22,6 +22,7 @@ use crate::cluster::Cluster;
 use crate::container::Container;
 use crate::error::ClusterError;
 use crate::map::RangeId;
+use crate::meter::HeavyKey;
 use crate::read::read_from_owner;
 
 /// Logical partitions that are counted in one range, so that one question cannot
@@ -49,6 +50,7 @@ pub struct KeySummary {
 /// The size of one logical partition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeySize {
+    /// As clients compute it, so that several may have the same.
     pub epk: Epk,
     /// None if its items are expired.
     pub key: Option<PartitionKey>,
@@ -59,6 +61,7 @@ pub struct KeySize {
 /// What one logical partition cost lately.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyCharge {
+    /// As clients compute it, so that several may have the same.
     pub epk: Epk,
     /// None if it holds nothing now.
     pub key: Option<PartitionKey>,
@@ -77,8 +80,8 @@ impl Cluster {
         let (_, slots) = container.layout();
         let (definition, now) = (Arc::clone(&container.spec().definition), self.now());
         let view = self.store().view()?;
-        let summarised = self.query_threads().run(move |pace| {
-            let mut go_on = || pace.go_on(COUNT_TIME_MAX);
+        let summarised = self.query_threads().run(move |turn| {
+            let mut go_on = || turn.go_on(COUNT_TIME_MAX);
             let mut summaries = BTreeMap::new();
             for (id, slot) in slots {
                 let scene = Scene { reader: slot.reader(), view: view.as_ref(), now };
@@ -99,10 +102,12 @@ impl Cluster {
         let gauge = container.governor().gauge(&container.map(), range);
         let Some(gauge) = gauge else { return Ok(Vec::new()) };
         let heavy = gauge.meter().heaviest(self.monotonic(), keys_max).into_iter();
+        let spec = container.spec();
         heavy
-            .map(|one| {
-                let key = self.key_at(container, &one.epk)?;
-                Ok(KeyCharge { epk: one.epk, key, charge: one.charge, error: one.error })
+            .map(|HeavyKey { position, charge, error }| {
+                let key = self.key_at(container, &position)?;
+                let epk = spec.definition.partition_key().epk_at(&position);
+                Ok(KeyCharge { epk, key, charge, error })
             })
             .collect()
     }
@@ -111,11 +116,11 @@ impl Cluster {
     pub(crate) fn key_at(
         &self,
         container: &Container,
-        epk: &Epk,
+        position: &Epk,
     ) -> Result<Option<PartitionKey>, ClusterError> {
         let definition = Arc::clone(&container.spec().definition);
-        let found = read_from_owner(container, epk, |reader, view| {
-            Scene { reader: reader.clone(), view, now: self.now() }.key_at(&definition, epk)
+        let found = read_from_owner(container, position, |reader, view| {
+            Scene { reader: reader.clone(), view, now: self.now() }.key_at(&definition, position)
         });
         Ok(found?.value)
     }
@@ -138,10 +143,11 @@ impl Scene<'_> {
         let Count { keys, complete, by_bytes, by_items } =
             count(&self.reader, self.view, keys_max, go_on)?;
         let mut named = |top: Top| -> Result<Vec<KeySize>, Problem> {
-            let size = |(epk, KeyStatistics { items, bytes })| {
+            let size = |(position, KeyStatistics { items, bytes })| {
                 // Others get their turn; what was found is named in any case.
                 let _ = go_on();
-                Ok(KeySize { key: self.key_at(definition, &epk)?, epk, items, bytes })
+                let epk = definition.partition_key().epk_at(&position);
+                Ok(KeySize { key: self.key_at(definition, &position)?, epk, items, bytes })
             };
             top.descending().into_iter().map(size).collect()
         };
@@ -151,10 +157,10 @@ impl Scene<'_> {
     fn key_at(
         &self,
         definition: &ContainerDefinition,
-        epk: &Epk,
+        position: &Epk,
     ) -> Result<Option<PartitionKey>, Problem> {
-        let of_key = EpkRange::of(epk.clone());
-        let page = self.reader.list(self.view, self.now, &of_key, None, (1, u64::MAX))?;
+        let of_key = EpkRange::of(position.clone());
+        let page = self.reader.list(self.view, self.now, (&of_key, None), None, (1, u64::MAX))?;
         let item = page.items.first();
         Ok(item.and_then(|item| definition.partition_key().extract(item.json()).ok()))
     }
@@ -177,15 +183,15 @@ fn count(
     let mut count =
         Count { keys: 0, complete: true, by_bytes: Top::of(keys_max), by_items: Top::of(keys_max) };
     for (bucket, _) in reader.bucket_sizes(view)? {
-        reader.each_key(view, &bucket, |epk, size| {
+        reader.each_key(view, &bucket, |position, size| {
             let looks_up = count.keys % PACE_KEYS == PACE_KEYS - 1;
             if count.keys == KEYS_COUNTED_MAX || (looks_up && !go_on()) {
                 count.complete = false;
                 return false;
             }
             count.keys += 1;
-            count.by_bytes.offer(size.bytes, &epk, size);
-            count.by_items.offer(size.items, &epk, size);
+            count.by_bytes.offer(size.bytes, &position, size);
+            count.by_items.offer(size.items, &position, size);
             true
         })?;
     }
@@ -213,13 +219,13 @@ impl Top {
         Top { size_max, heap: BinaryHeap::new() }
     }
 
-    fn offer(&mut self, rank: u64, epk: &Epk, size: KeyStatistics) {
+    fn offer(&mut self, rank: u64, position: &Epk, size: KeyStatistics) {
         let full = self.heap.len() >= self.size_max;
         if full && self.heap.peek().is_none_or(|Reverse(least)| rank <= least.rank) {
             return;
         }
         let KeyStatistics { items, bytes } = size;
-        self.heap.push(Reverse(Ranked { rank, position: Reverse(epk.clone()), items, bytes }));
+        self.heap.push(Reverse(Ranked { rank, position: Reverse(position.clone()), items, bytes }));
         if self.heap.len() > self.size_max {
             self.heap.pop();
         }
@@ -228,8 +234,8 @@ impl Top {
     fn descending(self) -> Vec<(Epk, KeyStatistics)> {
         let ranked = self.heap.into_sorted_vec().into_iter();
         ranked
-            .map(|Reverse(Ranked { position: Reverse(epk), items, bytes, .. })| {
-                (epk, KeyStatistics { items, bytes })
+            .map(|Reverse(Ranked { position: Reverse(position), items, bytes, .. })| {
+                (position, KeyStatistics { items, bytes })
             })
             .collect()
     }

@@ -27,8 +27,8 @@ pub(crate) const SYSTEM: ContainerNumber = ContainerNumber(0);
 
 const SYSTEM_RID_NUMBER: u32 = 1;
 
-/// Writes in one system transaction. Dropping a database with all its
-/// containers is the largest, with a handful of writes for each of 500.
+/// Writes in one system transaction. Dropping some hundred containers of a database is
+/// the largest, with a handful of writes for each.
 const SYSTEM_OPERATIONS_MAX: usize = 4_096;
 
 /// One change to a system item.
@@ -80,7 +80,7 @@ pub(crate) fn location() -> Location {
 }
 
 pub(crate) fn epk() -> Epk {
-    location().epk
+    location().position
 }
 
 /// The command that does all writes or none.

@@ -131,13 +131,18 @@ impl Cluster {
             }
             Halve::Bytes => {
                 let (slot, view) = (container.slot(range)?, self.store().view()?);
-                self.aside(move || choose::by_bytes(&slot.reader(), view.as_ref())).await?
+                let definition = Arc::clone(&container.spec().definition);
+                let key = move || {
+                    let key = definition.partition_key();
+                    choose::by_bytes(key, &slot.reader(), view.as_ref())
+                };
+                self.aside(key).await?
             }
         };
         chosen.map_err(|uncut| match uncut {
             Uncut::Narrow | Uncut::Empty => ClusterError::Indivisible { range, key: None },
-            Uncut::OneKey(epk) => {
-                let key = self.key_at(container, &epk).ok().flatten();
+            Uncut::OneKey(position) => {
+                let key = self.key_at(container, &position).ok().flatten();
                 ClusterError::Indivisible { range, key }
             }
             Uncut::Problem(problem) => problem.into(),

@@ -4,7 +4,12 @@
 //! item. Clients compute it too, so the bytes are a contract; the rules are in
 //! `docs/formats/epk.md`. Hashing needs the container's definition, therefore
 //! keys become EPKs in [`crate::partition_key::PartitionKeyDefinition`].
+//!
+//! Different keys can have one EPK. The *position* that a key's items are stored at is
+//! the EPK and what tells the key from others, so it is an EPK's extension, and
+//! whatever cuts the ring at EPKs has all positions of one EPK on one side.
 
+pub(crate) mod digest;
 mod murmur;
 pub(crate) mod v1;
 pub(crate) mod v2;
@@ -19,12 +24,14 @@ use crate::partition_key::KeyComponent;
 /// 109; longer input is not an EPK and is refused where it enters.
 pub const EPK_BYTES_MAX: usize = 128;
 
-/// Three levels of 16 bytes: only version 1 keys are longer.
-const INLINE_BYTES: usize = 48;
+/// Two levels of hashes, a digest, and what ends the range of one position. All EPKs of
+/// hashes fit as well; positions of three levels and of version 1 are longer.
+const INLINE_BYTES: usize = 2 * v2::HASH_BYTES + digest::BYTES + 1;
 
-/// A position on the ring: a byte string, ordered as bytes.
+/// A point on the ring: a byte string, ordered as bytes. An EPK, or the position of a
+/// key, which begins with its EPK.
 ///
-/// Kept inline up to three levels of hashes, so that routing does not allocate.
+/// Kept inline up to two levels of hashes, so that routing seldom allocates.
 #[derive(Clone)]
 pub struct Epk(Repr);
 
@@ -98,11 +105,11 @@ impl Epk {
         }
     }
 
-    /// The exclusive end of the range that holds just this position, in the form
-    /// clients use: the last byte plus one, with carry. There is none behind a
-    /// string of `FF` bytes, and the empty one stands for the whole ring.
+    /// The exclusive end of all that begins with these bytes, in the form clients use:
+    /// the last byte plus one, with carry. There is none behind a string of `FF`
+    /// bytes, and the empty one stands for the whole ring.
     #[must_use]
-    pub(crate) fn successor(&self) -> Epk {
+    fn successor(&self) -> Epk {
         let mut bytes = self.as_bytes().to_vec();
         for byte in bytes.iter_mut().rev() {
             *byte = byte.wrapping_add(1);
@@ -158,6 +165,9 @@ impl fmt::Debug for Epk {
     }
 }
 
+/// Nothing lies between a byte string and the same one with this behind it.
+const BEHIND: &[u8] = &[0];
+
 /// A half-open range of the ring, `min` inclusive and `max` exclusive.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct EpkRange {
@@ -206,18 +216,25 @@ impl EpkRange {
         self.min >= self.max
     }
 
-    /// The range of one position.
+    /// The range of one position and nothing else, not even of what begins with it.
     #[must_use]
     pub fn of(position: Epk) -> EpkRange {
-        let max = position.successor();
+        let max = Epk::new(&[position.as_bytes(), BEHIND].concat());
         EpkRange { min: position, max }
     }
 
-    /// The position, if it has only one. The whole ring has many, although containers
-    /// without a key put everything at its beginning.
+    /// All that clients mean by one EPK: the positions of every key that has it.
+    #[must_use]
+    pub fn around(epk: Epk) -> EpkRange {
+        let max = epk.successor();
+        EpkRange { min: epk, max }
+    }
+
+    /// The position, if there is room for one only.
     #[must_use]
     pub fn position(&self) -> Option<&Epk> {
-        (self.min != Epk::MIN && self.max == self.min.successor()).then_some(&self.min)
+        let end = self.max.as_bytes().strip_prefix(self.min.as_bytes());
+        (end == Some(BEHIND)).then_some(&self.min)
     }
 }
 
@@ -366,10 +383,17 @@ mod tests {
 
     #[test]
     fn ranges_of_one_position_are_told_from_others() {
-        let one = EpkRange::of(epk("01FF"));
-        assert_eq!(one.position(), Some(&epk("01FF")));
-        assert_eq!(EpkRange::full().position(), None);
-        assert_eq!(EpkRange::new(epk("01"), epk("03")).position(), None);
+        for one in ["", "01FF", "0100", "FFFF"].map(epk) {
+            assert_eq!(EpkRange::of(one.clone()).position(), Some(&one));
+        }
+        assert_eq!(EpkRange::of(epk("01")), EpkRange::new(epk("01"), epk("0100")));
+        assert!(!EpkRange::of(epk("01")).contains(&epk("0100")));
+        let around = EpkRange::around(epk("01FF"));
+        assert!(around.contains(&epk("01FF")) && around.contains(&epk("01FFFF")));
+        assert!(!around.contains(&epk("0200")));
+        for several in [around, EpkRange::full(), EpkRange::new(epk("01"), epk("02"))] {
+            assert_eq!(several.position(), None, "{several}");
+        }
     }
 
     #[test]

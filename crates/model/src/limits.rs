@@ -11,7 +11,7 @@ mod profile;
 
 use named::{LimitValue, limits};
 
-pub use named::LimitError;
+pub use named::{LimitError, parse_number};
 pub use profile::{Profile, ProfileError};
 
 /// Levels of a hierarchical partition key.
@@ -159,6 +159,13 @@ pub enum Growth {
 }
 
 impl Limits {
+    /// Bytes that the operations of one request may give back together. Clients may have
+    /// asked not to be told them all, so that is more than an answer can have.
+    #[must_use]
+    pub fn effects_bytes_max(&self) -> usize {
+        usize::try_from(self.response_bytes_max.saturating_mul(4)).unwrap_or(usize::MAX)
+    }
+
     /// How many physical partitions a container gets when it is created.
     #[must_use]
     pub fn ranges_at_creation(&self, provisioned: Provisioned) -> u32 {

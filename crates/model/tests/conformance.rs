@@ -58,7 +58,7 @@ fn component(input: &Value) -> KeyComponent {
 }
 
 fn epk(definition: &PartitionKeyDefinition, key: &PartitionKey) -> String {
-    definition.locate(key).unwrap().epk.to_string()
+    definition.epk(key).unwrap().to_string()
 }
 
 #[test]

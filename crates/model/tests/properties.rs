@@ -112,7 +112,7 @@ fn keys_spread_evenly_over_fresh_ranges() {
         let mut counts = vec![0u32; ranges.len()];
         for n in 0..KEYS {
             let key = PartitionKey::new([format!("user-{n}").as_str()]);
-            let epk = definition.locate(&key).unwrap().epk;
+            let epk = definition.locate(&key).unwrap().position;
             counts[ranges.iter().position(|range| range.contains(&epk)).unwrap()] += 1;
         }
         // Four standard deviations of a binomial share of 1/5 are 226.
@@ -131,12 +131,83 @@ fn ordinals_of_one_place_stand_together() {
     assert!(first < last && last < next);
 }
 
+/// Keys that were made to have one hash (by `testkit::collide`): a name, a number and
+/// no value, each with a string.
+const COLLIDING: [(&str, &str); 3] = [
+    (r#"["victim"]"#, "000000000000007@@@@CUEYBL]=&p3J~%\u{1}N\u{9}8x;collided"),
+    ("[42]", "000000000000007@@@@AQTR\u{2}\u{3}v\u{e}e.mk]\u{16}\u{1b}A1k<7collided"),
+    (
+        "[{}]",
+        "000000000000007@@@@BJKG]b\u{6}\u{9}xNk\u{22}\u{b}C>\u{b}\u{1c}\u{1}\u{f}\u{3}collided",
+    ),
+];
+
+#[test]
+fn keys_with_one_hash_have_one_epk_and_two_positions() {
+    for (victim, like) in COLLIDING {
+        let victim = PartitionKey::parse_header(victim).unwrap();
+        let like = PartitionKey::new([like]);
+        for definition in [flat(HashVersion::V2), deep(1)] {
+            let epks = [&victim, &like].map(|key| definition.epk(key).unwrap());
+            assert_eq!(epks[0], epks[1]);
+            let [one, other] = [&victim, &like].map(|key| definition.locate(key).unwrap());
+            assert_ne!(one.position, other.position);
+            assert_eq!(one.place, other.place);
+            let ranges = [&victim, &like].map(|key| definition.prefix_range(key).unwrap());
+            assert!(!ranges[0].overlaps(&ranges[1]));
+        }
+        for level in 0..3 {
+            let definition = deep(3);
+            let at = |key: &PartitionKey| -> PartitionKey {
+                let other = KeyComponent::from("same");
+                (0..3)
+                    .map(|n| if n == level { &key.components()[0] } else { &other })
+                    .cloned()
+                    .collect()
+            };
+            let (victim, like) = (at(&victim), at(&like));
+            assert_eq!(definition.epk(&victim), definition.epk(&like));
+            assert_ne!(definition.locate(&victim), definition.locate(&like));
+        }
+        let first = flat(HashVersion::V1);
+        assert_ne!(first.epk(&victim), first.epk(&like), "version 1 has the key in its EPK");
+    }
+}
+
+/// Of long version 1 keys only the beginning counts, as in the service.
+#[test]
+fn long_version_1_keys_are_one() {
+    let definition = flat(HashVersion::V1);
+    let key = |end: &str| PartitionKey::new([format!("{}{end}", "k".repeat(100)).as_str()]);
+    assert_eq!(definition.locate(&key("one")), definition.locate(&key("two")));
+    assert_ne!(definition.locate(&key("one")), definition.locate(&PartitionKey::new(["k"])));
+}
+
+#[test]
+fn a_key_covers_itself_and_what_is_below_it() {
+    let key = |components: &[&str]| PartitionKey::new(components.iter().copied());
+    let whole = key(&["t", "u", "s"]);
+    for given in 1..=3 {
+        assert!(deep(3).covers(&truncated(&whole, given), &whole));
+        assert!(!deep(3).covers(&truncated(&key(&["x", "u", "s"]), given), &whole));
+    }
+    assert!(!deep(3).covers(&whole, &key(&["t", "u"])), "not what is above it");
+    for definition in all_definitions() {
+        assert!(
+            !definition.covers(&PartitionKey::NONE, &truncated(&whole, definition.paths().len()))
+        );
+        assert!(!definition.covers(&PartitionKey::NONE, &PartitionKey::NONE));
+    }
+    assert!(!flat(HashVersion::V2).covers(&key(&["t"]), &whole), "there are no levels");
+    assert!(PartitionKeyDefinition::none().covers(&PartitionKey::NONE, &PartitionKey::NONE));
+}
+
 proptest! {
     #[test]
     fn every_key_lies_in_one_fresh_range(key in key(3), count in 1u32..=200) {
         for definition in all_definitions() {
             let key = truncated(&key, definition.paths().len());
-            let epk = definition.locate(&key).unwrap().epk;
+            let epk = definition.locate(&key).unwrap().position;
             let ranges = definition.boundaries(count);
             prop_assert_eq!(ranges.iter().filter(|range| range.contains(&epk)).count(), 1);
         }
@@ -148,10 +219,11 @@ proptest! {
         for definition in [flat(HashVersion::V1), flat(HashVersion::V2), deep(1)] {
             let mut at: Vec<Location> =
                 keys.iter().map(|key| definition.locate(key).unwrap()).collect();
-            at.sort_by(|a, b| a.epk.cmp(&b.epk));
+            at.sort_by(|a, b| a.position.cmp(&b.position));
             for pair in at.windows(2) {
                 prop_assert!(pair[0].place <= pair[1].place, "{:?}", pair);
-                if pair[0].epk == pair[1].epk {
+                let [one, other] = [0, 1].map(|at| definition.epk_at(&pair[at].position));
+                if one == other {
                     prop_assert_eq!(pair[0].place, pair[1].place);
                 }
             }
@@ -169,7 +241,7 @@ proptest! {
                 leading.chain([last]).cloned().collect()
             };
             let at = |last| definition.locate(&with(last)).unwrap();
-            if at(&a).epk < at(&b).epk {
+            if at(&a).position < at(&b).position {
                 prop_assert!(at(&a).place <= at(&b).place);
             }
             for given in 0..=levels {
@@ -184,8 +256,8 @@ proptest! {
     #[test]
     fn prefix_ranges_hold_their_keys_and_nest(key in key(3), other in key(3)) {
         let definition = deep(3);
-        let epk = definition.locate(&key).unwrap().epk;
-        let other_epk = definition.locate(&other).unwrap().epk;
+        let epk = definition.locate(&key).unwrap().position;
+        let other_epk = definition.locate(&other).unwrap().position;
         let mut outer = EpkRange::full();
         for given in 0..=3 {
             let prefix = truncated(&key, given);
@@ -203,10 +275,37 @@ proptest! {
     fn point_ranges_hold_one_position(a in key(1), b in key(1)) {
         for definition in [flat(HashVersion::V1), flat(HashVersion::V2), deep(1)] {
             let (at, other) =
-                (definition.locate(&a).unwrap().epk, definition.locate(&b).unwrap().epk);
+                (definition.locate(&a).unwrap().position, definition.locate(&b).unwrap().position);
             let range = definition.prefix_range(&a).unwrap();
             prop_assert!(range.contains(&at));
             prop_assert_eq!(range.contains(&other), at == other);
+        }
+    }
+
+    /// Whatever is cut at EPKs, of any number of levels, has a position on the side of
+    /// its EPK; and the ranges that clients make of an EPK have all its positions.
+    #[test]
+    fn a_position_lies_where_its_epk_lies(key in key(3), bound in key(3), given in 0usize..=3) {
+        for definition in all_definitions() {
+            let levels = definition.paths().len();
+            let key = truncated(&key, levels);
+            let (epk, position) =
+                (definition.epk(&key).unwrap(), definition.locate(&key).unwrap().position);
+            prop_assert!(position.as_bytes().starts_with(epk.as_bytes()));
+            prop_assert_eq!(&definition.epk_at(&position), &epk);
+            prop_assert!(EpkRange::around(epk.clone()).contains(&position));
+            let with_end = [epk.as_bytes(), &[0xFF]].concat();
+            prop_assert!(position < Epk::from_bytes(&with_end).unwrap());
+            let full = truncated(&bound, levels);
+            let other = definition.epk(&full).unwrap();
+            let kept = other.as_bytes().len().min(16 * given.min(levels));
+            let bound = Epk::from_bytes(&other.as_bytes()[..kept]).unwrap();
+            for bound in [bound, epk.clone(), other] {
+                prop_assert_eq!(bound <= epk, bound <= position, "{} {}", bound, epk);
+            }
+            for range in definition.boundaries(7) {
+                prop_assert_eq!(range.contains(&epk), range.contains(&position));
+            }
         }
     }
 

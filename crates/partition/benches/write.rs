@@ -180,7 +180,7 @@ fn find(setup: &Arc<Setup>, store: &dyn Store, command: &Command) -> usize {
     let (view, now) = (store.view().unwrap(), Timestamp::from_millis(NOW));
     let id = command.operations[0].id().as_str();
     let reader = Reader::new(Arc::clone(setup));
-    let item = reader.find(view.as_ref(), now, &command.location.epk, id).unwrap().unwrap();
+    let item = reader.find(view.as_ref(), now, &command.location.position, id).unwrap().unwrap();
     item.text.len()
 }
 

@@ -9,6 +9,7 @@ use std::ops::Range;
 
 use bytes::Bytes;
 use model::epk::EpkRange;
+use model::partition_key::PartitionKey;
 use model::position::{Lsn, Ordinal, Timestamp};
 use storage::{Direction, KeyRange, ScanLimit, View};
 
@@ -26,8 +27,10 @@ const PACE_COMMITS: u32 = 64;
 pub struct Changes {
     /// Those of items in this part of the ring.
     pub within: EpkRange,
-    /// Those behind this position.
-    pub after: Lsn,
+    /// And, if given, those of keys that begin so.
+    pub prefix: Option<PartitionKey>,
+    /// Those behind this position; without one, behind all that there are.
+    pub after: Option<Lsn>,
     /// And, if given, those of this second and later ones.
     pub since: Option<Timestamp>,
     /// A page ends where the next commit would not fit. One fits always.
@@ -56,9 +59,14 @@ impl Reader {
         changes: &Changes,
         go_on: &mut dyn FnMut() -> bool,
     ) -> Result<ChangePage, Problem> {
-        let mut logs = self.logs(view, changes)?;
+        let end = self.end_of_log(view)?;
+        let after = changes.after.unwrap_or(end);
+        if after > end {
+            return Err(Problem::NoSuchPosition { after, end });
+        }
+        let mut logs = self.logs(view, changes, after)?;
         let (mut page, mut room, mut commits) = (ChangePage::default(), changes.bytes_max, 0_u32);
-        let mut seen = changes.after;
+        let mut seen = after;
         while let Some(lsn) = earliest(&mut logs)? {
             commits = commits.wrapping_add(1);
             let ended = page.items.len() >= changes.items_max.max(1);
@@ -71,7 +79,10 @@ impl Reader {
                 log.read_commit(lsn, &changes.within, &mut commit)?;
             }
             let read = commit.items.len();
-            commit.items.retain(|item| !self.setup().is_expired(item, now));
+            commit.items.retain(|item| {
+                !self.setup().is_expired(item, now)
+                    && self.setup().has_prefix(item, changes.prefix.as_ref())
+            });
             commit.passed += (read - commit.items.len()) as u64;
             commit.items.sort_by_key(|item| item.step);
             let bytes = commit.items.iter().map(|item| item.text.len() as u64).sum();
@@ -88,13 +99,24 @@ impl Reader {
         Ok(page)
     }
 
+    /// The position of the last commit that a view shows. Not asked of the sequencer: a
+    /// client may have seen a commit that the sequencer has not been told of yet.
+    fn end_of_log(&self, view: &dyn View) -> Result<Lsn, Problem> {
+        Ok(Lsn::from_u64(self.size(view)?.lsn).max(self.setup().lsn_floor))
+    }
+
     /// The logs of the buckets in question, each from where it has to be read.
-    fn logs<'v>(&self, view: &'v dyn View, changes: &Changes) -> Result<Vec<Log<'v>>, Problem> {
+    fn logs<'v>(
+        &self,
+        view: &'v dyn View,
+        changes: &Changes,
+        after: Lsn,
+    ) -> Result<Vec<Log<'v>>, Problem> {
         let asked = self.buckets().iter().filter(|bucket| bucket.range.overlaps(&changes.within));
         asked
             .map(|bucket| {
                 let keys = self.setup().keys(bucket);
-                let mut first = changes.after.get().saturating_add(1);
+                let mut first = after.get().saturating_add(1);
                 if let Some(since) = changes.since {
                     let end = self.head(view, bucket)?.lsn.saturating_add(1);
                     first = first_since((view, &keys), first..end, since)?;

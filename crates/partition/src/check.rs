@@ -167,7 +167,7 @@ impl Check<'_> {
         }
         let definition = self.setup.definition.partition_key();
         let location = definition.extract(raw).and_then(|key| definition.locate(&key));
-        if location.map(|location| location.epk).ok().as_ref() != Some(epk) {
+        if location.map(|location| location.position).ok().as_ref() != Some(epk) {
             self.found(format!("item {id:?} is not where its partition key belongs"));
         }
     }

@@ -5,7 +5,7 @@ use model::charge::Work;
 use model::etag::Etag;
 use model::name::ItemId;
 use model::partition_key::Location;
-use model::position::Lsn;
+use model::position::{Lsn, Timestamp};
 
 use crate::document::Document;
 use crate::patch::{Patch, PatchError};
@@ -68,6 +68,16 @@ impl EtagMatch {
 pub struct Command {
     pub location: Location,
     pub operations: Vec<Operation>,
+}
+
+/// What a command is for, as far as a full disk is concerned.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Purpose {
+    #[default]
+    Any,
+    /// Leads to space being given back, so that it may use room which is kept from all
+    /// others (see [`storage::Batch::for_relief`]).
+    Relief,
 }
 
 /// What was done, in the order it was asked for.
@@ -141,9 +151,22 @@ pub enum Problem {
     Empty,
     #[error("Batch request has more operations than what is supported.")]
     TooMany { count: usize, max: usize },
+    #[error("Response size is too large: the operations of a batch give back at most {max} bytes.")]
+    GivesTooMuch { max: usize },
     /// The partition does not hold this key (any more): the map was old.
     #[error("the partition does not own the key")]
     Gone,
+    /// A position in the log that this partition has never reached: it was given out by
+    /// one that went further, of which this is a restored copy. Begin anew.
+    #[error("position {after} is beyond the last one, {end}")]
+    NoSuchPosition { after: Lsn, end: Lsn },
+    /// The last write was made under a clock that was far ahead of the present one.
+    #[error(
+        "The last write to this partition was made at {}, which is {} seconds ahead of the server's clock ({}), so no time \
+         can be given to another one. Correct the clock of the server, or stop it and run `orrery check --reset-time`.",
+        recorded.secs(), recorded.secs().saturating_sub(now.secs()), now.secs()
+    )]
+    ClockBehind { recorded: Timestamp, now: Timestamp },
     /// The block of item numbers is used up: grant another and try again.
     #[error("item numbers are used up")]
     OutOfNumbers,
@@ -183,17 +206,21 @@ impl Problem {
     pub fn remedy(&self) -> Remedy {
         match self {
             Problem::TooLarge { .. }
+            | Problem::GivesTooMuch { .. }
             | Problem::KeyFull { .. }
             | Problem::ContainerFull { .. }
             | Problem::Patch(_)
             | Problem::Empty
-            | Problem::TooMany { .. } => Remedy::Correct,
+            | Problem::TooMany { .. }
+            | Problem::NoSuchPosition { .. } => Remedy::Correct,
             Problem::Exists | Problem::UniqueKey | Problem::NotFound | Problem::Precondition => {
                 Remedy::Reread
             }
             Problem::Gone => Remedy::Reroute,
             Problem::OutOfNumbers => Remedy::Grant,
-            Problem::Record(_) | Problem::Storage(_) => Remedy::Operator,
+            Problem::ClockBehind { .. } | Problem::Record(_) | Problem::Storage(_) => {
+                Remedy::Operator
+            }
         }
     }
 }

@@ -79,16 +79,21 @@ impl Document {
 
     /// The text to store.
     pub(crate) fn stored(&self, rid: ItemRid, etag: &Etag, ts: Timestamp) -> Bytes {
-        let mut out = String::with_capacity(self.text.len() + SYSTEM_BYTES);
-        write_own_members(&mut out, self.json());
-        let (database, container) = (rid.container().database(), rid.container());
-        out.push_str(&format!(
-            "\"_rid\":\"{rid}\",\"_self\":\"dbs/{database}/colls/{container}/docs/{rid}/\",\"_etag\":"
-        ));
-        json::write_string(&mut out, etag.as_str());
-        out.push_str(&format!(",\"_attachments\":\"attachments/\",\"_ts\":{}}}", ts.secs()));
-        out.into()
+        stored(self.json(), rid, etag, ts)
     }
+}
+
+/// The text to store of an object, which may have system properties of its own.
+pub(crate) fn stored(object: Raw<'_>, rid: ItemRid, etag: &Etag, ts: Timestamp) -> Bytes {
+    let mut out = String::with_capacity(object.text().len() + SYSTEM_BYTES);
+    write_own_members(&mut out, object);
+    let (database, container) = (rid.container().database(), rid.container());
+    out.push_str(&format!(
+        "\"_rid\":\"{rid}\",\"_self\":\"dbs/{database}/colls/{container}/docs/{rid}/\",\"_etag\":"
+    ));
+    json::write_string(&mut out, etag.as_str());
+    out.push_str(&format!(",\"_attachments\":\"attachments/\",\"_ts\":{}}}", ts.secs()));
+    out.into()
 }
 
 /// Writes `{` and the client's members, each followed by a comma.

@@ -33,13 +33,15 @@ mod sequencer;
 mod setup;
 mod sizes;
 mod stage;
+mod time;
 mod transaction;
 mod unique;
 
 pub use changes::{ChangePage, Changes};
 pub use check::{Finding, Report, check_bucket};
 pub use command::{
-    Command, CommandError, Effect, EffectKind, EtagMatch, Operation, Outcome, Problem, Remedy,
+    Command, CommandError, Effect, EffectKind, EtagMatch, Operation, Outcome, Problem, Purpose,
+    Remedy,
 };
 pub use document::{Document, DocumentError};
 pub use expire::Passed;
@@ -47,7 +49,8 @@ pub use key::{BucketNumber, ContainerNumber, bucket_prefix, container_prefix, de
 pub use moving::Copied;
 pub use patch::{Patch, PatchError};
 pub use query::{
-    Access, Approach, Candidate, Choice, Effort, Found, OrderError, Start, Survey, Walk, Way,
+    Access, Approach, Candidate, Choice, Effort, Found, OrderError, Start, Survey, Walk, Wanted,
+    Way,
 };
 pub use read::{ItemPage, Position, Reader};
 pub use record::{Head, Item, KeyStatistics, RecordError};

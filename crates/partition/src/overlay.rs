@@ -79,7 +79,9 @@ impl Overlay {
             match submission.receipt.outcome() {
                 None => return Ok(()),
                 Some(Outcome::Durable) => self.forget_first(),
-                Some(Outcome::Refused | Outcome::Fenced | Outcome::Unknown) => return Err(Broken),
+                Some(Outcome::Refused | Outcome::Full | Outcome::Fenced | Outcome::Unknown) => {
+                    return Err(Broken);
+                }
             }
         }
         Ok(())

@@ -18,7 +18,7 @@ pub use access::Access;
 pub(crate) use choose::choose;
 pub use choose::{Choice, OrderError, Survey, Way};
 pub(crate) use set::count_entries;
-pub use walk::{Candidate, Effort, Found, Start, Walk};
+pub use walk::{Candidate, Effort, Found, Start, Walk, Wanted};
 
 /// How a query finds its items.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,11 +1,11 @@
 //! What clients may read: views of what is durable.
 
-use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use model::epk::{Epk, EpkRange};
 use model::name::ItemId;
+use model::partition_key::PartitionKey;
 use model::position::{Ordinal, Timestamp};
 use storage::{Direction, KeyRange, ScanLimit, View};
 
@@ -13,7 +13,7 @@ use crate::command::{Effect, EtagMatch, Problem};
 use crate::items;
 use crate::key::{self, Group, Keys};
 use crate::query::{
-    self as finding, Access, Approach, Choice, OrderError, Start, Survey, Walk, Way, choose,
+    self as finding, Access, Approach, Choice, OrderError, Start, Survey, Walk, Wanted, Way, choose,
 };
 use crate::record::{Head, Item, KeyStatistics, RecordError};
 use crate::setup::{Bucket, Setup};
@@ -93,14 +93,14 @@ impl Reader {
     }
 
     /// Reads items in the order of EPK and id, from behind `after`, while they
-    /// lie in `range`. The page may end early, even empty; only `rest` tells
+    /// lie in `range`, those whose keys begin with `prefix`. The page may end early, even empty; only `rest` tells
     /// whether there is more. A page has room for at least one item, however many
     /// bytes that has.
     pub fn list(
         &self,
         view: &dyn View,
         now: Timestamp,
-        range: &EpkRange,
+        (range, prefix): (&EpkRange, Option<&PartitionKey>),
         after: Option<&Position>,
         (items_max, bytes_max): (usize, u64),
     ) -> Result<ItemPage, Problem> {
@@ -111,6 +111,7 @@ impl Reader {
             view,
             now,
             range,
+            prefix,
             items_max,
             bytes_left: bytes_max,
             rows: 0,
@@ -214,17 +215,16 @@ impl Reader {
         choose(&self.setup, query, survey, came)
     }
 
-    /// Goes through the items of a bucket that lie in `within` and whose ordinals
-    /// can be these.
+    /// Goes through the items of a bucket that are in a scope.
     pub fn walk<'v>(
         &self,
         (view, now): (&'v dyn View, Timestamp),
         bucket: &Bucket,
         access: &Access,
-        scope: (&[EpkRange], &Range<u64>),
+        wanted: &Wanted<'_>,
         start: Start<'_>,
     ) -> Result<Walk<'v>, Problem> {
-        Walk::open((view, now), &self.setup, bucket, access, scope, start)
+        Walk::open((view, now), &self.setup, bucket, access, wanted, start)
     }
 
     /// How many entries of a bucket are in a range; counting stops at `most`.
@@ -268,7 +268,7 @@ pub(crate) fn stored_name(
 }
 
 /// Rows that one page looks at, whether or not they are in it: a stretch of
-/// expired items must not make a page endless.
+/// expired items, or of others' items, must not make a page endless.
 const PAGE_ROWS_MAX: usize = 10_000;
 
 /// A page in the making.
@@ -277,6 +277,7 @@ struct Listing<'a> {
     view: &'a dyn View,
     now: Timestamp,
     range: &'a EpkRange,
+    prefix: Option<&'a PartitionKey>,
     items_max: usize,
     bytes_left: u64,
     rows: usize,
@@ -317,13 +318,14 @@ impl Listing<'_> {
             return Ok(false);
         }
         let item = Item::decode(value)?;
-        let expired = self.reader.setup.is_expired(&item, self.now);
-        if !expired && !self.page.items.is_empty() && item.bytes() > self.bytes_left {
+        let setup = &self.reader.setup;
+        let wanted = !setup.is_expired(&item, self.now) && setup.has_prefix(&item, self.prefix);
+        if wanted && !self.page.items.is_empty() && item.bytes() > self.bytes_left {
             return Ok(false);
         }
         self.rows += 1;
         self.page.rest = Some(parse_item_key(key)?);
-        if !expired {
+        if wanted {
             self.bytes_left = self.bytes_left.saturating_sub(item.bytes());
             self.page.items.push(item);
         }

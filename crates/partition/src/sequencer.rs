@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use model::charge::Work;
 use model::epk::Epk;
 use model::limits::Growth;
 use model::position::{Lsn, Timestamp};
 use storage::{Batch, Outcome as Fate, Store, Stream, Ticket};
 
-use crate::command::{Command, CommandError, Effect, Outcome, Problem};
+use crate::command::{Command, CommandError, Effect, Outcome, Problem, Purpose};
 use crate::home::Home;
 use crate::items;
 use crate::key::BucketNumber;
@@ -30,7 +31,7 @@ pub struct Partition {
     /// One for each home of the setup, ahead of the disk by what is in the overlay.
     heads: BTreeMap<BucketNumber, Head>,
     lsn: Lsn,
-    /// Time never goes back in a partition, whatever the clock does.
+    /// Time never goes back in a partition, whatever the clock does; see `time.rs`.
     now: Timestamp,
     numbers: Numbers,
     overlay: Overlay,
@@ -100,6 +101,11 @@ impl Partition {
 
     /// Works out one command and submits what it writes.
     pub fn apply(&mut self, now: Timestamp, command: &Command) -> Application {
+        self.apply_as(now, command, Purpose::Any)
+    }
+
+    /// The same, for a purpose that may count on a full disk.
+    pub fn apply_as(&mut self, now: Timestamp, command: &Command, purpose: Purpose) -> Application {
         if let Err(problem) = self.recover_if_broken() {
             return Application {
                 result: Err(self.refusal(problem)),
@@ -108,7 +114,7 @@ impl Partition {
         }
         match self.work_out(now, command) {
             Ok((batch, outcome)) if !batch.is_empty() => {
-                let ticket = self.submit(batch);
+                let ticket = self.submit(batch.for_relief(purpose == Purpose::Relief));
                 Application { result: Ok(outcome), ticket }
             }
             Ok((_, outcome)) => Application { result: Ok(outcome), ticket: self.barrier() },
@@ -135,9 +141,10 @@ impl Partition {
         check_count(&self.setup, command).map_err(refusal)?;
         let mut tx = self.transaction(now, command).map_err(refusal)?;
         let mut effects: Vec<Effect> = Vec::with_capacity(command.operations.len());
+        let mut gathered = Gathered { bytes: 0, max: self.setup.limits.effects_bytes_max() };
         for (step, operation) in command.operations.iter().enumerate() {
             tx.step = u16::try_from(step).expect("the number of operations was checked");
-            let done = items::perform(&mut tx, operation);
+            let done = items::perform(&mut tx, operation).and_then(|effect| gathered.add(effect));
             effects.push(done.map_err(|problem| CommandError {
                 at: step,
                 work: problem.work(operation.attempt()),
@@ -166,7 +173,7 @@ impl Partition {
         now: Timestamp,
         command: &'a Command,
     ) -> Result<Transaction<'a>, Problem> {
-        let epk = &command.location.epk;
+        let epk = &command.location.position;
         let bucket = self.setup.bucket_of(epk).ok_or(Problem::Gone)?;
         let second = self.setup.second_home_of(epk);
         Ok(Transaction::new(Scene {
@@ -178,7 +185,7 @@ impl Partition {
             second: second.map(|bucket| self.home(bucket, epk)),
             numbers: self.numbers.clone(),
             lsn: self.lsn.next(),
-            now: now.max(self.now),
+            now: self.time_of(now, command)?,
         }))
     }
 
@@ -207,6 +214,10 @@ impl Partition {
 
     pub(crate) fn now(&self) -> Timestamp {
         self.now
+    }
+
+    pub(crate) fn set_now(&mut self, now: Timestamp) {
+        self.now = now;
     }
 
     pub(crate) fn next_number(&self) -> u64 {
@@ -240,6 +251,23 @@ impl Partition {
         } else {
             self.submit(Batch::new())
         }
+    }
+}
+
+/// The texts that the operations of a command give back. Each may be an item, so a short
+/// batch could ask for a hundred times as much as an answer can have.
+struct Gathered {
+    bytes: usize,
+    max: usize,
+}
+
+impl Gathered {
+    fn add(&mut self, effect: Effect) -> Result<Effect, Problem> {
+        self.bytes += effect.text.as_ref().map_or(0, Bytes::len);
+        if self.bytes > self.max {
+            return Err(Problem::GivesTooMuch { max: self.max });
+        }
+        Ok(effect)
     }
 }
 

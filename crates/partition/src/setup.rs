@@ -7,6 +7,7 @@ use std::sync::Arc;
 use index::{IndexPlan, PathHash};
 use model::epk::{Epk, EpkRange};
 use model::limits::{Growth, Limits};
+use model::partition_key::PartitionKey;
 use model::policy::{ContainerDefinition, expires_at};
 use model::position::{Lsn, Timestamp};
 use model::rid::ContainerRid;
@@ -110,6 +111,13 @@ impl Setup {
     fn plan(&self, item: &Item) -> Result<&IndexPlan, RecordError> {
         let version = item.policy_version;
         self.plans.get(&version).map(AsRef::as_ref).ok_or(RecordError::Policy { version })
+    }
+
+    /// Whether the key of an item begins so, if it must. Asked of each item by itself:
+    /// in the range of a prefix are keys that begin otherwise, with the same hashes.
+    pub(crate) fn has_prefix(&self, item: &Item, prefix: Option<&PartitionKey>) -> bool {
+        let key = self.definition.partition_key();
+        prefix.is_none_or(|prefix| key.begins_with(item.json(), prefix))
     }
 
     pub(crate) fn is_expired(&self, item: &Item, now: Timestamp) -> bool {

@@ -259,7 +259,7 @@ fn an_item_in_the_wrong_place_is_named() {
     place.extend_from_slice(b"three");
     bench.write(&place, Some(&value));
     bench.assert_among("item \"three\" is not where its partition key belongs");
-    assert!(describe_key(&place).contains(&key.epk.to_string()));
+    assert!(describe_key(&place).contains(&key.position.to_string()));
 }
 
 #[test]

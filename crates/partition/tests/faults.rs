@@ -173,7 +173,7 @@ impl Run {
             *self.fates.entry(format!("{fate:?}")).or_default() += 1;
             match fate {
                 Fate::Durable => self.confirm(&pending),
-                Fate::Refused | Fate::Fenced => return self.break_off(None),
+                Fate::Refused | Fate::Full | Fate::Fenced => return self.break_off(None),
                 Fate::Unknown => return self.break_off(Some(&pending)),
             }
         }
@@ -217,7 +217,7 @@ impl Run {
         let (view, reader) = (self.home.store.view().unwrap(), Reader::new(Arc::new(setup)));
         let now = Timestamp::from_millis(self.now_millis);
         let page = reader
-            .list(view.as_ref(), now, &EpkRange::full(), None, (usize::MAX, u64::MAX))
+            .list(view.as_ref(), now, (&EpkRange::full(), None), None, (usize::MAX, u64::MAX))
             .unwrap();
         assert_eq!(page.rest, None);
         let mut items: Vec<(String, String)> = page

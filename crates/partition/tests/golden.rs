@@ -246,7 +246,8 @@ impl World {
         let (location, id) = (open.locate(&parse_key(args.position(0)?)?)?, args.position(1)?);
         let (view, id) = (open.view()?, ItemId::parse(id)?);
         let condition = args.etag("if-none-match");
-        let read = open.reader().read(view.as_ref(), now, (&location.epk, &id), condition.as_ref());
+        let read =
+            open.reader().read(view.as_ref(), now, (&location.position, &id), condition.as_ref());
         match read {
             Ok(effect) => Ok(show_effect(&effect, context)),
             Err(problem) => Ok(format!("error: {problem}\n")),
@@ -293,7 +294,7 @@ impl Open {
 
     fn locate(&mut self, key: &PartitionKey) -> Result<Location, Box<dyn Error>> {
         let location = self.setup.definition.partition_key().locate(key)?;
-        self.keys.insert(location.epk.to_string(), key.clone());
+        self.keys.insert(location.position.to_string(), key.clone());
         Ok(location)
     }
 
@@ -381,10 +382,13 @@ impl Open {
     }
 
     fn list(&mut self, args: &Args, now: Timestamp) -> Answer {
-        let range = match args.positions().next() {
-            Some(key) => self.setup.definition.partition_key().prefix_range(&parse_key(key)?)?,
+        let definition = Arc::clone(&self.setup.definition);
+        let key = args.positions().next().map(parse_key).transpose()?;
+        let range = match &key {
+            Some(key) => definition.partition_key().prefix_range(key)?,
             None => EpkRange::full(),
         };
+        let prefix = key.filter(|key| definition.partition_key().is_prefix(key));
         let (view, items_max) = (self.view()?, args.number("page")?.unwrap_or(100));
         let mut output = String::new();
         let mut after = None;
@@ -392,7 +396,7 @@ impl Open {
             let page = self.reader().list(
                 view.as_ref(),
                 now,
-                &range,
+                (&range, prefix.as_ref()),
                 after.as_ref(),
                 (items_max, u64::MAX),
             )?;
@@ -412,14 +416,14 @@ impl Open {
         let (view, after) = (self.view()?, args.key("after"));
         let items_max = args.number("page")?.unwrap_or(100);
         let text = args.positions().nth(1).unwrap_or_default();
-        let (of, room) = ((&location.epk, text), (items_max, u64::MAX));
+        let (of, room) = ((&location.position, text), (items_max, u64::MAX));
         let (items, _) = self.reader().list_prefix(view.as_ref(), of, after, room)?;
         Ok(items.iter().map(|item| without_system(item.json()).to_string() + "\n").collect())
     }
 
     fn statistics(&mut self, args: &Args) -> Answer {
         let location = self.locate(&parse_key(args.position(0)?)?)?;
-        let statistics = self.reader().key_statistics(self.view()?.as_ref(), &location.epk)?;
+        let statistics = self.reader().key_statistics(self.view()?.as_ref(), &location.position)?;
         Ok(format!("items {} bytes {}\n", statistics.items, statistics.bytes))
     }
 

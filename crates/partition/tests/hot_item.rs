@@ -66,7 +66,8 @@ fn value(setup: &Arc<Setup>, store: &dyn Store) -> String {
     fixture::assert_clean(setup, store);
     let (view, now) = (store.view().unwrap(), Timestamp::from_millis(EPOCH_MILLIS));
     let reader = Reader::new(Arc::clone(setup));
-    let item = reader.find(view.as_ref(), now, &location(setup).epk, "counter").unwrap().unwrap();
+    let item =
+        reader.find(view.as_ref(), now, &location(setup).position, "counter").unwrap().unwrap();
     item.json().get("n").unwrap().text().to_owned()
 }
 

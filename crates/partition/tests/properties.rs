@@ -218,7 +218,7 @@ impl Run {
     /// Cuts a bucket at one of the keys in it.
     fn begin_move(&mut self) {
         let bucket = self.dice.pick(&self.setup.buckets);
-        let keys: Vec<Epk> = self.traffic.keys().map(|(_, key)| key.epk.clone()).collect();
+        let keys: Vec<Epk> = self.traffic.keys().map(|(_, key)| key.position.clone()).collect();
         let inside = |epk: &Epk| bucket.range.contains(epk) && *epk != bucket.range.min;
         let Some(cut) = keys.into_iter().find(inside) else { return };
         let next = 1 + self.setup.buckets.iter().map(|bucket| bucket.number.0).max().unwrap();
@@ -351,7 +351,7 @@ impl Run {
     /// A client's read of what is durable, which at this moment is everything.
     fn read_back(&self, key: usize, id: &str) {
         let view = self.gate.view().unwrap();
-        let (epk, id) = (&self.traffic.location(key).epk, ItemId::parse(id).unwrap());
+        let (epk, id) = (&self.traffic.location(key).position, ItemId::parse(id).unwrap());
         let now = Timestamp::from_millis(self.now_millis);
         let reader = Reader::new(Arc::clone(&self.setup));
         let read = reader.read(view.as_ref(), now, (epk, &id), None);
@@ -390,8 +390,9 @@ impl Run {
         let mut after = None;
         loop {
             let range = EpkRange::full();
-            let page =
-                reader.list(view.as_ref(), now, &range, after.as_ref(), (7, u64::MAX)).unwrap();
+            let page = reader
+                .list(view.as_ref(), now, (&range, None), after.as_ref(), (7, u64::MAX))
+                .unwrap();
             assert!(page.items.len() <= 7);
             for item in page.items {
                 assert!(listed.insert(item.etag().to_string()), "listed twice");
@@ -413,7 +414,7 @@ impl Run {
         let (view, reader) = (self.gate.view().unwrap(), Reader::new(Arc::clone(&self.setup)));
         let (mut items, mut bytes) = (0, 0);
         for (key, location) in self.traffic.keys() {
-            let stored = reader.key_statistics(view.as_ref(), &location.epk).unwrap();
+            let stored = reader.key_statistics(view.as_ref(), &location.position).unwrap();
             let entries = self.model.items.get(&key).map_or(0, |items| items.len() as u64);
             let sizes = self.model.items.get(&key).into_iter().flat_map(|items| items.values());
             let sum: u64 = sizes.map(|entry| entry.stamp.bytes).sum();

@@ -17,6 +17,7 @@ pub(crate) use path::path_of;
 pub use path::{Path, PathStep};
 
 use std::collections::BTreeMap;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use model::json::Value;
@@ -35,6 +36,13 @@ pub const UDF_CALLS_MAX: usize = 10;
 /// Steps that computing constants beforehand may take; what takes longer is left
 /// to the run, which may not need it.
 const FOLD_STEPS_MAX: usize = 5_000_000;
+
+/// The same for texts that are bound where others wait: conditions of patches and the
+/// definitions of computed properties. Some milliseconds.
+pub(crate) const QUICK_FOLD_STEPS_MAX: usize = 100_000;
+
+/// Errors that are told of one query. To say where each is takes a walk through the text.
+const ERRORS_MAX: usize = 100;
 
 /// A query that can run, and how many slots it needs.
 #[derive(Clone, Debug)]
@@ -63,7 +71,18 @@ pub(crate) fn bind(
     parameters: &Parameters,
     context: &Arc<Context>,
 ) -> Result<Program, QueryError> {
+    bind_within(FOLD_STEPS_MAX, (text, select), parameters, context)
+}
+
+/// Binds a query, computing constants in so many steps at most.
+pub(crate) fn bind_within(
+    steps: usize,
+    (text, select): (&str, &Select),
+    parameters: &Parameters,
+    context: &Arc<Context>,
+) -> Result<Program, QueryError> {
     let mut binder = Binder::new(text, parameters, context);
+    binder.ambient.budget.allow_steps(steps);
     let block = binder.block(select);
     let paths = std::mem::take(&mut binder.paths);
     let uncallable = binder.uncallable.take();
@@ -130,7 +149,7 @@ impl<'q> Binder<'q> {
             text,
             parameters,
             context,
-            ambient: Ambient::with_steps(context, FOLD_STEPS_MAX),
+            ambient: Ambient::within(context, FOLD_STEPS_MAX, Rc::default()),
             constants: BTreeMap::new(),
             names: Vec::new(),
             slots: 0,
@@ -149,6 +168,10 @@ impl<'q> Binder<'q> {
     }
 
     fn finish(self) -> Result<usize, QueryError> {
+        // Constants that could not be computed were left to a run that is not to be.
+        if self.ambient.budget.is_stopped() {
+            return Err(QueryError::Stopped);
+        }
         if !self.errors.is_empty() {
             return Err(QueryError::Invalid(self.errors));
         }
@@ -162,7 +185,9 @@ impl<'q> Binder<'q> {
     }
 
     fn error(&mut self, code: Code, span: Span, message: impl Into<String>) {
-        self.errors.push(SyntaxError::new(code, span, message));
+        if self.errors.len() < ERRORS_MAX {
+            self.errors.push(SyntaxError::new(code, span, message));
+        }
     }
 
     /// Notes the first thing that is right but not done yet.

@@ -26,6 +26,16 @@ pub struct Context {
     /// The container's functions; without them a query that calls one can be
     /// planned, but not run.
     pub functions: Option<Arc<dyn UserFunctions>>,
+    /// Whoever runs the query and may have it stop.
+    pub watch: Option<Arc<dyn Watch>>,
+}
+
+/// Keeps an eye on a query while it is bound and evaluated.
+pub trait Watch: Debug + Send + Sync {
+    /// Asked every [`crate::WATCH_STEPS`] steps, on the thread that the query runs on, so
+    /// that others can have a turn meanwhile. A query that may not go on ends with
+    /// [`crate::QueryError::Stopped`].
+    fn may_go_on(&self) -> bool;
 }
 
 /// The functions that users have stored with a container.

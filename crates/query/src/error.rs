@@ -181,6 +181,15 @@ pub enum QueryError {
     #[error("the query exceeds the limit of {limit} {what}")]
     Limit { what: &'static str, limit: usize },
 
+    /// Whoever runs the query wants no more of it: the client has gone, or the server stops.
+    #[error("the query was stopped")]
+    Stopped,
+
+    /// Other queries keep so much that there is no memory for this one. The client
+    /// may try again.
+    #[error("there is no memory left for the query at the moment")]
+    OutOfMemory,
+
     /// A parameter list that is not a list of names and values.
     #[error("invalid query parameters: {problem}")]
     Parameters { problem: &'static str },
@@ -261,6 +270,8 @@ impl QueryError {
             QueryError::UserFunction { .. }
             | QueryError::Unsupported { .. }
             | QueryError::Limit { .. }
+            | QueryError::Stopped
+            | QueryError::OutOfMemory
             | QueryError::Parameters { .. }
             | QueryError::Cardinality
             | QueryError::NotFinite => Vec::new(),

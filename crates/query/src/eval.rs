@@ -12,9 +12,9 @@ mod operators;
 
 pub(crate) use ambient::Ambient;
 pub(crate) use budget::Budget;
-pub use budget::{KEPT_BYTES_MAX, STEPS_MAX, VALUE_BYTES_MAX};
+pub use budget::{STEPS_MAX, VALUE_BYTES_MAX, WATCH_STEPS};
 pub(crate) use compare::{equal, identity, total_order};
-pub(crate) use datum::{Datum, Type};
+pub(crate) use datum::{ALLOCATION_BYTES, Datum, Type};
 pub(crate) use like::{Fits, Pattern};
 pub(crate) use operators::{Truth, and, or};
 
@@ -66,7 +66,7 @@ pub(crate) fn evaluate<'a>(expr: &'a Expr, env: &mut Env<'a>) -> Evaluated<'a> {
     env.budget().spend_steps(1)?;
     match expr {
         Expr::Constant(constant) => Ok(constant.datum()),
-        Expr::Slot(slot) => Ok(env.get(*slot).clone()),
+        Expr::Slot(slot) => copied(*slot, env),
         Expr::Member(base, key) => member(base, key, env),
         Expr::Array(items) => array(items, env),
         Expr::Object(members) => object(members, env),
@@ -136,6 +136,15 @@ fn member<'a>(base: &'a Expr, key: &'a Key, env: &mut Env<'a>) -> Evaluated<'a> 
     Ok(key.of(&base))
 }
 
+/// A value that was computed is copied, letter by letter; all others are shared.
+fn copied<'a>(slot: Slot, env: &Env<'a>) -> Evaluated<'a> {
+    let datum = env.get(slot);
+    if let Datum::String(Cow::Owned(text)) = datum {
+        env.budget().spend_reading(text.len())?;
+    }
+    Ok(datum.clone())
+}
+
 fn array<'a>(items: &'a [Expr], env: &mut Env<'a>) -> Evaluated<'a> {
     let items = values(items, env)?;
     bounded(Datum::array(items))
@@ -149,7 +158,12 @@ fn prefixed<'a>(op: UnaryOp, operand: &'a Expr, env: &mut Env<'a>) -> Evaluated<
 fn infixed<'a>(op: BinaryOp, left: &'a Expr, right: &'a Expr, env: &mut Env<'a>) -> Evaluated<'a> {
     let left = evaluate(left, env)?;
     let right = evaluate(right, env)?;
-    env.budget().spend_reading(left.weight().min(right.weight()))?;
+    let effort = if op == BinaryOp::Concat {
+        left.weight().saturating_add(right.weight())
+    } else {
+        left.effort().min(right.effort())
+    };
+    env.budget().spend_reading(effort)?;
     bounded(binary(op, &left, &right))
 }
 
@@ -176,7 +190,7 @@ fn called<'a>(
 fn searched<'a>(call: &'a RegexCall, env: &mut Env<'a>) -> Evaluated<'a> {
     let text = evaluate(&call.text, env)?;
     env.budget().spend_reading(text.weight())?;
-    bounded(call.apply(&text))
+    bounded(call.apply(&text, env.budget())?)
 }
 
 fn defined<'a>(slot: Slot, parts: &'a [Expr; 2], env: &mut Env<'a>) -> Evaluated<'a> {
@@ -215,7 +229,8 @@ fn user_function<'a>(name: &str, arguments: &'a [Expr], env: &mut Env<'a>) -> Ev
     let functions = functions.ok_or_else(|| QueryError::uncallable(name))?;
     let mut values: Vec<Value> = Vec::with_capacity(arguments.len());
     for argument in &arguments {
-        match argument.to_value(env.budget())? {
+        env.budget().spend_reading(argument.effort())?;
+        match argument.to_value()? {
             Some(value) => values.push(value),
             None => return Ok(Datum::Undefined),
         }
@@ -250,6 +265,7 @@ fn negated_if(negated: bool, truth: Truth) -> Truth {
 fn between<'a>(negated: bool, operands: &'a [Expr; 3], env: &mut Env<'a>) -> Evaluated<'a> {
     let [needle, low, high] = operands;
     let needle = evaluate(needle, env)?;
+    env.budget().spend_reading(needle.weight().saturating_mul(2))?;
     let above = relation(&needle, &evaluate(low, env)?, Ordering::is_ge);
     let below = relation(&needle, &evaluate(high, env)?, Ordering::is_le);
     Ok(negated_if(negated, and(above, below)).into())
@@ -260,7 +276,7 @@ fn membership<'a>(list: &'a In, env: &mut Env<'a>) -> Evaluated<'a> {
     if !needle.is_defined() {
         return Ok(Datum::Undefined);
     }
-    env.budget().spend_reading(needle.weight())?;
+    env.budget().spend_reading(needle.effort())?;
     let found = match &list.known {
         Some(known) => known.contains(&identity(&needle)),
         None => is_among(&needle, &list.items, env)?,
@@ -274,7 +290,9 @@ fn is_among<'a>(
     env: &mut Env<'a>,
 ) -> Result<bool, QueryError> {
     for item in items {
-        if equality(needle, &evaluate(item, env)?) == Some(true) {
+        let item = evaluate(item, env)?;
+        env.budget().spend_reading(needle.effort().min(item.effort()))?;
+        if equality(needle, &item) == Some(true) {
             return Ok(true);
         }
     }

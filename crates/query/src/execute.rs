@@ -9,6 +9,7 @@ mod group;
 mod order;
 
 pub use aggregate::AggregateKind;
+use aggregate::SEEN_BYTES;
 pub(crate) use group::Groups;
 
 use std::collections::BTreeSet;
@@ -16,7 +17,7 @@ use std::ops::ControlFlow;
 
 use crate::bound::{Block, Expr, Origin, Source};
 use crate::error::QueryError;
-use crate::eval::{Datum, Env, Evaluated, bounded, evaluate, identity, truth};
+use crate::eval::{Datum, Env, Evaluated, VALUE_BYTES_MAX, bounded, evaluate, identity, truth};
 use crate::syntax::SubqueryKind;
 
 /// Whether whoever takes the rows wants more.
@@ -43,8 +44,7 @@ pub(crate) fn run<'a>(block: &'a Block, env: &mut Env<'a>, sink: Sink<'_, 'a>) -
             groups.add(grouping, env)?;
             MORE
         })?;
-        let rows = groups.finish(block, grouping, env)?;
-        tail.pass_all(env, rows, sink)?;
+        let _ = groups.finish(block, grouping, env, &mut |env, row| tail.pass(env, row, sink))?;
     } else if !block.order.is_empty() {
         let rows = order::rows(block, env)?;
         tail.pass_all(env, rows, sink)?;
@@ -171,9 +171,9 @@ impl Tail {
 
     fn is_new(&mut self, env: &Env<'_>, row: &Datum<'_>) -> Result<bool, QueryError> {
         let Some(seen) = &mut self.seen else { return Ok(true) };
-        env.budget().spend_reading(row.weight())?;
+        env.budget().spend_reading(row.effort())?;
         let identity = identity(row);
-        let bytes = identity.len();
+        let bytes = identity.len() + SEEN_BYTES;
         let new = seen.insert(identity);
         if new {
             env.budget().spend_bytes(bytes)?;
@@ -231,9 +231,13 @@ fn up_to<'a>(
 
 /// All rows as one array. The size is watched on the way, not at the end.
 fn collected<'a>(block: &'a Block, env: &mut Env<'a>) -> Evaluated<'a> {
-    let mut rows = Vec::new();
+    let (mut rows, mut bytes) = (Vec::new(), 0_usize);
     let _ = run(block, env, &mut |env, row| {
-        env.budget().spend_bytes(row.weight())?;
+        env.budget().spend_bytes(row.weight() + size_of::<Datum<'_>>())?;
+        bytes = bytes.saturating_add(row.weight());
+        if bytes > VALUE_BYTES_MAX {
+            return Err(QueryError::Limit { what: "bytes in one value", limit: VALUE_BYTES_MAX });
+        }
         rows.push(row);
         MORE
     })?;

@@ -124,7 +124,8 @@ impl Function {
             let what = "bytes in the arguments of one call";
             return Err(QueryError::Limit { what, limit: ARGUMENT_BYTES_MAX });
         }
-        ambient.budget.spend_reading(given)?;
+        let effort = arguments.iter().fold(0_usize, |sum, a| sum.saturating_add(a.effort()));
+        ambient.budget.spend_reading(effort)?;
         if self.size.is_some_and(|size| size(arguments) > VALUE_BYTES_MAX) {
             return Err(QueryError::Limit { what: "bytes in one value", limit: VALUE_BYTES_MAX });
         }

@@ -16,6 +16,7 @@ mod eval;
 mod execute;
 mod functions;
 mod index_use;
+mod ledger;
 mod lexer;
 mod number;
 mod parameters;
@@ -28,10 +29,11 @@ pub mod syntax;
 
 pub use advice::Advice;
 pub use bind::{Path, PathStep, UDF_CALLS_MAX};
-pub use context::{Context, UserFunctionError, UserFunctions};
+pub use context::{Context, UserFunctionError, UserFunctions, Watch};
 pub use error::{Code, Place, QueryError, Refusal, Span, SyntaxError};
-pub use eval::{KEPT_BYTES_MAX, STEPS_MAX, VALUE_BYTES_MAX};
+pub use eval::{STEPS_MAX, VALUE_BYTES_MAX, WATCH_STEPS};
 pub use index_use::{Composite, Impact, IndexSpec, IndexUse, Indexed};
+pub use ledger::{KEPT_BYTES_MAX, Ledger, Memory};
 pub use number::Numeric;
 pub use parameters::Parameters;
 pub use parser::{
@@ -42,8 +44,8 @@ pub use plan::{
     QueryInfo, RingRange,
 };
 pub use query::{
-    Bound, Condition, Order, Query, canonical_expression, check_computed_property, evaluate,
-    evaluate_in,
+    Bound, CONDITION_STEPS_MAX, Condition, Order, Query, canonical_expression,
+    check_computed_property, evaluate, evaluate_in,
 };
 pub use requirement::{Comparison, Filter, Requirement};
 pub use run::{Aggregated, Argument, Row, RowSink, Run};

@@ -1,6 +1,8 @@
 //! The door: text in, something that can be run out.
 
 use std::fmt;
+use std::ops::ControlFlow;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use model::json::{Raw, Value};
@@ -13,10 +15,12 @@ use crate::error::{QueryError, Refusal};
 use crate::eval::{self, Ambient, Datum, Env, STEPS_MAX};
 use crate::execute;
 use crate::index_use::{self, IndexUse, Indexed};
+use crate::ledger::Ledger;
 use crate::parameters::Parameters;
 use crate::parser;
 use crate::plan::{self, Features, KeyRanges, KeyShape, Plan};
 use crate::requirement::{self, Filter};
+use crate::run::{Row, RowSink};
 use crate::syntax::Select;
 
 /// A query whose text is right. Names and functions are not looked at yet:
@@ -109,7 +113,11 @@ impl Bound {
     ///
     /// Only for queries over one row per document; see [`Bound::is_rowwise`].
     pub fn matches(&self, document: Raw<'_>) -> Result<bool, QueryError> {
-        let ambient = self.ambient();
+        self.matches_within(document, STEPS_MAX)
+    }
+
+    fn matches_within(&self, document: Raw<'_>, steps: usize) -> Result<bool, QueryError> {
+        let ambient = Ambient::within(&self.program.context, steps, Rc::default());
         let mut env = self.row(document, &ambient)?;
         execute::passes(self.block().filter.as_ref(), &mut env)
     }
@@ -122,7 +130,7 @@ impl Bound {
         let ambient = self.ambient();
         let mut env = self.row(document, &ambient)?;
         let output = eval::evaluate(&self.block().output, &mut env)?;
-        output.to_value(env.budget())
+        output.to_value()
     }
 
     /// Whether each document is one row of the query, so that it can be
@@ -174,15 +182,32 @@ impl Bound {
         documents: impl Iterator<Item = Raw<'a>> + 'a,
         steps: usize,
     ) -> Result<Vec<Value>, QueryError> {
-        let ambient = Ambient::with_steps(&self.program.context, steps);
-        let mut env = Env::new(self.program.slots, &ambient);
-        env.documents = Some(Box::new(documents.map(shortened)));
+        let ledger = Rc::<Ledger>::default();
         let mut rows = Vec::new();
-        let _ = execute::run(self.block(), &mut env, &mut |env, row| {
-            rows.extend(row.to_value(env.budget())?);
-            Ok(std::ops::ControlFlow::Continue(()))
+        self.execute_each(documents, steps, &ledger, &mut |row| {
+            // A tree of values takes more than their text.
+            ledger.keep(row.footprint())?;
+            rows.extend(row.value()?);
+            Ok(ControlFlow::Continue(()))
         })?;
         Ok(rows)
+    }
+
+    /// As [`Bound::execute_within`], one row after the other.
+    pub fn execute_each<'a>(
+        &'a self,
+        documents: impl Iterator<Item = Raw<'a>> + 'a,
+        steps: usize,
+        ledger: &Rc<Ledger>,
+        sink: RowSink<'_>,
+    ) -> Result<(), QueryError> {
+        let ambient = Ambient::within(&self.program.context, steps, Rc::clone(ledger));
+        let mut env = Env::new(self.program.slots, &ambient);
+        env.documents = Some(Box::new(documents.map(shortened)));
+        let _ = execute::run(self.block(), &mut env, &mut |env, row| {
+            sink(Row::new(&[], &row, env.budget()))
+        })?;
+        Ok(())
     }
 
     pub(crate) fn program(&self) -> &Program {
@@ -220,6 +245,11 @@ fn shortened<'s, 'l: 's>(document: Raw<'l>) -> Raw<'s> {
     document
 }
 
+/// Steps that holding a condition against an item may take: all other writes of the
+/// partition wait meanwhile. A fifth of a second, and enough to look into the largest
+/// item some thirty times.
+pub const CONDITION_STEPS_MAX: usize = STEPS_MAX / 5;
+
 /// The condition of a patch: what follows `SELECT *`, for example
 /// `from c where c.n = 1`.
 #[derive(Clone, Debug)]
@@ -231,7 +261,9 @@ impl Condition {
     /// Positions in errors count from the start of the condition.
     pub fn parse(text: &str) -> Result<Condition, QueryError> {
         let select = parser::parse_condition(text)?;
-        let program = bind::bind(text, &select, &Parameters::none(), &Arc::default())?;
+        let (none, context) = (Parameters::none(), Arc::default());
+        let steps = bind::QUICK_FOLD_STEPS_MAX;
+        let program = bind::bind_within(steps, (text, &select), &none, &context)?;
         program.check_calls()?;
         Ok(Condition { bound: Bound { program } })
     }
@@ -240,9 +272,10 @@ impl Condition {
     /// document.
     pub fn holds(&self, document: Raw<'_>) -> Result<bool, QueryError> {
         if self.bound.is_rowwise() {
-            return self.bound.matches(document);
+            return self.bound.matches_within(document, CONDITION_STEPS_MAX);
         }
-        self.bound.execute(std::iter::once(document)).map(|rows| !rows.is_empty())
+        let rows = self.bound.execute_within(std::iter::once(document), CONDITION_STEPS_MAX)?;
+        Ok(!rows.is_empty())
     }
 }
 
@@ -276,7 +309,7 @@ pub fn evaluate_in(
     let ambient = Ambient::new(context);
     let mut env = Env::new(slots, &ambient);
     let value = eval::evaluate(&bound, &mut env)?;
-    value.to_value(env.budget())
+    value.to_value()
 }
 
 #[cfg(test)]

@@ -8,13 +8,15 @@
 use std::collections::BTreeSet;
 use std::fmt;
 use std::ops::ControlFlow;
+use std::rc::Rc;
 
 use model::json::{Raw, Value};
 
 use crate::bound::{Block, Expr, Origin};
 use crate::error::QueryError;
-use crate::eval::{Ambient, Datum, Env, STEPS_MAX, evaluate, identity};
+use crate::eval::{Ambient, Budget, Datum, Env, STEPS_MAX, evaluate, identity};
 use crate::execute::{self, AggregateKind, Groups, MORE};
+use crate::ledger::Ledger;
 use crate::query::Bound;
 use crate::{Path, bind};
 
@@ -32,7 +34,7 @@ pub struct Run<'q> {
 pub struct Row<'r, 'd> {
     keys: &'r [Datum<'d>],
     output: &'r Datum<'d>,
-    ambient: &'r Ambient,
+    budget: &'r Budget,
 }
 
 /// Takes rows; whether it wants more.
@@ -59,7 +61,13 @@ impl<'q> Run<'q> {
     /// Begins a run that may take so many steps; see [`crate::STEPS_MAX`].
     #[must_use]
     pub fn new(bound: &'q Bound, steps: usize) -> Run<'q> {
-        let ambient = Ambient::with_steps(&bound.program().context, steps);
+        Run::within(bound, steps, Rc::default())
+    }
+
+    /// As [`Run::new`], for a query that counts what it keeps.
+    #[must_use]
+    pub fn within(bound: &'q Bound, steps: usize, ledger: Rc<Ledger>) -> Run<'q> {
+        let ambient = Ambient::within(&bound.program().context, steps, ledger);
         let groups = bound.program().block.grouping.as_ref().map(Groups::new);
         Run { bound, ambient, later: 0, groups }
     }
@@ -79,9 +87,9 @@ impl<'q> Run<'q> {
         let mut env = Env::new(program.slots, ambient);
         env.documents = Some(Box::new(std::iter::once(document)));
         let mut groups = self.groups.as_mut().zip(block.grouping.as_ref());
-        execute::visit(block, &block.sources, &mut env, &mut |env| {
+        let flow = execute::visit(block, &block.sources, &mut env, &mut |env| {
             if let Some((groups, grouping)) = &mut groups {
-                groups.add(grouping, env)?;
+                env.budget().keep(groups.add(grouping, env)?);
                 return MORE;
             }
             let mut keys = Vec::with_capacity(block.order.len());
@@ -89,25 +97,32 @@ impl<'q> Run<'q> {
                 keys.push(evaluate(&key.expr, env)?);
             }
             let output = evaluate(&block.output, env)?;
-            sink(Row { keys: &keys, output: &output, ambient })
-        })
+            sink(Row::new(&keys, &output, env.budget()))
+        });
+        drop(env);
+        ambient.budget.end_document();
+        flow
     }
 
-    /// The rows of the groups, in the order of their keys and without repetitions if
-    /// the query says so; none where it does not aggregate.
-    pub fn finish(self) -> Result<Vec<Value>, QueryError> {
+    /// Gives the rows of the groups to `sink`, in the order of their keys and without
+    /// repetitions if the query says so; none where it does not aggregate.
+    pub fn finish(self, sink: RowSink<'_>) -> Result<ControlFlow<()>, QueryError> {
         let program = self.bound.program();
         let (Some(groups), Some(grouping)) = (self.groups, &program.block.grouping) else {
-            return Ok(Vec::new());
+            return MORE;
         };
         let mut env = Env::new(program.slots, &self.ambient);
-        let mut rows = groups.finish(&program.block, grouping, &mut env)?;
-        if program.block.distinct {
-            let mut seen = BTreeSet::new();
-            rows.retain(|row| seen.insert(identity(row)));
-        }
-        let values = rows.iter().map(|row| row.to_value(&self.ambient.budget));
-        values.filter_map(Result::transpose).collect()
+        let mut seen = program.block.distinct.then(BTreeSet::new);
+        groups.finish(&program.block, grouping, &mut env, &mut |env, row| {
+            if let Some(seen) = &mut seen {
+                let identity = identity(&row);
+                env.budget().spend_bytes(identity.len())?;
+                if !seen.insert(identity) {
+                    return MORE;
+                }
+            }
+            sink(Row::new(&[], &row, env.budget()))
+        })
     }
 
     /// Adds documents that are known only by their number. For queries that count
@@ -125,21 +140,40 @@ impl<'q> Run<'q> {
     }
 }
 
-impl Row<'_, '_> {
+impl<'r, 'd> Row<'r, 'd> {
+    pub(crate) fn new(
+        keys: &'r [Datum<'d>],
+        output: &'r Datum<'d>,
+        budget: &'r Budget,
+    ) -> Row<'r, 'd> {
+        Row { keys, output, budget }
+    }
+
+    fn built(&self, datum: &Datum<'d>) -> Result<Option<Value>, QueryError> {
+        self.budget.spend_reading(datum.effort())?;
+        datum.to_value()
+    }
+
+    /// About how many bytes its value takes.
+    pub(crate) fn footprint(&self) -> usize {
+        self.output.footprint()
+    }
+
     /// What the query gives; `None` drops the row.
     pub fn value(&self) -> Result<Option<Value>, QueryError> {
-        self.output.to_value(&self.ambient.budget)
+        self.built(self.output)
     }
 
     /// What the query gives as JSON text; `None` drops the row.
     pub fn text(&self) -> Result<Option<String>, QueryError> {
-        self.output.to_text(&self.ambient.budget)
+        self.budget.spend_reading(self.output.weight())?;
+        self.output.to_text()
     }
 
     /// The sort keys, `None` for undefined. They compare as the language orders
     /// values; descending keys are for the caller to turn round.
     pub fn keys(&self) -> Result<Vec<Option<Value>>, QueryError> {
-        self.keys.iter().map(|key| key.to_value(&self.ambient.budget)).collect()
+        self.keys.iter().map(|key| self.built(key)).collect()
     }
 
     /// A text that two rows share exactly if DISTINCT takes them for one.

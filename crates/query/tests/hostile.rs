@@ -3,13 +3,14 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail the test")]
 
 use std::ops::ControlFlow;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use model::json::{self, Raw, Value};
 use model::partition_key::KeyKind;
 use query::{
-    EXPRESSION_HEIGHT_MAX, Features, KeyShape, NESTING_MAX, Parameters, QUERY_BYTES_MAX, Query,
-    QueryError, Run, STEPS_MAX,
+    EXPRESSION_HEIGHT_MAX, Features, KEPT_BYTES_MAX, KeyShape, Ledger, NESTING_MAX, Parameters,
+    QUERY_BYTES_MAX, Query, QueryError, Run, STEPS_MAX,
 };
 
 fn run(text: &str, documents: &[&str], parameters: &Parameters) -> Result<Vec<Value>, QueryError> {
@@ -240,6 +241,60 @@ fn patterns_that_go_back_and_forth_are_stopped() {
         .with("@text", "a".repeat(1_000_000))
         .with("@pattern", format!("%{}b", "a".repeat(1_000)));
     assert!(takes_too_long("SELECT VALUE @text LIKE @pattern", &["{}"], &parameters));
+}
+
+/// What a query keeps of documents, counted by the query itself.
+fn kept(text: &str, documents: &[String]) -> Result<usize, QueryError> {
+    let bound = Query::parse(text).unwrap().bind(&Parameters::none()).unwrap();
+    let ledger = Rc::<Ledger>::default();
+    let mut run = Run::within(&bound, usize::MAX, Rc::clone(&ledger));
+    for document in documents {
+        let flow = run.document(Raw::trusted(document), &mut |_| Ok(ControlFlow::Continue(())))?;
+        assert!(flow.is_continue());
+    }
+    Ok(ledger.kept())
+}
+
+/// A group by an array keeps a tree: sixteen bytes of text like `[],` are five values. It
+/// was counted as twice its text, so that a megabyte took a hundred and was let through.
+#[test]
+fn groups_are_counted_as_what_they_take() {
+    let nested =
+        |number: usize| format!(r#"{{"id":{number},"a":[{}{number}]}}"#, "[],".repeat(400));
+    let documents: Vec<String> = (0..100).map(nested).collect();
+    // Each `[]` is a node and a value.
+    let least = documents.len() * 400 * 64;
+    for text in [
+        "SELECT c.a, COUNT(1) AS n FROM c GROUP BY c.a",
+        "SELECT VALUE MAKELIST(c.a) FROM c",
+        "SELECT VALUE MAKESET(c.a) FROM c",
+    ] {
+        let kept = kept(text, &documents).unwrap();
+        assert!((least..least * 4).contains(&kept), "{text}: {kept} of {least}");
+    }
+    let many: Vec<String> = (0..2_500).map(nested).collect();
+    let refused = kept("SELECT c.a, COUNT(1) AS n FROM c GROUP BY c.a", &many);
+    assert!(matches!(refused, Err(QueryError::Limit { limit: KEPT_BYTES_MAX, .. })), "{refused:?}");
+}
+
+#[test]
+fn extremes_of_groups_are_counted() {
+    let long = |number: usize| format!(r#"{{"id":{number},"t":"{}"}}"#, "x".repeat(10_000));
+    let documents: Vec<String> = (0..100).map(long).collect();
+    let kept = kept("SELECT c.id, MAX(c.t) AS t FROM c GROUP BY c.id", &documents).unwrap();
+    assert!((1_000_000..1_500_000).contains(&kept), "{kept}");
+}
+
+/// What one document takes while it is looked at is free for the next one.
+#[test]
+fn what_passes_by_is_not_kept() {
+    let document = format!(r#"{{"a":[{}0]}}"#, "1,".repeat(10_000));
+    let documents = vec![document; 300];
+    let text = "SELECT VALUE ARRAY(SELECT VALUE {x: x, y: x} FROM x IN c.a) FROM c";
+    assert_eq!(kept(text, &documents), Ok(0));
+    let text = "SELECT COUNT(1) AS n FROM c \
+        WHERE ARRAY_LENGTH(ARRAY(SELECT DISTINCT VALUE {x: x} FROM x IN c.a)) > 0";
+    assert!(kept(text, &documents).unwrap() < 1_000);
 }
 
 /// Whether a run of a million steps is stopped for taking too long.

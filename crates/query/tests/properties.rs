@@ -396,11 +396,16 @@ proptest! {
             if !bound.matches(Raw::trusted(&document.to_string())).unwrap() {
                 continue;
             }
-            let epk = definition.locate(&key).unwrap().epk;
+            let epk = definition.epk(&key).unwrap();
             let ranges = bound.key_ranges(&KeyShape::from(&definition)).on_ring(&definition);
             let inside = ranges.iter().any(|range| {
                 range.min <= epk && (epk < range.max || (range.max_inclusive && epk == range.max))
             });
+            prop_assert!(inside, "{text} keeps {document}, but looks in {ranges:?}");
+            prop_assert!(ranges.windows(2).all(|pair| pair[0].max <= pair[1].min), "{ranges:?}");
+            let position = definition.locate(&key).unwrap().position;
+            let ranges = bound.key_ranges(&KeyShape::from(&definition)).positions(&definition);
+            let inside = ranges.iter().any(|range| range.contains(&position));
             prop_assert!(inside, "{text} keeps {document}, but looks in {ranges:?}");
             prop_assert!(ranges.windows(2).all(|pair| pair[0].max <= pair[1].min), "{ranges:?}");
         }
@@ -432,7 +437,11 @@ proptest! {
             });
             prop_assert!(flow.unwrap().is_continue());
         }
-        rows.extend(run.finish().unwrap());
+        let finished = run.finish(&mut |row| {
+            rows.extend(row.value()?);
+            Ok(std::ops::ControlFlow::Continue(()))
+        });
+        assert!(finished.unwrap().is_continue());
         prop_assert_eq!(rows, together);
     }
 

@@ -1,4 +1,5 @@
-//! The outside world as three small traits: time, randomness and threads.
+//! The outside world as three small traits: time, randomness and threads; and memory as
+//! something that can be used up.
 //!
 //! Everything above takes these as arguments instead of reaching for the
 //! operating system, so that a test owns what it would otherwise have to wait
@@ -13,12 +14,14 @@
 //! Must not know: documents.
 
 mod clock;
+mod memory;
 mod random;
 mod tasks;
 
 use std::sync::Arc;
 
 pub use clock::{Clock, Millis, RealClock, SimulatedClock};
+pub use memory::{MemoryBudget, MemoryUsage, OutOfMemory, Reservation};
 pub use random::{Random, RealRandom, SeededRandom};
 pub use tasks::{TaskHandle, TaskPanicked, Tasks, ThreadTasks};
 
@@ -28,6 +31,8 @@ pub struct Runtime {
     pub clock: Arc<dyn Clock>,
     pub random: Arc<dyn Random>,
     pub tasks: Arc<dyn Tasks>,
+    /// For what queries keep while they run. Unlimited unless somebody says otherwise.
+    pub memory: Arc<MemoryBudget>,
 }
 
 impl Runtime {
@@ -38,6 +43,7 @@ impl Runtime {
             clock: Arc::new(RealClock::new()),
             random: Arc::new(RealRandom),
             tasks: Arc::new(ThreadTasks),
+            memory: MemoryBudget::unlimited(),
         }
     }
 
@@ -52,7 +58,9 @@ impl Runtime {
     /// to move it.
     #[must_use]
     pub fn simulated_at(clock: Arc<SimulatedClock>, seed: u64) -> Runtime {
-        Runtime { clock, random: Arc::new(SeededRandom::new(seed)), tasks: Arc::new(ThreadTasks) }
+        let random = Arc::new(SeededRandom::new(seed));
+        let (tasks, memory) = (Arc::new(ThreadTasks), MemoryBudget::unlimited());
+        Runtime { clock, random, tasks, memory }
     }
 }
 

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use http::header::{ALLOW, AUTHORIZATION, CONTENT_TYPE, WWW_AUTHENTICATE};
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
 use serde_json::json;
+use storage::StorageError;
 use subtle::ConstantTimeEq as _;
 
 use crate::front::{Answer, Front, json, problem};
@@ -52,7 +53,7 @@ pub(crate) fn route<B>(front: &Front, request: &Request<B>) -> Route {
         "/version" => get_only(request, version),
         "/counters" => get_only(request, || counters(front)),
         "/metrics" => get_only(request, || match front.open.get() {
-            Some(open) => metrics::answer(open.service.usage()),
+            Some(open) => metrics::answer(open.service.usage(), &front.memory()),
             None => ready(front),
         }),
         _ => match Order::at(below, request.method(), request.uri().query()) {
@@ -88,10 +89,16 @@ fn ready(front: &Front) -> Answer {
     let not_ready = |status: &str, message: &str| {
         json(StatusCode::SERVICE_UNAVAILABLE, &json!({ "status": status, "message": message }))
     };
-    match front.open.get().map(|open| open.service.store().health()) {
-        Some(Ok(())) => json(StatusCode::OK, &json!({ "status": "ready" })),
-        Some(Err(error)) => not_ready("failed", &error.to_string()),
-        None => not_ready("opening", "The data is being opened."),
+    let Some(store) = front.open.get().map(|open| open.service.store()) else {
+        return not_ready("opening", "The data is being opened.");
+    };
+    match (store.health(), store.loss()) {
+        (Ok(()), None) => json(StatusCode::OK, &json!({ "status": "ready" })),
+        (Ok(()), Some(loss)) => {
+            json(StatusCode::OK, &json!({ "status": "ready", "lost": loss.to_string() }))
+        }
+        (Err(error @ StorageError::Full { .. }), _) => not_ready("full", &error.to_string()),
+        (Err(error), _) => not_ready("failed", &error.to_string()),
     }
 }
 
@@ -101,6 +108,7 @@ fn version() -> Answer {
 
 fn counters(front: &Front) -> Answer {
     let mut body = front.counters.to_json();
+    body["memory"] = front.memory().to_json();
     if let Some(open) = front.open.get() {
         let store = open.service.store().counters();
         body["store"] = json!({

@@ -4,13 +4,18 @@ use std::io::IsTerminal as _;
 use std::net::SocketAddr;
 
 use serde_json::json;
+use storage::Loss;
 
 use crate::data::DurabilitySetting;
 use crate::host::Hosts;
 use crate::settings::{Place, Settings};
 
 /// One line for programs.
-pub(crate) fn json_line(settings: &Settings, addresses: &[SocketAddr]) -> String {
+pub(crate) fn json_line(
+    settings: &Settings,
+    addresses: &[SocketAddr],
+    loss: Option<Loss>,
+) -> String {
     let authority = authority(addresses);
     let data = match &settings.place {
         Place::Memory => None,
@@ -27,12 +32,13 @@ pub(crate) fn json_line(settings: &Settings, addresses: &[SocketAddr]) -> String
         "key": settings.key.reveal(),
         "connectionString": connection_string(settings, &authority),
         "data": data,
+        "lost": loss.map(|loss| loss.to_string()),
     })
     .to_string()
 }
 
 /// Some lines for people.
-pub(crate) fn words(settings: &Settings, addresses: &[SocketAddr]) -> String {
+pub(crate) fn words(settings: &Settings, addresses: &[SocketAddr], loss: Option<Loss>) -> String {
     let authority = authority(addresses);
     let data = match (&settings.place, settings.durability) {
         (Place::Memory, _) => "in memory: gone when the server stops".to_owned(),
@@ -47,6 +53,7 @@ pub(crate) fn words(settings: &Settings, addresses: &[SocketAddr]) -> String {
         Place::Memory => "new with every start".to_owned(),
         Place::Folder(folder) => format!("orrery cert --data {}", folder.display()),
     };
+    let lost = loss.map_or(String::new(), |loss| format!("\n  Lost         {loss}"));
     // A key of one's own does not belong into log files.
     let (key, connection) = if settings.has_well_known_key() {
         let key = format!("{}  (well known)", settings.key.reveal());
@@ -64,7 +71,7 @@ pub(crate) fn words(settings: &Settings, addresses: &[SocketAddr]) -> String {
   Listens on   {listening}
   Key          {key}
   Connection   {connection}
-  Data         {data}
+  Data         {data}{lost}
   Certificate  {certificate}
                or GET http://{authority}/_explorer/emulator.pem; clients of https:// have to trust it
   Enforced     signatures, sizes, partition keys, unique keys, preconditions

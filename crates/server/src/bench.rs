@@ -20,7 +20,6 @@ use service::{
     Action, CatalogueAction, Conditions, ContainerAction, ItemTarget, Kind, Link, Principal,
     Request, Service, Throughput,
 };
-use storage::local::LocalConfig;
 
 use crate::data::{self, DurabilitySetting, say};
 
@@ -66,7 +65,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
 
 async fn measure(arguments: &Arguments, folder: &std::path::Path) -> anyhow::Result<()> {
     let durability = arguments.durability.to_storage();
-    let config = LocalConfig { durability, ..LocalConfig::default() };
+    let config = data::config(durability);
     let service = Arc::new(data::create(folder, config)?);
     let container = prepare(&service).await?;
     let bench = Arc::new(Bench {

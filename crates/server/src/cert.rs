@@ -1,6 +1,6 @@
 //! `orrery cert`: hand out the certificate, so that clients can trust it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context as _;
@@ -25,13 +25,23 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         Some(pem) => pem,
         None => {
             let home = Home::claim(root)?;
-            Certificate::kept(&home.tls_folder(), &[], &RealClock::new())?.pem
+            let certificate = Certificate::kept(&home.tls_folder(), &[], &RealClock::new())?;
+            home.keep();
+            certificate.pem
         }
     };
     match &arguments.output {
         None => data::say(pem.trim_end()),
-        Some(path) => std::fs::write(path, pem)
+        Some(path) => write_for_all(path, &pem)
             .with_context(|| format!("{} cannot be written", path.display()))?,
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Others are meant to trust it, so they have to be able to read it.
+fn write_for_all(path: &Path, pem: &str) -> std::io::Result<()> {
+    std::fs::write(path, pem)?;
+    #[cfg(unix)]
+    std::fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o644))?;
+    Ok(())
 }

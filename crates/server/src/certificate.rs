@@ -19,6 +19,7 @@ use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::pem::PemObject as _;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
+use crate::data::sync_folder;
 use crate::settings::HostName;
 
 /// The names that a client on this machine may use.
@@ -66,11 +67,20 @@ impl Certificate {
         let path = folder.join(FILE);
         let bundle = match read(&path)? {
             Some(bundle) if !is_due(&bundle, more, clock) => bundle,
-            Some(_) | None => {
+            old @ (Some(_) | None) => {
                 let bundle = make(more, clock)?;
-                write(&path, &bundle)
-                    .with_context(|| format!("{} cannot be written", path.display()))?;
-                bundle
+                match (write(&path, &bundle), old) {
+                    (Ok(()), _) => bundle,
+                    // Better an old one than none: the disk may be full.
+                    (Err(error), Some(old)) => {
+                        tracing::warn!(%error, "the certificate could not be renewed");
+                        old
+                    }
+                    (Err(error), None) => {
+                        return Err(error)
+                            .with_context(|| format!("{} cannot be written", path.display()));
+                    }
+                }
             }
         };
         Certificate::from_bundle(&bundle)
@@ -149,9 +159,8 @@ fn public_part(bundle: &str) -> String {
 
 /// Writes a file that only its owner can read, whole or not at all.
 fn write(path: &Path, text: &str) -> std::io::Result<()> {
-    if let Some(folder) = path.parent() {
-        std::fs::create_dir_all(folder)?;
-    }
+    let folder = path.parent().unwrap_or(Path::new("."));
+    std::fs::create_dir_all(folder)?;
     let draft = path.with_extension("new");
     let mut options = OpenOptions::new();
     options.write(true).create(true).truncate(true);
@@ -160,7 +169,9 @@ fn write(path: &Path, text: &str) -> std::io::Result<()> {
     let mut file = options.open(&draft)?;
     file.write_all(text.as_bytes())?;
     file.sync_all()?;
-    std::fs::rename(&draft, path)
+    std::fs::rename(&draft, path)?;
+    sync_folder(folder)?;
+    folder.parent().map_or(Ok(()), sync_folder)
 }
 
 #[cfg(test)]

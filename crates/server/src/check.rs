@@ -1,8 +1,13 @@
 //! `orrery check`: is everything in a data folder as it must be?
+//!
+//! Looks and never writes, unless it is told to set times back, so that a snapshot or a folder without the right to write can
+//! be checked, and a damaged one stays as it was found.
 
+use std::path::Path;
 use std::process::ExitCode;
 
-use storage::local::LocalConfig;
+use service::{Ahead, Service};
+use storage::Durability;
 
 use crate::data::{self, DataArguments, say, say_error};
 
@@ -10,11 +15,51 @@ use crate::data::{self, DataArguments, say, say_error};
 pub(crate) struct Arguments {
     #[command(flatten)]
     data: DataArguments,
+    /// Set times that are ahead of the clock back to it, then check. This writes.
+    ///
+    /// After a write under a clock that was far ahead, a partition refuses writes until the clock has come near again.
+    /// This gives partitions, and all that was written to them under the wrong clock, the present time instead: `_ts`
+    /// and `_etag` of those items change, and their time to live begins anew.
+    #[arg(long)]
+    reset_time: bool,
 }
 
 /// Succeeds only when there is nothing to report.
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
-    let service = data::open(&arguments.data.folder, LocalConfig::default())?;
+    let folder = &arguments.data.folder;
+    if arguments.reset_time {
+        reset_time(folder)?;
+    }
+    let service = data::open_read_only(folder)?;
+    let is_clean = report(&service)?;
+    service.store().close()?;
+    Ok(if is_clean { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Opens the database for writing, for this and nothing else.
+fn reset_time(folder: &Path) -> anyhow::Result<()> {
+    let service = data::open(folder, data::config(Durability::default()))?;
+    let ahead = service.ahead()?;
+    for one in &ahead {
+        say(&format!("setting back {}", describe(one)));
+    }
+    let items = if ahead.is_empty() {
+        0
+    } else {
+        let tokio = tokio::runtime::Builder::new_current_thread().build()?;
+        tokio.block_on(service.reset_time())?
+    };
+    say(&format!("{} partitions and {items} items were ahead of the clock", ahead.len()));
+    Ok(service.store().close()?)
+}
+
+fn describe(ahead: &Ahead) -> String {
+    let Ahead { container, range, by } = ahead;
+    format!("partition {range} of container {container}: {} seconds ahead", by.as_secs())
+}
+
+/// Checks a database and tells what was found. Whether that was nothing.
+pub(crate) fn report(service: &Service) -> anyhow::Result<bool> {
     let report =
         service.check(|container| say_error(&format!("checking container {container} …")))?;
     let total = &report.total;
@@ -35,14 +80,16 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     for stray in &report.strays {
         say(&format!("wrong: keys of {stray}, which nobody knows"));
     }
-    service.store().close()?;
+    for one in service.ahead()? {
+        say(&format!("note: {}; `orrery check --reset-time` sets it back", describe(&one)));
+    }
     if report.is_clean() {
         say("everything agrees");
-        return Ok(ExitCode::SUCCESS);
+        return Ok(true);
     }
     let hidden = total.findings_count.saturating_sub(total.findings.len() as u64);
     if hidden > 0 {
         say(&format!("… and {hidden} more"));
     }
-    Ok(ExitCode::FAILURE)
+    Ok(false)
 }

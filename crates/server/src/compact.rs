@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use runtime::{Runtime, Tasks};
-use storage::Store;
-use storage::local::LocalConfig;
+use storage::local::RESERVE;
+use storage::{Durability, Store};
 
 use crate::data::{self, DataArguments, say, say_error};
 
@@ -28,7 +28,7 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let folder = &arguments.data.folder;
     let before = bytes_in(folder);
-    let service = data::open(folder, LocalConfig::default())?;
+    let service = data::open(folder, data::config(Durability::default()))?;
     say_error("removing what drops left …");
     let tokio = tokio::runtime::Builder::new_current_thread().build()?;
     let swept = tokio.block_on(service.sweep())?;
@@ -38,7 +38,8 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     ));
     let store = Arc::clone(service.store());
     say_error(&format!("rewriting {} …", megabytes(store.table_bytes()?)));
-    rewrite(&store, folder, &*Runtime::real().tasks)?;
+    rewrite(&store, folder, &*Runtime::real().tasks)
+        .context("what drops left is removed, but the rest could not be rewritten")?;
     store.close()?;
     let after = bytes_in(folder);
     say(&format!("{}: {} before, {} now", folder.display(), megabytes(before), megabytes(after)));
@@ -64,9 +65,10 @@ fn rewrite(store: &Arc<dyn Store>, folder: &Path, tasks: &dyn Tasks) -> anyhow::
     }
 }
 
-/// Bytes of all files in a folder. Some may go while they are counted.
+/// Bytes of all files in a folder but the reserve. Some may go while they are counted.
 fn bytes_in(folder: &Path) -> u64 {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let entries = entries.filter(|entry| entry.file_name() != RESERVE);
     let bytes = |entry: std::fs::DirEntry| match entry.metadata() {
         Ok(found) if found.is_dir() => bytes_in(&entry.path()),
         Ok(found) => found.len(),
@@ -76,7 +78,7 @@ fn bytes_in(folder: &Path) -> u64 {
 }
 
 /// One decimal.
-fn megabytes(bytes: u64) -> String {
+pub(crate) fn megabytes(bytes: u64) -> String {
     let tenths = bytes / 100_000;
     format!("{}.{} MB", tenths / 10, tenths % 10)
 }

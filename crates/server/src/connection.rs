@@ -45,6 +45,14 @@ const HEAD_MAX: Duration = Duration::from_secs(10);
 /// An answer of some megabytes gets through any usable line in this time.
 const ANSWER_MAX: Duration = Duration::from_secs(60);
 
+/// How long a client may leave its answers lying about when memory for them becomes
+/// scarce, unless it takes [`TAKEN_BYTES_MIN`] of them in that time.
+const ANSWER_CROWDED_MAX: Duration = Duration::from_secs(5);
+
+/// A client that takes less than this in [`ANSWER_MAX`] while we have something for
+/// it is as good as gone.
+const TAKEN_BYTES_MIN: u64 = 64 << 10;
+
 /// Bytes of all names and values in the head of a request: room for a continuation
 /// of 16 KiB and a long session token.
 const HEAD_BYTES_MAX: u16 = 32 << 10;
@@ -80,6 +88,7 @@ pub(crate) async fn serve(tcp: TcpStream, tls: TlsAcceptor, front: Arc<Front>, m
 /// Waits until a client sends something or leaves. False when the wait is over for
 /// another reason. Nothing but the socket is held meanwhile.
 async fn speaks(tcp: &TcpStream, front: &Front, stop: &mut Stop) -> bool {
+    let _parked = front.counters.connection_parked();
     let mut waited = Duration::ZERO;
     while waited < IDLE_MAX {
         let readable = tokio::select! {
@@ -93,6 +102,26 @@ async fn speaks(tcp: &TcpStream, front: &Front, stop: &mut Stop) -> bool {
         }
     }
     false
+}
+
+/// Whether a client takes what was made for it, looked at in every tick.
+#[derive(Debug, Default)]
+struct Taking {
+    /// How long answers have been waiting, and what had been taken before.
+    waited: Duration,
+    taken: u64,
+}
+
+impl Taking {
+    /// Whether it is time to give its memory to others.
+    fn is_too_slow(&mut self, tick: Duration, waits: bool, crowded: bool, taken: u64) -> bool {
+        if !waits || taken.saturating_sub(self.taken) >= TAKEN_BYTES_MIN {
+            *self = Taking { waited: Duration::ZERO, taken };
+            return false;
+        }
+        self.waited += tick;
+        crowded && self.waited >= ANSWER_CROWDED_MAX
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -142,5 +171,24 @@ async fn greeting(socket: &mut Socket) -> io::Result<(Protocol, Bytes)> {
             return Ok((Protocol::Http1, Bytes::copy_from_slice(read)));
         }
         len += came;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_takes_nothing_leaves_when_memory_is_scarce() {
+        const TICK: Duration = Duration::from_secs(1);
+        let mut taking = Taking::default();
+        let mut look = |waits, crowded, taken| taking.is_too_slow(TICK, waits, crowded, taken);
+        assert!((0..100).all(|_| !look(true, false, 0)), "nobody needs the room");
+        assert!(look(true, true, 10), "now somebody does");
+        assert!(!look(true, true, TAKEN_BYTES_MIN), "it begins to read");
+        assert!((0..4).all(|_| !look(true, true, TAKEN_BYTES_MIN + 1)));
+        assert!(!look(false, true, TAKEN_BYTES_MIN + 1), "all is taken");
+        assert!((0..4).all(|_| !look(true, true, TAKEN_BYTES_MIN + 1)));
+        assert!(look(true, true, TAKEN_BYTES_MIN + 2));
     }
 }

@@ -13,6 +13,7 @@ pub(crate) struct Counters {
     connections_opened: AtomicU64,
     connections_closed: AtomicU64,
     connections_refused: AtomicU64,
+    connections_parked: AtomicU64,
 }
 
 /// Counts the end of a connection when dropped.
@@ -24,6 +25,18 @@ pub(crate) struct OpenConnection<'a> {
 impl Drop for OpenConnection<'_> {
     fn drop(&mut self) {
         self.counters.connections_closed.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// A connection of which nothing but the socket is held, until this is dropped.
+#[derive(Debug)]
+pub(crate) struct ParkedConnection<'a> {
+    counters: &'a Counters,
+}
+
+impl Drop for ParkedConnection<'_> {
+    fn drop(&mut self) {
+        self.counters.connections_parked.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -42,6 +55,11 @@ impl Counters {
         OpenConnection { counters: self }
     }
 
+    pub(crate) fn connection_parked(&self) -> ParkedConnection<'_> {
+        self.connections_parked.fetch_add(1, Ordering::Relaxed);
+        ParkedConnection { counters: self }
+    }
+
     pub(crate) fn connection_refused(&self) {
         self.connections_refused.fetch_add(1, Ordering::Relaxed);
     }
@@ -58,6 +76,7 @@ impl Counters {
             "connections": {
                 "open": opened.saturating_sub(closed),
                 "opened": opened,
+                "parked": read(&self.connections_parked),
                 "refused": read(&self.connections_refused),
             },
         })

@@ -1,53 +1,41 @@
-//! What stands between a connection and the protocols: bodies are read here, and
-//! the paths that belong to the server itself are answered here.
+//! What stands between a connection and the protocols: bodies are read here, answers are
+//! counted here, and the paths that belong to the server itself are answered here.
 
-use std::pin::Pin;
+mod body;
+mod unread;
+
+use std::future::poll_fn;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::pin::{Pin, pin};
 use std::sync::{Arc, OnceLock};
+use std::task::Poll;
 use std::time::Duration;
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use http::header::{CONNECTION, CONTENT_TYPE, EXPECT, HOST};
 use http::request::Parts;
-use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
-use http_body_util::BodyExt as _;
+use http::{HeaderValue, Method, Request, Response, StatusCode};
 use hyper::body::{Body as _, Incoming};
+use runtime::{MemoryBudget, MemoryUsage};
 use service::Service;
-use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{Notify, Semaphore};
 use tokio::time::timeout;
-use wire_cosmos::{BODY_BYTES_MAX, Gateway, HttpRequest};
+use wire_cosmos::{BODY_BYTES_MAX, Gateway, HttpHead, LetIn};
 
+use self::body::{Memory, Shares, body_of, discard};
+pub(crate) use self::unread::{Answers, Outbox};
 use crate::admin::{self, Admin, Route};
+use crate::backups::Backups;
 use crate::counters::Counters;
 use crate::host::Hosts;
 use crate::layout::Order;
 use crate::listener::Room;
+use crate::memory::{MemoryPlan, MemoryReport};
+use crate::stop::Stop;
 
-/// A body that is allowed at all gets through any usable line in this time.
-const BODY_MAX: Duration = Duration::from_secs(30);
-
-/// Memory for bodies is counted in shares of this size.
-const BODY_SHARE_BYTES: usize = 1 << 10;
-
-/// What the bodies of one connection may take without asking anybody, so that small
-/// requests are served however many large ones are held up. With every connection
-/// in use this adds up to 256 MiB.
-const BODY_FREE_SHARES: usize = 16;
-
-/// The budget for what is beyond that: 128 MiB for all bodies that are being
-/// received or worked on. Who finds none left waits.
-const BODY_SHARES: usize = 128 << 10;
-
-/// Bodies that may be received beyond the budget, one after the other in each lane:
-/// 17 MiB. Otherwise bodies that have a part of the budget each, and wait for the
-/// rest of it, would wait for each other until all of them have run out of time.
-const BODY_LANES: usize = 8;
-
-/// Room that is prepared for a body which is larger than its first piece.
-const BODY_PREPARED_BYTES_MAX: usize = 16 << 10;
-
-/// A body that is too large is read to its end and thrown away up to this size,
-/// because many clients look at the answer only after they have sent everything.
-const DISCARD_BYTES_MAX: u64 = 32 << 20;
+/// How long a refusal waits for the rest of a body that is thrown away: time for a packet
+/// or two, so that most clients can go on using their connection.
+const REFUSED_REST_MAX: Duration = Duration::from_millis(250);
 
 pub(crate) type Answer = Response<Bytes>;
 
@@ -56,13 +44,14 @@ pub(crate) type Answer = Response<Bytes>;
 pub(crate) struct Client {
     /// `http` or `https`.
     scheme: &'static str,
-    /// Free shares for bodies; see [`BODY_FREE_SHARES`].
+    /// What bodies may take without asking.
     allowance: Arc<Semaphore>,
+    outbox: Outbox,
 }
 
 impl Client {
-    pub(crate) fn new(scheme: &'static str) -> Client {
-        Client { scheme, allowance: Arc::new(Semaphore::new(BODY_FREE_SHARES)) }
+    pub(crate) fn new(scheme: &'static str, outbox: Outbox) -> Client {
+        Client { scheme, allowance: body::allowance(), outbox }
     }
 }
 
@@ -76,8 +65,14 @@ pub(crate) struct Front {
     /// Told when something was dropped that leaves data behind.
     pub(crate) dropped: Notify,
     pub(crate) room: Room,
+    pub(crate) answers: Answers,
     hosts: Hosts,
-    memory: Memory,
+    bodies: Memory,
+    plan: MemoryPlan,
+    /// What queries take; theirs to ask for.
+    queries: Arc<MemoryBudget>,
+    /// Nobody waits for a query when the server stops.
+    stop: Stop,
 }
 
 /// What is there once the data is.
@@ -85,30 +80,68 @@ pub(crate) struct Front {
 pub(crate) struct Open {
     pub(crate) service: Arc<Service>,
     pub(crate) gateway: Arc<Gateway>,
+    pub(crate) backups: Arc<Backups>,
 }
 
 impl Front {
-    pub(crate) fn new(admin: Admin, room: Room, hosts: Hosts) -> Front {
+    pub(crate) fn new(
+        admin: Admin,
+        room: Room,
+        hosts: Hosts,
+        plan: MemoryPlan,
+        (queries, stop): (Arc<MemoryBudget>, Stop),
+    ) -> Front {
         Front {
             open: OnceLock::new(),
             admin,
             counters: Counters::default(),
             dropped: Notify::new(),
             room,
+            answers: Answers::new(&plan),
             hosts,
-            memory: Memory::new(BODY_SHARES, BODY_LANES),
+            bodies: Memory::new(&plan),
+            plan,
+            queries,
+            stop,
         }
     }
 
     /// Answers one request, whatever it is.
     pub(crate) async fn answer(&self, request: Request<Incoming>, client: &Client) -> Answer {
-        let answer = match self.route(&request) {
-            Route::Answered(answer) => answer,
-            Route::Order(order) => self.answer_order(order, request, client).await,
-            Route::Protocol => self.answer_protocol(request, client).await,
-        };
+        let named = Named::of(&request);
+        let answer = caught(named, async {
+            match self.route(&request) {
+                Route::Answered(answer) => self.own(client, answer),
+                Route::Order(order) => {
+                    let answer = self.answer_order(order, request, client).await;
+                    self.own(client, answer)
+                }
+                Route::Protocol => self.answer_protocol(request, client).await,
+            }
+        });
+        let answer = answer.await;
         self.counters.answered(answer.status());
         answer
+    }
+
+    /// An answer to an operator. There is no saying how long it becomes before it is there.
+    fn own(&self, client: &Client, answer: Answer) -> Answer {
+        self.answers.hold(client, answer, None).unwrap_or_else(|_| too_many_answers())
+    }
+
+    /// What is held of the memory that clients can make us use, and by whom.
+    pub(crate) fn memory(&self) -> MemoryReport {
+        let (bodies, bodies_waited) = self.bodies.usage();
+        let limit = self.plan.bodies + self.plan.body_lanes * BODY_BYTES_MAX;
+        MemoryReport {
+            plan: self.plan,
+            parts: [
+                ("bodies", MemoryUsage { limit, ..bodies }),
+                ("answers", self.answers.usage()),
+                ("queries", self.queries.usage()),
+            ],
+            bodies_waited,
+        }
     }
 
     fn route<B>(&self, request: &Request<B>) -> Route {
@@ -127,15 +160,16 @@ impl Front {
         request: Request<Incoming>,
         client: &Client,
     ) -> Answer {
-        let Some(Open { service, .. }) = self.open.get() else {
+        let Some(Open { service, backups, .. }) = self.open.get() else {
             return unavailable("The server is starting.");
         };
         let (head, body) = request.into_parts();
-        let mut shares = Shares::new(client, &self.memory);
-        match body_of(body, &head.headers, &mut shares).await {
+        let mut shares = Shares::new(client, &self.bodies);
+        match body_of(body, head.headers.contains_key(EXPECT), &mut shares).await {
             Ok(Some(body)) => {
-                let service = Arc::clone(service);
-                to_the_end(async move { order.carry_out(&service, &body).await }, shares).await
+                let (service, backups) = (Arc::clone(service), Arc::clone(backups));
+                let carried_out = async move { order.carry_out(&service, &backups, &body).await };
+                to_the_end(carried_out, shares).await
             }
             Ok(None) => problem(StatusCode::PAYLOAD_TOO_LARGE, "TooLarge", "That is too large."),
             Err(answer) => answer,
@@ -147,27 +181,63 @@ impl Front {
             return unavailable("The server is starting.");
         };
         let (mut head, body) = request.into_parts();
-        let mut shares = Shares::new(client, &self.memory);
-        let body = match body_of(body, &head.headers, &mut shares).await {
-            Ok(body) => body,
-            Err(answer) => return answer,
-        };
-        let drops = head.method == Method::DELETE && !is_item(head.uri.path());
         name_host(&mut head);
-        let request = HttpRequest {
+        let expects = head.headers.contains_key(EXPECT);
+        let drops = drops(&head);
+        let request = match gateway.let_in(HttpHead {
             method: head.method,
             path: head.uri.path().to_owned(),
             headers: head.headers,
-            body,
             scheme: client.scheme,
+        }) {
+            Ok(request) => request,
+            Err(refusal) => return refused(*refusal, body, expects).await,
         };
-        let reads = request.method == Method::GET;
-        let answering = answering(Arc::clone(gateway), request);
-        let response = if reads { answering.await } else { to_the_end(answering, shares).await };
+        if !request.is_query() {
+            return self.work(gateway, request, (body, expects, drops), client).await;
+        }
+        let mut stop = self.stop.clone();
+        tokio::select! {
+            biased;
+            () = stop.raised() => closing(unavailable("The server is stopping.")),
+            answer = self.work(gateway, request, (body, expects, drops), client) => answer,
+        }
+    }
+
+    /// Answers a request that was let in, once its body is there.
+    async fn work(
+        &self,
+        gateway: &Arc<Gateway>,
+        request: LetIn,
+        (body, expects, drops): (Incoming, bool, bool),
+        client: &Client,
+    ) -> Answer {
+        let declared = body.size_hint().upper().and_then(|bytes| usize::try_from(bytes).ok());
+        let body_bytes = declared.unwrap_or(BODY_BYTES_MAX).min(BODY_BYTES_MAX);
+        let changes = request.is_change();
+        let room = client.outbox.room_for(request.answer_bytes_max(body_bytes)).await;
+        let mut shares = Shares::new(client, &self.bodies);
+        let body = match body_of(body, expects, &mut shares).await {
+            Ok(body) => body,
+            Err(answer) => return answer,
+        };
+        let answering = answering(Arc::clone(gateway), request, body);
+        // What only reads goes with its client, and so does a query that it waits for.
+        let response = if changes { to_the_end(answering, shares).await } else { answering.await };
         if drops && response.status().is_success() {
             self.dropped.notify_one();
         }
-        response
+        let succeeded = response.status().is_success();
+        match self.answers.hold(client, response, Some(room)) {
+            Ok(response) => response,
+            // It happened, and there is no room to say what.
+            Err(_) if changes && succeeded => {
+                let message = "The outcome of the request cannot be told for want of memory. \
+                    Please read before trying again.";
+                problem(StatusCode::REQUEST_TIMEOUT, "RequestTimeout", message)
+            }
+            Err(_) => too_many_answers(),
+        }
     }
 }
 
@@ -175,9 +245,10 @@ impl Front {
 /// would be copied with every future around it that moves.
 fn answering(
     gateway: Arc<Gateway>,
-    request: HttpRequest,
+    request: LetIn,
+    body: Option<Bytes>,
 ) -> Pin<Box<dyn Future<Output = Answer> + Send>> {
-    Box::pin(async move { gateway.answer(request).await })
+    Box::pin(async move { gateway.answer(request, body).await })
 }
 
 /// HTTP/2 has the host in the place of the URL's; protocols look for a header.
@@ -202,192 +273,72 @@ async fn to_the_end(
         drop(shares);
         answer
     });
-    answering.await.unwrap_or_else(|_| {
-        tracing::error!("a request panicked");
-        let message = "An internal error occurred.";
-        problem(StatusCode::INTERNAL_SERVER_ERROR, "InternalServerError", message)
-    })
-}
-
-/// The whole body; none if it is larger than any may be.
-async fn body_of(
-    body: Incoming,
-    headers: &HeaderMap,
-    shares: &mut Shares,
-) -> Result<Option<Bytes>, Answer> {
-    let received = receive(body, headers, shares);
-    match timeout(BODY_MAX, received).await {
-        Ok(Received::Whole(body)) => Ok(Some(body)),
-        Ok(Received::TooLarge) => Ok(None),
-        Ok(Received::Broken) => {
-            let message = "The request body is malformed.";
-            Err(problem(StatusCode::BAD_REQUEST, "BadRequest", message))
-        }
-        Err(_) if shares.waiting => Err(unavailable("Too many large requests at once.")),
-        Err(_) => {
-            let message = "The request body did not arrive in time.";
-            Err(problem(StatusCode::REQUEST_TIMEOUT, "RequestTimeout", message))
-        }
+    match answering.await {
+        Ok(answer) => answer,
+        Err(error) => match error.try_into_panic() {
+            // Whoever answers requests reports it.
+            Ok(panic) => resume_unwind(panic),
+            Err(_) => unavailable("The server is stopping."),
+        },
     }
 }
 
-/// Whether a path names an item: deleting one leaves nothing behind.
-fn is_item(path: &str) -> bool {
-    path.split('/').filter(|segment| !segment.is_empty()).nth(4) == Some("docs")
+/// What the log says of a request that panicked.
+struct Named {
+    method: Method,
+    path: String,
+    activity_id: Option<HeaderValue>,
 }
 
-#[derive(Debug)]
-enum Received {
-    Whole(Bytes),
-    TooLarge,
-    /// The client left, or its chunks make no sense.
-    Broken,
+impl Named {
+    fn of<B>(request: &Request<B>) -> Named {
+        let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+        let activity_id = request.headers().get("x-ms-activity-id").cloned();
+        Named { method, path, activity_id }
+    }
 }
 
-async fn receive(mut body: Incoming, headers: &HeaderMap, shares: &mut Shares) -> Received {
-    let declared = body.size_hint().lower();
-    if declared > BODY_BYTES_MAX as u64 {
-        // Whoever asks first gets the answer first.
-        if declared <= DISCARD_BYTES_MAX && !headers.contains_key(EXPECT) {
-            discard(&mut body).await;
+/// An answer also where the code behind it panics: the fault is ours, and only this
+/// request suffers from it.
+async fn caught(named: Named, answering: impl Future<Output = Answer>) -> Answer {
+    let mut answering = pin!(answering);
+    let polled = poll_fn(|context| {
+        let polled = catch_unwind(AssertUnwindSafe(|| answering.as_mut().poll(context)));
+        match polled {
+            Ok(polled) => polled.map(Some),
+            Err(_) => Poll::Ready(None),
         }
-        return Received::TooLarge;
+    });
+    if let Some(answer) = polled.await {
+        return answer;
     }
-    let mut whole = Whole::default();
-    while let Some(frame) = body.frame().await {
-        let Ok(frame) = frame else { return Received::Broken };
-        let Ok(data) = frame.into_data() else { continue };
-        let len = whole.len() + data.len();
-        if len > BODY_BYTES_MAX {
-            drop(whole);
-            discard(&mut body).await;
-            return Received::TooLarge;
-        }
-        shares.hold(len).await;
-        whole.push(data, declared);
-    }
-    Received::Whole(whole.into_bytes())
+    let Named { method, path, activity_id } = named;
+    tracing::error!(%method, path, ?activity_id, "a request panicked");
+    let message = "An internal error occurred.";
+    problem(StatusCode::INTERNAL_SERVER_ERROR, "InternalServerError", message)
 }
 
-/// Reads on without keeping anything.
-async fn discard(body: &mut Incoming) {
-    let mut left = DISCARD_BYTES_MAX;
-    while let Some(Ok(frame)) = body.frame().await {
-        let len = frame.data_ref().map_or(0, Bytes::len) as u64;
-        let Some(rest) = left.checked_sub(len) else { return };
-        left = rest;
+/// A refusal, with the rest of the body out of the way: not a byte of it is kept. Where that
+/// is still under way, the answer goes first and ends the connection, which lingers for
+/// what the client still sends.
+async fn refused(refusal: Answer, mut body: Incoming, expects: bool) -> Answer {
+    let is_whole = !expects && timeout(REFUSED_REST_MAX, discard(&mut body)).await.is_ok();
+    if !is_whole && !body.is_end_stream() {
+        return closing(refusal);
     }
+    refusal
 }
 
-/// A body in pieces. One piece, the usual case, is not copied.
-#[derive(Debug, Default)]
-struct Whole {
-    first: Bytes,
-    all: BytesMut,
+/// An answer that ends its connection: there is more of the request than was read.
+fn closing(mut answer: Answer) -> Answer {
+    answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    answer
 }
 
-impl Whole {
-    fn len(&self) -> usize {
-        self.first.len() + self.all.len()
-    }
-
-    fn push(&mut self, data: Bytes, declared: u64) {
-        if self.len() == 0 {
-            self.first = data;
-            return;
-        }
-        if !self.first.is_empty() {
-            // What is declared is below the limit and mostly true; what has not
-            // arrived is not yet paid for, so only a share of it is prepared.
-            let expected =
-                usize::try_from(declared).unwrap_or_default().min(BODY_PREPARED_BYTES_MAX);
-            self.all.reserve(expected.max(self.first.len() + data.len()));
-            self.all.extend_from_slice(&std::mem::take(&mut self.first));
-        }
-        self.all.extend_from_slice(&data);
-    }
-
-    fn into_bytes(self) -> Bytes {
-        if self.all.is_empty() { self.first } else { self.all.freeze() }
-    }
-}
-
-/// What all bodies together may take.
-#[derive(Clone, Debug)]
-struct Memory {
-    /// See [`BODY_SHARES`].
-    budget: Arc<Semaphore>,
-    /// See [`BODY_LANES`].
-    lanes: Arc<Semaphore>,
-}
-
-impl Memory {
-    fn new(shares: usize, lanes: usize) -> Memory {
-        Memory { budget: Arc::new(Semaphore::new(shares)), lanes: Arc::new(Semaphore::new(lanes)) }
-    }
-}
-
-/// What one body takes, first of its connection's allowance, then of the common
-/// budget, and where that is used up a lane; given back when dropped.
-#[derive(Debug)]
-struct Shares {
-    allowance: Arc<Semaphore>,
-    memory: Memory,
-    held: Vec<OwnedSemaphorePermit>,
-    /// A body that has one needs no more shares.
-    lane: Option<OwnedSemaphorePermit>,
-    /// Whether it was the memory that the body waited for.
-    waiting: bool,
-}
-
-impl Shares {
-    fn new(client: &Client, memory: &Memory) -> Shares {
-        let (allowance, memory) = (Arc::clone(&client.allowance), memory.clone());
-        Shares { allowance, memory, held: Vec::new(), lane: None, waiting: false }
-    }
-
-    async fn hold(&mut self, len: usize) {
-        if self.lane.is_some() {
-            return;
-        }
-        let held: usize = self.held.iter().map(OwnedSemaphorePermit::num_permits).sum();
-        let mut due = len.div_ceil(BODY_SHARE_BYTES).saturating_sub(held);
-        let free = due.min(self.allowance.available_permits());
-        // Another body of the connection may be quicker; then the budget has to do.
-        if let Ok(permit) = Arc::clone(&self.allowance).try_acquire_many_owned(count(free)) {
-            due -= free;
-            self.keep(permit);
-        }
-        if due == 0 {
-            return;
-        }
-        self.waiting = true;
-        let Memory { budget, lanes } = self.memory.clone();
-        tokio::select! {
-            biased;
-            permit = budget.acquire_many_owned(count(due)) => {
-                self.keep(permit.expect("the budget is never closed"));
-            }
-            permit = lanes.acquire_owned() => {
-                self.lane = Some(permit.expect("the lanes are never closed"));
-            }
-        }
-        self.waiting = false;
-    }
-
-    /// Large bodies come in many pieces: what belongs together is kept together.
-    fn keep(&mut self, permit: OwnedSemaphorePermit) {
-        let same =
-            |held: &&mut OwnedSemaphorePermit| Arc::ptr_eq(held.semaphore(), permit.semaphore());
-        match self.held.iter_mut().find(same) {
-            Some(held) => held.merge(permit),
-            None => self.held.push(permit),
-        }
-    }
-}
-
-fn count(shares: usize) -> u32 {
-    u32::try_from(shares).unwrap_or(u32::MAX)
+/// Whether a request drops something. An item does not count: it leaves nothing behind.
+fn drops(head: &Parts) -> bool {
+    let mut segments = head.uri.path().split('/').filter(|segment| !segment.is_empty());
+    head.method == Method::DELETE && segments.nth(4) != Some("docs")
 }
 
 /// An answer of the server's own, in the shape of the protocol's errors: SDKs look
@@ -409,41 +360,70 @@ pub(crate) fn json(status: StatusCode, body: &serde_json::Value) -> Answer {
     answer
 }
 
+/// Too much is waiting for clients that do not read.
+fn too_many_answers() -> Answer {
+    unavailable("Too many large answers at once. Please retry later.")
+}
+
 fn unavailable(message: &str) -> Answer {
     problem(StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailable", message)
 }
 
 #[cfg(test)]
 mod tests {
-    use std::pin::pin;
-    use std::task::{Context, Poll, Waker};
+    use std::task::{Context, Waker};
 
     use super::*;
+    use crate::memory::MemorySize;
 
-    /// How a body goes on that has come to so many shares.
-    fn hold(shares: &mut Shares, count: usize) -> Poll<()> {
-        let held = pin!(shares.hold(count * BODY_SHARE_BYTES));
-        held.poll(&mut Context::from_waker(Waker::noop()))
+    fn client() -> Client {
+        let answers = Answers::new(&MemoryPlan::of(MemorySize::default()));
+        Client::new("http", answers.outbox())
+    }
+
+    fn named(method: Method) -> Named {
+        Named { method, path: "/".to_owned(), activity_id: None }
+    }
+
+    fn ready<T>(future: impl Future<Output = T>) -> Poll<T> {
+        pin!(future).poll(&mut Context::from_waker(Waker::noop()))
     }
 
     #[test]
-    fn bodies_that_have_used_up_the_budget_do_not_wait_for_each_other() {
-        let memory = Memory::new(4, 1);
-        let body = || Shares::new(&Client::new("http"), &memory);
-        let (mut one, mut other) = (body(), body());
-        let half = BODY_FREE_SHARES + 2;
-        assert_eq!(
-            (hold(&mut one, half), hold(&mut other, half)),
-            (Poll::Ready(()), Poll::Ready(()))
-        );
-        let whole = BODY_FREE_SHARES + 100;
-        assert_eq!(hold(&mut one, half + 2), Poll::Ready(()), "one goes on beyond the budget");
-        assert_eq!(hold(&mut one, whole), Poll::Ready(()), "to its end");
-        assert_eq!(hold(&mut other, half + 2), Poll::Pending, "no more than one at a time");
-        drop(one);
-        assert_eq!(hold(&mut other, half + 2), Poll::Ready(()));
-        assert_eq!(hold(&mut other, whole), Poll::Ready(()), "now this one does");
-        drop(other);
-        assert_eq!((memory.budget.available_permits(), memory.lanes.available_permits()), (4, 1));
+    fn a_request_that_panics_is_answered() {
+        let answered = ready(caught(named(Method::GET), async { panic!("as the test wants it") }));
+        let Poll::Ready(answer) = answered else { panic!("there is nothing to wait for") };
+        assert_eq!(answer.status(), StatusCode::INTERNAL_SERVER_ERROR);
+    }
+
+    #[tokio::test]
+    async fn a_change_that_panics_is_answered_and_gives_back_its_shares() {
+        let memory = Memory::with(64, 1);
+        let mut shares = Shares::new(&client(), &memory);
+        shares.hold(32 << 10).await;
+        assert!(memory.usage().0.held > 0);
+        let change = to_the_end(async { panic!("as the test wants it") }, shares);
+        let answer = caught(named(Method::POST), change).await;
+        assert_eq!(answer.status(), StatusCode::INTERNAL_SERVER_ERROR);
+        assert_eq!(memory.usage().0.held, 0);
+    }
+
+    #[tokio::test]
+    async fn a_change_goes_on_without_its_client() {
+        let (gate, done) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+        let (opened, said) = (Arc::clone(&gate), Arc::clone(&done));
+        let change = async move {
+            opened.notified().await;
+            said.notify_one();
+            unavailable("nobody reads this")
+        };
+        let shares = Shares::new(&client(), &Memory::with(4, 1));
+        {
+            let mut client = pin!(to_the_end(change, shares));
+            let polled = poll_fn(|context| Poll::Ready(client.as_mut().poll(context)));
+            assert!(polled.await.is_pending());
+        }
+        gate.notify_one();
+        done.notified().await;
     }
 }

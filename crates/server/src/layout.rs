@@ -1,12 +1,15 @@
 //! Physical partitions over HTTP, for whoever runs the server: `/_orrery/split`,
 //! `/_orrery/merge` and `/_orrery/partitions`.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use http::{Method, StatusCode};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use service::{Halve, LayoutChange, Link, PartitionInfo, RangeId, Remedy, Service, ServiceError};
 
+use crate::backups::Backups;
 use crate::front::{Answer, json as answer_json, problem};
 use crate::{statistics, throughput};
 
@@ -25,6 +28,9 @@ pub(crate) enum Order {
     /// How throughput is divided between partitions.
     ShowThroughput(String),
     Redistribute,
+    /// How far the backup is that runs, or how the last one ended.
+    ShowBackup,
+    Backup,
 }
 
 #[derive(Debug, Deserialize)]
@@ -82,19 +88,28 @@ impl Order {
             "/split" | "/merge" => Err("POST"),
             "/throughput" if reads => Ok(Some(Order::ShowThroughput(query()))),
             "/throughput" if changes => Ok(Some(Order::Redistribute)),
-            "/throughput" => Err("GET, HEAD, POST"),
+            "/backup" if reads => Ok(Some(Order::ShowBackup)),
+            "/backup" if changes => Ok(Some(Order::Backup)),
+            "/throughput" | "/backup" => Err("GET, HEAD, POST"),
             _ => Ok(None),
         }
     }
 
     /// Does what the query or the body says.
-    pub(crate) async fn carry_out(self, service: &Service, body: &Bytes) -> Answer {
+    pub(crate) async fn carry_out(
+        self,
+        service: &Arc<Service>,
+        backups: &Arc<Backups>,
+        body: &Bytes,
+    ) -> Answer {
         let done = match self {
             Order::List(query) => list(service, &query).await,
             Order::Split => split(service, body).await,
             Order::Merge => merge(service, body).await,
             Order::ShowThroughput(query) => throughput::show(service, &query),
             Order::Redistribute => throughput::redistribute(service, body).await,
+            Order::ShowBackup => Ok(backups.describe()),
+            Order::Backup => backups.begin(service, body),
         };
         done.map_or_else(|refusal| refusal.answer(), |done| answer_json(StatusCode::OK, &done))
     }
@@ -181,6 +196,8 @@ pub(crate) fn describe(partition: &PartitionInfo) -> Value {
 #[derive(Debug)]
 pub(crate) enum Refusal {
     Malformed(String),
+    /// Something else is in the way.
+    Conflict(String),
     Service(ServiceError),
 }
 
@@ -192,6 +209,7 @@ impl Refusal {
     fn answer(&self) -> Answer {
         match self {
             Refusal::Malformed(message) => problem(StatusCode::BAD_REQUEST, "BadRequest", message),
+            Refusal::Conflict(message) => problem(StatusCode::CONFLICT, "Conflict", message),
             Refusal::Service(ServiceError::Scaling) => {
                 let message = ServiceError::Scaling.to_string();
                 problem(StatusCode::LOCKED, "Locked", &message)

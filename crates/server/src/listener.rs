@@ -18,6 +18,10 @@ use crate::stop::Stop;
 /// Connections at a time. An idle one costs some kilobytes.
 const CONNECTIONS_MAX: u32 = 16_384;
 
+/// Memory of the process for which there is one connection: about what one takes that has
+/// begun to send a head. Only the smallest settings have fewer than [`CONNECTIONS_MAX`].
+const MEMORY_PER_CONNECTION: u64 = 32 << 10;
+
 /// Files and sockets that are not connections: the store's tables and journals.
 const FILES_RESERVED: u32 = 512;
 
@@ -45,9 +49,11 @@ pub(crate) struct Room {
 }
 
 impl Room {
-    /// As many as there are files for.
-    pub(crate) fn for_this_process() -> Room {
-        Room::new(CONNECTIONS_MAX.min(files_max().saturating_sub(FILES_RESERVED)).max(1))
+    /// As many as there are files and memory for.
+    pub(crate) fn for_this_process(memory: u64) -> Room {
+        let by_files = files_max().saturating_sub(FILES_RESERVED);
+        let by_memory = u32::try_from(memory / MEMORY_PER_CONNECTION).unwrap_or(u32::MAX);
+        Room::new(CONNECTIONS_MAX.min(by_files).min(by_memory).max(1))
     }
 
     fn new(all: u32) -> Room {

@@ -4,6 +4,8 @@
 //! Must not know: what the layers decide; it wires them.
 
 mod admin;
+mod backup;
+mod backups;
 mod banner;
 mod bench;
 mod cert;
@@ -20,8 +22,11 @@ mod indexer;
 mod layout;
 mod listener;
 mod log;
+mod memory;
 mod metrics;
 mod partitions;
+mod remote;
+mod restore;
 mod rules;
 mod scaler;
 mod serve;
@@ -35,6 +40,11 @@ mod transport;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+
+/// Gives memory back to the system when it is free: the system's own allocator keeps what
+/// many threads have freed. Measured in docs/design/memory.md.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// A database that speaks Azure Cosmos DB's protocols.
 ///
@@ -56,12 +66,18 @@ enum Command {
     /// Print the certificate that clients of https:// have to trust, in PEM.
     Cert(cert::Arguments),
     /// Read everything in a data folder and say whether it all agrees.
+    ///
+    /// Nothing in the folder is changed, but by --reset-time: it may be a snapshot, or one that cannot be written to. It must not be in use.
     Check(check::Arguments),
     /// Give the disk back what was dropped, deleted and replaced in a data folder.
     ///
     /// The folder must not be in use. Takes as long as copying what is kept, and for that
-    /// time as much room again.
+    /// time as much room again, which a server leaves free.
     Compact(compact::Arguments),
+    /// Write a consistent copy of everything into a new folder, while the server runs.
+    Backup(backup::Arguments),
+    /// Make a new data folder from a backup, and check it.
+    Restore(restore::Arguments),
     /// Measure durable writes and point reads on this machine.
     Bench(bench::Arguments),
     /// Look at the physical partitions of a container on a running server, split or merge them.
@@ -70,6 +86,7 @@ enum Command {
 
 fn main() -> ExitCode {
     let arguments = CommandLine::parse();
+    data::keep_private();
     let command = arguments.command.unwrap_or(Command::Serve(arguments.serve));
     if !matches!(command, Command::Serve(_)) {
         log::start(settings::LogLevel::default());
@@ -79,6 +96,8 @@ fn main() -> ExitCode {
         Command::Cert(arguments) => cert::run(&arguments),
         Command::Check(arguments) => check::run(&arguments),
         Command::Compact(arguments) => compact::run(&arguments),
+        Command::Backup(arguments) => backup::run(&arguments),
+        Command::Restore(arguments) => restore::run(&arguments),
         Command::Bench(arguments) => bench::run(&arguments),
         Command::Partitions(arguments) => partitions::run(&arguments),
     };

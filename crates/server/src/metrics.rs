@@ -8,6 +8,7 @@ use http::{HeaderValue, Response};
 use service::{ContainerUsage, PartitionInfo, ServiceError, Usage};
 
 use crate::front::Answer;
+use crate::memory::MemoryReport;
 
 /// One metric: its name, its kind, what it means, and where to read it.
 struct Metric {
@@ -62,12 +63,16 @@ const METRICS: &[Metric] = &[
     },
 ];
 
-pub(crate) fn answer(usage: Result<Vec<ContainerUsage>, ServiceError>) -> Answer {
-    let text = match usage {
+pub(crate) fn answer(
+    usage: Result<Vec<ContainerUsage>, ServiceError>,
+    memory: &MemoryReport,
+) -> Answer {
+    let mut text = match usage {
         Ok(usage) => render(&usage),
         // Whoever collects metrics wants those that there are.
         Err(error) => format!("# what the containers hold cannot be read: {error}\n"),
     };
+    text.push_str(&memory.to_metrics());
     let mut answer = Response::new(Bytes::from(text));
     let format = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
     answer.headers_mut().insert(CONTENT_TYPE, format);

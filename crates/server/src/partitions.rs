@@ -1,24 +1,14 @@
 //! `orrery partitions`: look at physical partitions and change them, on a server
 //! that runs.
-//!
-//! A client of the server's own paths and nothing else, so that it works from
-//! anywhere and cannot disagree with what the server does.
 
 use std::process::ExitCode;
 
-use anyhow::{Context as _, bail};
-use bytes::Bytes;
-use http::header::{AUTHORIZATION, CONTENT_TYPE, HOST};
-use http::{Method, Request, StatusCode};
-use http_body_util::{BodyExt as _, Full};
-use hyper_util::rt::TokioIo;
+use http::Method;
 use serde_json::{Value, json};
-use tokio::net::TcpStream;
-use wire_cosmos::EMULATOR_KEY;
 
 use crate::data::say;
 use crate::layout::What;
-use crate::settings::Secret;
+use crate::remote::Remote;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
@@ -57,12 +47,8 @@ enum Command {
 struct Target {
     /// The container, as dbs/DATABASE/colls/CONTAINER.
     container: String,
-    /// Address and port of the server; it is spoken to in plain HTTP.
-    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8081")]
-    server: String,
-    /// Account key [default: ORRERY_KEY, else the emulators' well-known key].
-    #[arg(long, value_name = "KEY", env = "ORRERY_KEY", hide_env_values = true)]
-    key: Option<Secret>,
+    #[command(flatten)]
+    remote: Remote,
     /// Print the server's answer as it is.
     #[arg(long)]
     json: bool,
@@ -74,51 +60,21 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         let (target, answer) = match &arguments.command {
             Command::List { target } => {
                 let path = format!("/_orrery/partitions?container={}", encoded(&target.container));
-                (target, target.ask(Method::GET, &path, None).await?)
+                (target, target.remote.ask(Method::GET, &path, None).await?)
             }
             Command::Split { target, range, halve } => {
                 let halve = halve.name();
                 let body = json!({ "container": target.container, "range": range, "halve": halve });
-                (target, target.ask(Method::POST, "/_orrery/split", Some(body)).await?)
+                (target, target.remote.ask(Method::POST, "/_orrery/split", Some(body)).await?)
             }
             Command::Merge { target, ranges } => {
                 let body = json!({ "container": target.container, "ranges": ranges });
-                (target, target.ask(Method::POST, "/_orrery/merge", Some(body)).await?)
+                (target, target.remote.ask(Method::POST, "/_orrery/merge", Some(body)).await?)
             }
         };
         show(target, &answer);
         Ok(ExitCode::SUCCESS)
     })
-}
-
-impl Target {
-    async fn ask(&self, method: Method, path: &str, body: Option<Value>) -> anyhow::Result<Value> {
-        let server = &self.server;
-        let stream = TcpStream::connect(server)
-            .await
-            .with_context(|| format!("no server answers on {server}"))?;
-        let (mut sender, connection) =
-            hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
-        tokio::spawn(connection);
-        let key = self.key.as_ref().map_or(EMULATOR_KEY, Secret::reveal);
-        let body = body.map_or_else(Bytes::new, |body| Bytes::from(body.to_string()));
-        let request = Request::builder()
-            .method(method)
-            .uri(path)
-            .header(HOST, server)
-            .header(AUTHORIZATION, format!("Bearer {key}"))
-            .header(CONTENT_TYPE, "application/json")
-            .body(Full::new(body))?;
-        let answer = sender.send_request(request).await?;
-        let status = answer.status();
-        let bytes = answer.into_body().collect().await?.to_bytes();
-        let body: Value = serde_json::from_slice(&bytes)
-            .with_context(|| format!("what answers on {server} is not Orrery"))?;
-        if status != StatusCode::OK {
-            bail!("{}", body["message"].as_str().unwrap_or("the server refused"));
-        }
-        Ok(body)
-    }
 }
 
 fn show(target: &Target, answer: &Value) {

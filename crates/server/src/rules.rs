@@ -37,6 +37,11 @@ pub(crate) struct RuleSettings {
 }
 
 impl Rules {
+    /// For commands that work on a folder themselves: nobody's throughput is limited.
+    pub(crate) fn for_tools() -> Rules {
+        Rules { throughput: ThroughputRules::UNLIMITED, ..Rules::default() }
+    }
+
     /// The year first, then single limits in their order, then the scale: it makes
     /// a model of all that was said before.
     pub(crate) fn decide(settings: RuleSettings) -> anyhow::Result<Rules> {

@@ -7,18 +7,21 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use bytes::Bytes;
-use runtime::Runtime;
+use runtime::{MemoryBudget, Runtime};
 use service::Service;
+use storage::Loss;
 use storage::local::LocalConfig;
 use tokio_rustls::TlsAcceptor;
 use wire_cosmos::{Gateway, GatewayConfig};
 
 use crate::admin::Admin;
+use crate::backups::Backups;
 use crate::certificate::Certificate;
 use crate::data::{self, Home, say};
 use crate::front::{Front, Open};
 use crate::host::Hosts;
 use crate::listener::{Listener, Room};
+use crate::memory::MemoryPlan;
 use crate::settings::{Layer, Place, Settings};
 use crate::{banner, expirer, indexer, log, scaler, stop, sweeper};
 
@@ -49,7 +52,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-async fn serve(settings: Settings, outside: Runtime) -> anyhow::Result<()> {
+async fn serve(settings: Settings, mut outside: Runtime) -> anyhow::Result<()> {
     let mut signals = Signals::listen()?;
     let home = match &settings.place {
         Place::Memory => None,
@@ -59,30 +62,41 @@ async fn serve(settings: Settings, outside: Runtime) -> anyhow::Result<()> {
         None => Certificate::ephemeral(&settings.host_names, &*outside.clock)?,
         Some(home) => Certificate::kept(&home.tls_folder(), &settings.host_names, &*outside.clock)?,
     };
+    let keys = settings.account_keys()?;
     let listener = Listener::bind(settings.listen).await?;
     let addresses = listener.addresses()?;
     let admin = Admin { key: settings.key.clone(), certificate_pem: Bytes::from(certificate.pem) };
-    let front = Arc::new(Front::new(admin, Room::for_this_process(), Hosts::new(&settings)));
+    let plan = MemoryPlan::of(settings.memory);
+    outside.memory = MemoryBudget::new(plan.queries);
+    let (room, hosts) = (Room::for_this_process(plan.total), Hosts::new(&settings));
     let (stopper, stop) = stop::stop();
+    let for_queries = (Arc::clone(&outside.memory), stop.clone());
+    let front = Arc::new(Front::new(admin, room, hosts, plan, for_queries));
     let tls = TlsAcceptor::from(certificate.config);
     let listening = tokio::spawn(listener.run(tls, Arc::clone(&front), stop.clone()));
 
     let service = open(home.clone(), &settings, &outside).await?;
-    let keys = settings.account_keys()?;
     let config = GatewayConfig { keys, skew_secs_max: SKEW_SECS_MAX };
     let gateway = Arc::new(Gateway::new(Arc::clone(&service), outside, config));
-    let opened = front.open.set(Open { service: Arc::clone(&service), gateway });
+    let backups = Arc::new(Backups::default());
+    let open = Open { service: Arc::clone(&service), gateway, backups: Arc::clone(&backups) };
+    let opened = front.open.set(open);
     opened.expect("the data is opened once");
     let sweeping = tokio::spawn(sweeper::run(Arc::clone(&front), stop.clone()));
     let expiring = tokio::spawn(expirer::run(Arc::clone(&front), stop.clone()));
     let indexing = tokio::spawn(indexer::run(Arc::clone(&front), stop.clone()));
     let scaling = tokio::spawn(scaler::run(Arc::clone(&front), settings.rules.merge_after, stop));
-    announce(&settings, &addresses);
+    announce(&settings, &addresses, service.store().loss());
 
     signals.stop_asked().await;
+    // Nobody waits for what only reads.
+    service.stop_queries();
     stopper.raise();
     tokio::select! {
-        ended = async { tokio::try_join!(listening, sweeping, expiring, indexing, scaling) } => { ended?; }
+        ended = async {
+            backups.end().await;
+            tokio::try_join!(listening, sweeping, expiring, indexing, scaling)
+        } => { ended?; }
         () = signals.stop_asked() => tracing::warn!("stopping at once, as asked twice"),
     }
     tokio::task::spawn_blocking(move || service.store().close())
@@ -97,9 +111,15 @@ async fn open(
     settings: &Settings,
     outside: &Runtime,
 ) -> anyhow::Result<Arc<Service>> {
-    let durability = settings.durability.to_storage();
+    let config = data::config(settings.durability.to_storage());
     let (outside, rules) = (outside.clone(), settings.rules.clone());
-    let config = LocalConfig { durability, ..LocalConfig::default() };
+    let MemoryPlan { cache, memtable, .. } = MemoryPlan::of(settings.memory);
+    let config = LocalConfig {
+        accept_lost_writes: settings.accept_lost_writes,
+        cache_bytes: cache,
+        memtable_bytes: memtable,
+        ..config
+    };
     let opening = tokio::task::spawn_blocking(move || match home {
         None => data::open_in_memory(&outside, rules),
         Some(home) => home.open(config, &outside, rules),
@@ -107,11 +127,11 @@ async fn open(
     Ok(Arc::new(opening.await??))
 }
 
-fn announce(settings: &Settings, addresses: &[SocketAddr]) {
+fn announce(settings: &Settings, addresses: &[SocketAddr], loss: Option<Loss>) {
     if settings.json {
-        say(&banner::json_line(settings, addresses));
+        say(&banner::json_line(settings, addresses, loss));
     } else {
-        say(&banner::words(settings, addresses));
+        say(&banner::words(settings, addresses, loss));
     }
 }
 

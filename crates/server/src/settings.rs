@@ -21,6 +21,7 @@ use tracing::level_filters::LevelFilter;
 use wire_cosmos::{AccountKeys, EMULATOR_KEY};
 
 use crate::data::{DEFAULT_FOLDER, DurabilitySetting};
+use crate::memory::MemorySize;
 use crate::rules::{Named, RuleSettings, Rules};
 
 /// Where every Cosmos DB emulator listens, so that samples work unchanged.
@@ -65,6 +66,10 @@ pub(crate) struct Layer {
     #[arg(long, value_name = "KEY")]
     pub(crate) key: Option<Secret>,
 
+    /// Let the emulators' well-known key in from other machines, too: whoever reaches the port has all the data.
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    pub(crate) allow_well_known_key: Option<bool>,
+
     /// A second key, in base64, that only reads.
     #[arg(long, value_name = "KEY")]
     pub(crate) read_only_key: Option<Secret>,
@@ -72,6 +77,10 @@ pub(crate) struct Layer {
     /// When a write is answered: after an fsync, or once the operating system has it [default: full].
     #[arg(long, value_enum)]
     pub(crate) durability: Option<DurabilitySetting>,
+
+    /// Open the data although writes that were answered are known to be missing, or nobody can tell. Says what is lost.
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    pub(crate) accept_lost_writes: Option<bool>,
 
     /// The year whose rules hold: 2016, 2018 or 2026 [default: 2026].
     ///
@@ -111,6 +120,13 @@ pub(crate) struct Layer {
     #[arg(long, value_name = "SECONDS")]
     pub(crate) merge_after: Option<u32>,
 
+    /// Memory that the server may take, such as 512MiB or 2GiB; at least 128MiB [default: 512MiB].
+    ///
+    /// Bodies, answers and what queries keep have a part of it each: who finds none left waits or is told to try again
+    /// (503). The data of --in-memory is not counted.
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) memory: Option<MemorySize>,
+
     /// Log to stderr: off, error, warn, info, debug or trace [default: warn].
     #[arg(long, value_name = "LEVEL")]
     pub(crate) log: Option<LogLevel>,
@@ -140,7 +156,9 @@ pub(crate) struct Settings {
     pub(crate) key: Secret,
     pub(crate) read_only_key: Option<Secret>,
     pub(crate) durability: DurabilitySetting,
+    pub(crate) accept_lost_writes: bool,
     pub(crate) rules: Rules,
+    pub(crate) memory: MemorySize,
     pub(crate) log: LogLevel,
     pub(crate) workers: usize,
     pub(crate) json: bool,
@@ -166,11 +184,15 @@ impl Settings {
         let [one, two, three] = layers;
         let layer = one.or(two).or(three);
         let listen = layer.listen.unwrap_or(Listen::ThisMachine { port: DEFAULT_PORT });
-        let key = match layer.key {
-            Some(key) => key,
-            None if listen.address().ip().is_loopback() => Secret(EMULATOR_KEY.to_owned()),
-            None => bail!(key_needed(listen.address(), random)),
-        };
+        let key = layer.key.unwrap_or_else(|| Secret(EMULATOR_KEY.to_owned()));
+        let reachable = !listen.address().ip().is_loopback();
+        let mut keys = std::iter::once(&key).chain(&layer.read_only_key);
+        if reachable
+            && !layer.allow_well_known_key.unwrap_or_default()
+            && keys.any(Secret::is_well_known)
+        {
+            bail!(key_needed(listen.address(), random));
+        }
         let rules = Rules::decide(RuleSettings {
             profile: layer.profile,
             limits: layer.limits,
@@ -188,7 +210,9 @@ impl Settings {
             key,
             read_only_key: layer.read_only_key,
             durability: layer.durability.unwrap_or_default(),
+            accept_lost_writes: layer.accept_lost_writes.unwrap_or_default(),
             rules,
+            memory: layer.memory.unwrap_or_default(),
             log: layer.log.unwrap_or_default(),
             workers: usize::from(layer.workers.unwrap_or(DEFAULT_WORKERS).max(1)),
             json: layer.json.unwrap_or_default(),
@@ -208,7 +232,7 @@ impl Settings {
 
     /// Whether the key is the one that everybody knows.
     pub(crate) fn has_well_known_key(&self) -> bool {
-        self.key.reveal() == EMULATOR_KEY
+        self.key.is_well_known()
     }
 }
 
@@ -234,9 +258,9 @@ fn key_needed(listen: SocketAddr, random: &dyn Random) -> String {
     let mut bytes = [0; KEY_BYTES];
     random.fill(&mut bytes);
     format!(
-        "{listen} can be reached from other machines, and without a key of your own the account key would be the one \
-         that everybody knows. Give one with ORRERY_KEY, --key or the file; a fresh one, made just now:\n\n  \
-         ORRERY_KEY={}\n\nOr listen on 127.0.0.1 only.",
+        "{listen} can be reached from other machines, and the key is the one that everybody knows. Give one of your \
+         own with ORRERY_KEY, --key or the file; a fresh one, made just now:\n\n  ORRERY_KEY={}\n\nOr listen on \
+         127.0.0.1 only. In a network where everybody may have all the data: --allow-well-known-key.",
         STANDARD.encode(bytes)
     )
 }
@@ -258,8 +282,10 @@ impl Layer {
             data: read("ORRERY_DATA").map(PathBuf::from),
             in_memory: variable(read, "ORRERY_IN_MEMORY")?,
             key: variable(read, "ORRERY_KEY")?,
+            allow_well_known_key: variable(read, "ORRERY_ALLOW_WELL_KNOWN_KEY")?,
             read_only_key: variable(read, "ORRERY_READ_ONLY_KEY")?,
             durability: variable(read, "ORRERY_DURABILITY")?,
+            accept_lost_writes: variable(read, "ORRERY_ACCEPT_LOST_WRITES")?,
             profile: variable(read, "ORRERY_PROFILE")?,
             limits: variable(read, "ORRERY_LIMITS")?.into_iter().collect(),
             scale: variable(read, "ORRERY_SCALE")?,
@@ -268,6 +294,7 @@ impl Layer {
             serverless: variable(read, "ORRERY_SERVERLESS")?,
             storage_splits: variable(read, "ORRERY_STORAGE_SPLITS")?,
             merge_after: variable(read, "ORRERY_MERGE_AFTER")?,
+            memory: variable(read, "ORRERY_MEMORY")?,
             log: variable(read, "ORRERY_LOG")?,
             workers: variable(read, "ORRERY_WORKERS")?,
             json: variable(read, "ORRERY_JSON")?,
@@ -282,8 +309,10 @@ impl Layer {
             data: self.data.or(other.data),
             in_memory: self.in_memory.or(other.in_memory),
             key: self.key.or(other.key),
+            allow_well_known_key: self.allow_well_known_key.or(other.allow_well_known_key),
             read_only_key: self.read_only_key.or(other.read_only_key),
             durability: self.durability.or(other.durability),
+            accept_lost_writes: self.accept_lost_writes.or(other.accept_lost_writes),
             profile: self.profile.or(other.profile),
             // They add up; the later one wins.
             limits: [other.limits, self.limits].concat(),
@@ -293,6 +322,7 @@ impl Layer {
             serverless: self.serverless.or(other.serverless),
             storage_splits: self.storage_splits.or(other.storage_splits),
             merge_after: self.merge_after.or(other.merge_after),
+            memory: self.memory.or(other.memory),
             log: self.log.or(other.log),
             workers: self.workers.or(other.workers),
             json: self.json.or(other.json),
@@ -423,6 +453,11 @@ impl Secret {
     pub(crate) fn reveal(&self) -> &str {
         self.0.trim()
     }
+
+    /// Whether it is the key that every emulator has.
+    fn is_well_known(&self) -> bool {
+        self.reveal() == EMULATOR_KEY
+    }
 }
 
 impl FromStr for Secret {
@@ -505,8 +540,10 @@ mod tests {
             data = "d"
             in-memory = false
             key = "k"
+            allow-well-known-key = true
             read-only-key = "r"
             durability = "os"
+            accept-lost-writes = true
             profile = "2018"
             limits = ["throughput_min=200,throughput_step=50"]
             scale = 7
@@ -514,6 +551,8 @@ mod tests {
             burst = true
             serverless = true
             storage-splits = "inherited"
+            merge-after = 60
+            memory = "256MiB"
             log = "trace"
             workers = 3
             json = true
@@ -533,7 +572,12 @@ mod tests {
                 "ORRERY_SCALE" => "7",
                 "ORRERY_THROTTLE" => "never",
                 "ORRERY_STORAGE_SPLITS" => "inherited",
-                "ORRERY_BURST" | "ORRERY_SERVERLESS" => "true",
+                "ORRERY_MERGE_AFTER" => "60",
+                "ORRERY_BURST"
+                | "ORRERY_SERVERLESS"
+                | "ORRERY_ALLOW_WELL_KNOWN_KEY"
+                | "ORRERY_ACCEPT_LOST_WRITES" => "true",
+                "ORRERY_MEMORY" => "256MiB",
                 "ORRERY_LOG" => "trace",
                 "ORRERY_WORKERS" => "3",
                 "ORRERY_JSON" => "true",
@@ -588,11 +632,25 @@ mod tests {
             assert!(settings.has_well_known_key(), "{address}");
         }
         for address in ["0.0.0.0:1", "[::]:1", "192.168.1.2:1", "[::ffff:127.0.0.1]:1"] {
-            let layer = |key| Layer { listen: listen(address), key, ..Layer::default() };
-            let refused = decide([layer(None), Layer::default(), Layer::default()]);
-            assert!(refused.unwrap_err().to_string().contains("ORRERY_KEY="), "{address}");
-            let own = layer(Some(Secret(OWN_KEY.to_owned())));
-            assert!(decide([own, Layer::default(), Layer::default()]).is_ok(), "{address}");
+            let (own, known) = (Secret(OWN_KEY.to_owned()), Secret(EMULATOR_KEY.to_owned()));
+            let open = |key: &Option<&Secret>, read_only: &Option<&Secret>, allow| {
+                let layer = Layer {
+                    listen: listen(address),
+                    key: key.cloned(),
+                    read_only_key: read_only.cloned(),
+                    allow_well_known_key: allow,
+                    ..Layer::default()
+                };
+                decide([layer, Layer::default(), Layer::default()])
+            };
+            for (key, read_only) in [(None, None), (Some(&known), None), (Some(&own), Some(&known))]
+            {
+                let refused = open(&key, &read_only, None).unwrap_err().to_string();
+                assert!(refused.contains("ORRERY_KEY="), "{address}: {refused}");
+                assert!(open(&key, &read_only, Some(false)).is_err(), "{address}");
+                assert!(open(&key, &read_only, Some(true)).is_ok(), "{address}");
+            }
+            assert!(open(&Some(&own), &None, None).is_ok(), "{address}");
         }
     }
 

@@ -9,19 +9,22 @@ use crate::stop::Stop;
 /// Drops often come in bursts, as tests tidy up: one sweep serves them all.
 const SETTLE: Duration = Duration::from_secs(1);
 
-/// After a failure, and to find what no notice was given of.
+/// To find what no notice was given of.
 const AGAIN: Duration = Duration::from_secs(60);
+
+/// After a failure: on a full disk others wait for what a sweep gives back.
+const AFTER_FAILURE: Duration = Duration::from_secs(5);
 
 /// Sweeps after the start, after drops and now and then, until told to stop.
 pub(crate) async fn run(front: Arc<Front>, mut stop: Stop) {
     let mut garbage = 0;
     loop {
-        tokio::select! {
-            () = sweep(&front, &mut garbage) => {}
+        let again = tokio::select! {
+            again = sweep(&front, &mut garbage) => again,
             () = stop.raised() => return,
-        }
+        };
         let wanted = async {
-            let _told_or_not = tokio::time::timeout(AGAIN, front.dropped.notified()).await;
+            let _told_or_not = tokio::time::timeout(again, front.dropped.notified()).await;
             tokio::time::sleep(SETTLE).await;
         };
         tokio::select! {
@@ -32,16 +35,20 @@ pub(crate) async fn run(front: Arc<Front>, mut stop: Stop) {
 }
 
 /// Sweeps, and has the space given back once that is worth it. Counts in `garbage` what
-/// was deleted but is on the disk still.
-async fn sweep(front: &Front, garbage: &mut u64) {
-    let Some(open) = front.open.get() else { return };
+/// was deleted but is on the disk still. How long to wait before the next time.
+async fn sweep(front: &Front, garbage: &mut u64) -> Duration {
+    let Some(open) = front.open.get() else { return AGAIN };
+    let mut again = AGAIN;
     match open.service.sweep().await {
         Ok(swept) if swept.resources + swept.containers + swept.buckets > 0 => {
             tracing::info!(swept.resources, swept.containers, swept.buckets, swept.keys, "swept");
             *garbage += swept.bytes;
         }
         Ok(_) => {}
-        Err(error) => tracing::warn!(%error, "what drops left could not be removed"),
+        Err(error) => {
+            tracing::warn!(%error, "what drops left could not be removed");
+            again = AFTER_FAILURE;
+        }
     }
     match open.service.reclaim(*garbage).await {
         Ok(true) => {
@@ -55,4 +62,5 @@ async fn sweep(front: &Front, garbage: &mut u64) {
             *garbage = 0;
         }
     }
+    again
 }

@@ -154,7 +154,7 @@ fn nothing_answered_is_lost_when_the_server_is_killed() {
     for number in 1..=kills {
         let lines = 2 + random.next_u64() % LINES_MAX;
         write_until_killed(server, (number, random.next_u64(), lines), &mut ledger);
-        // Now and then the check comes first, and so does what it repairs.
+        // Now and then a check comes first, which leaves everything to the server.
         if random.next_u64().is_multiple_of(4) {
             check(folder.path(), &data);
         }

@@ -12,7 +12,7 @@ use partition::{ChangePage, Changes, Item};
 use crate::admit::PAGE_ITEMS_MAX;
 use crate::catalogue::ContainerEntry;
 use crate::error::ServiceError;
-use crate::items::{check_session, named};
+use crate::items::{check_session, named, scope_prefix};
 use crate::receipt::Receipt;
 use crate::request::{ChangeForm, ChangeList, ChangeStart, Scope};
 use crate::response::Reply;
@@ -21,9 +21,6 @@ use crate::visit::Visit;
 
 /// The property of a change that says where it is.
 const POSITION: &str = "_lsn";
-
-/// A position behind everything.
-const END: u64 = u64::MAX;
 
 impl Service {
     pub(crate) async fn list_changes(
@@ -37,9 +34,10 @@ impl Service {
         let key = within.position().cloned();
         let changes = Changes {
             within,
+            prefix: scope_prefix(entry, &list.scope),
             after: match list.start {
-                ChangeStart::After(lsn) => lsn,
-                ChangeStart::Now => Lsn::from_u64(END),
+                ChangeStart::After(lsn) => Some(lsn),
+                ChangeStart::Now => None,
             },
             since: list.since,
             items_max: list.items_max.clamp(1, PAGE_ITEMS_MAX),

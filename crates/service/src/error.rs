@@ -9,9 +9,11 @@ use model::limits::{ITEM_ID_BYTES_MAX, NAME_CHARS_MAX};
 use model::name::NameError;
 use model::partition_key::KeyError;
 use model::policy::{PolicyError, ReplaceError};
+use model::position::Lsn;
 use model::throughput::ThroughputError;
 use partition::{DocumentError, PatchError, Problem};
 use query::QueryError;
+use storage::StorageError;
 
 #[derive(Debug, thiserror::Error)]
 pub enum ServiceError {
@@ -77,6 +79,13 @@ pub enum ServiceError {
         "PartitionKeyRange with id '{range}' in collection '{container}' is being split or merged."
     )]
     RangeSwitching { range: u32, container: String },
+    /// The change feed was never as far as the client has read it: this is a restored
+    /// copy. Read it from its beginning, or from now on.
+    #[error(
+        "The change feed of this partition ends at position {end}, before {after}: the data was restored from a backup \
+         after that position was given out. Read the change feed anew, from its beginning or from now on."
+    )]
+    NoSuchPosition { after: Lsn, end: Lsn },
     /// The container's partitions were merged, and the client does not say that it
     /// can follow that. Use a newer one.
     #[error(
@@ -112,9 +121,25 @@ pub enum ServiceError {
     /// Too much is waiting. Nothing was done; try again later.
     #[error("The request rate is too large for this partition. Please retry later.")]
     Busy,
+    /// The database is shutting down. Nothing was done.
+    #[error("The server is stopping.")]
+    Stopping,
+    /// Other requests keep so much that there is no memory for this one. Nothing was done;
+    /// try again later.
+    #[error("There is no memory left for the request at the moment. Please retry later.")]
+    OutOfMemory,
+    /// There is no room on the disk. Nothing was done; try again later.
+    #[error(
+        "No space left on device: the server's disk is full, so no changes were made. Writes go on when there is space again; \
+         dropping containers makes some."
+    )]
+    DiskFull,
     /// It may or may not have been done. Read before trying again.
     #[error("The outcome of the request is not known. Please read before trying again.")]
     Unknown,
+    /// The clock is far behind the time of the last write. Nothing was written.
+    #[error("{message}")]
+    ClockBehind { message: String },
     /// The fault is ours. The log has the details.
     #[error("An internal error occurred.")]
     Internal {
@@ -153,6 +178,7 @@ impl ServiceError {
             | ServiceError::KeyMismatch
             | ServiceError::TooLarge { .. }
             | ServiceError::MergeUnaware
+            | ServiceError::NoSuchPosition { .. }
             | ServiceError::KeyFull { .. }
             | ServiceError::Quota { .. } => Remedy::Correct,
             ServiceError::NotFound
@@ -165,10 +191,13 @@ impl ServiceError {
             | ServiceError::ContainerRecreated => Remedy::Refresh,
             ServiceError::SessionNotAvailable
             | ServiceError::Busy
+            | ServiceError::Stopping
+            | ServiceError::OutOfMemory
+            | ServiceError::DiskFull
             | ServiceError::Throttled { .. }
             | ServiceError::Scaling => Remedy::Retry,
             ServiceError::Batch { error, .. } => error.remedy(),
-            ServiceError::Internal { .. } => Remedy::Operator,
+            ServiceError::ClockBehind { .. } | ServiceError::Internal { .. } => Remedy::Operator,
         }
     }
 
@@ -198,7 +227,11 @@ impl From<ClusterError> for ServiceError {
         match error {
             ClusterError::Command { error, .. } => error.problem.into(),
             ClusterError::Read(problem) => problem.into(),
-            ClusterError::Busy | ClusterError::Stopping => ServiceError::Busy,
+            ClusterError::Busy => ServiceError::Busy,
+            ClusterError::Stopping => ServiceError::Stopping,
+            ClusterError::Full | ClusterError::Storage(StorageError::Full { .. }) => {
+                ServiceError::DiskFull
+            }
             ClusterError::Throttled { refusal, .. } => ServiceError::Throttled { refusal },
             ClusterError::Unknown => ServiceError::Unknown,
             ClusterError::NoContainer(_) => ServiceError::OwnerNotFound,
@@ -230,13 +263,20 @@ impl From<Problem> for ServiceError {
             }
             Problem::NotFound => ServiceError::NotFound,
             Problem::Precondition => ServiceError::Precondition,
-            Problem::TooLarge { .. } => ServiceError::TooLarge { message: problem.to_string() },
+            Problem::TooLarge { .. } | Problem::GivesTooMuch { .. } => {
+                ServiceError::TooLarge { message: problem.to_string() }
+            }
             Problem::KeyFull { .. } => ServiceError::KeyFull { message: problem.to_string() },
             Problem::ContainerFull { .. } => ServiceError::Quota { message: problem.to_string() },
             Problem::Patch(_) | Problem::Empty | Problem::TooMany { .. } => {
                 ServiceError::invalid(problem.to_string())
             }
+            Problem::NoSuchPosition { after, end } => ServiceError::NoSuchPosition { after, end },
+            Problem::ClockBehind { .. } => {
+                ServiceError::ClockBehind { message: problem.to_string() }
+            }
             Problem::Gone | Problem::OutOfNumbers => ServiceError::Busy,
+            Problem::Storage(StorageError::Full { .. }) => ServiceError::DiskFull,
             Problem::Record(_) | Problem::Storage(_) | _ => ServiceError::internal(problem),
         }
     }

@@ -18,7 +18,8 @@ use crate::request::{Action, CatalogueAction, ChangeList, ContainerAction};
 use crate::resolve::{is_by_rid, rid_of};
 use crate::service::Service;
 
-/// The resource, what may be done to it, and the logical partition it is limited to.
+/// The resource, what may be done to it, and the logical partition it is limited to, or
+/// the beginning of hierarchical keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Grant {
     pub container: ContainerRid,
@@ -61,12 +62,7 @@ impl Service {
             Some(key) => Some(PartitionKey::parse_header(&key.to_string()).ok()?),
             None => None,
         };
-        let resource = text("resource")?.trim_matches('/');
-        let (owner, item) = match resource.split_once("/docs/") {
-            Some((owner, id)) => (owner, Some(id)),
-            None => (resource, None),
-        };
-        let link = Link::parse(owner)?;
+        let (link, item) = Link::parse_with_item(text("resource")?)?;
         let entry = self.container_around(&link)?;
         let extent = match (item, script_of(&link)) {
             (Some(id), None) if is_by_rid(&link, &entry) && ItemRid::parse(id).is_ok() => {
@@ -132,7 +128,10 @@ impl Service {
         if matches!(action, ContainerAction::ReadRanges) {
             return Ok(true);
         }
-        if !grant.key.as_ref().is_none_or(|key| keys_are(action, key)) {
+        let spec = entry.container.spec();
+        let definition = spec.definition.partition_key();
+        let inside = |key: &PartitionKey| keys_are(action, |given| definition.covers(key, given));
+        if !grant.key.as_ref().is_none_or(inside) {
             return Ok(false);
         }
         match &grant.extent {
@@ -205,9 +204,11 @@ fn script_of(link: &Link) -> Option<Kind> {
     link.kind().filter(|kind| kind.parent() == Some(Kind::Container))
 }
 
-/// Whether all that an action touches has that key.
-fn keys_are(action: &ContainerAction, key: &PartitionKey) -> bool {
-    let is = |given: Option<&PartitionKey>| given == Some(key);
+/// Whether an action names keys for all that it touches, and these do. What it does not
+/// name, it does not reach: items are found by the key itself, not by its hash, and no
+/// document may say another key than its request.
+fn keys_are(action: &ContainerAction, these: impl Fn(&PartitionKey) -> bool) -> bool {
+    let is = |given: Option<&PartitionKey>| given.is_some_and(&these);
     match action {
         ContainerAction::ReadRanges => true,
         // They name the other keys as well.

@@ -1,5 +1,7 @@
 //! Item verbs: from a body and a key to a command for one partition.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use bytes::Bytes;
 use cluster::{ClusterError, RangeId};
 use futures_util::future::join_all;
@@ -55,10 +57,10 @@ impl Service {
     ) -> Result<Reply, ServiceError> {
         let location = self.locate(entry, target.key.as_ref(), None);
         let location = receipt.paid_if_refused(location, Work::Probe)?;
-        let visit = Visit::begin(entry, &location.epk, receipt)?;
+        let visit = Visit::begin(entry, &location.position, receipt)?;
         let served = self.cluster.read(
             &entry.container,
-            (&location.epk, &target.id),
+            (&location.position, &target.id),
             conditions.if_none_match.as_ref(),
         )?;
         let found = receipt.served(served);
@@ -66,7 +68,7 @@ impl Service {
             Ok(effect) => effect.work,
             Err(problem) => problem.work(Work::Probe),
         });
-        visit.end(Some(&location.epk), receipt);
+        visit.end(Some(&location.position), receipt);
         check_session(entry, conditions.session.as_ref(), receipt)?;
         let effect = found?;
         receipt.item_lsn = Some(effect.lsn);
@@ -114,9 +116,17 @@ impl Service {
             None => None,
         };
         let payer = receipt.payer;
+        // Each operation may give back an item: what is beyond the limit is to be asked again.
+        let (given, given_max) = (AtomicUsize::new(0), self.limits.effects_bytes_max());
         let each = operations.into_iter().map(|operation| async {
             let mut part = Receipt::of(payer);
+            if given.load(Ordering::Relaxed) > given_max {
+                let result = Err(ServiceError::Busy);
+                return (BulkResult { result, charge: part.charge }, part);
+            }
             let result = self.bulk_operation(entry, within.as_ref(), operation, &mut part).await;
+            let body = result.as_ref().ok().and_then(|result| result.body.as_ref());
+            given.fetch_add(body.map_or(0, Bytes::len), Ordering::Relaxed);
             (BulkResult { result, charge: part.charge }, part)
         });
         let mut results = Vec::new();
@@ -136,7 +146,7 @@ impl Service {
     ) -> Result<ItemResult, ServiceError> {
         let (operation, location) = self.check_operation(entry, Some(&key), operation, receipt)?;
         if let Some((range, within)) = range
-            && !within.contains(&location.epk)
+            && !within.contains(&location.position)
         {
             return Err(named(entry, ClusterError::NoRange(*range)));
         }
@@ -153,6 +163,7 @@ impl Service {
         let ItemList { scope, session, mut after, items_max } = list;
         let items_max = items_max.clamp(1, PAGE_ITEMS_MAX);
         let within = self.scope_range(entry, scope)?;
+        let prefix = scope_prefix(entry, scope);
         let mut bodies: Vec<Bytes> = Vec::new();
         let mut bytes_left = self.limits.response_bytes_max;
         loop {
@@ -167,7 +178,8 @@ impl Service {
                 visit => visit?,
             };
             let room = (items_max - bodies.len(), bytes_left);
-            let next = self.cluster.list(&entry.container, &within, after.as_ref(), room)?;
+            let asked = (&within, prefix.as_ref());
+            let next = self.cluster.list(&entry.container, asked, after.as_ref(), room)?;
             let Some(served) = next else { break };
             let page = receipt.served(served);
             for work in page_work(&page) {
@@ -235,8 +247,8 @@ impl Service {
         command: Command,
         receipt: &mut Receipt,
     ) -> Result<Outcome, ClusterError> {
-        let epk = command.location.epk.clone();
-        let visit = Visit::begin(entry, &epk, receipt)?;
+        let position = command.location.position.clone();
+        let visit = Visit::begin(entry, &position, receipt)?;
         let done = match self.cluster.apply(&entry.container, command).await {
             Ok(served) => {
                 let outcome = receipt.served(served);
@@ -247,7 +259,7 @@ impl Service {
             }
             Err(error) => Err(receipt.refused(error)),
         };
-        visit.end(Some(&epk), receipt);
+        visit.end(Some(&position), receipt);
         done
     }
 
@@ -317,6 +329,14 @@ impl Service {
             )),
         }
     }
+}
+
+/// What the keys of a list's items begin with, where the part of the ring that it covers
+/// may have others.
+pub(crate) fn scope_prefix(entry: &ContainerEntry, scope: &Scope) -> Option<PartitionKey> {
+    let spec = entry.container.spec();
+    let definition = spec.definition.partition_key();
+    scope.key.clone().filter(|key| definition.is_prefix(key))
 }
 
 /// What a list and a part of the ring have in common. Also nothing is somewhere: in

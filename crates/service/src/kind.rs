@@ -9,6 +9,8 @@ pub enum Kind {
     Container,
     User,
     Permission,
+    /// A data key of clients that encrypt, wrapped with a key that only they have.
+    ClientEncryptionKey,
     StoredProcedure,
     Trigger,
     UserDefinedFunction,
@@ -16,11 +18,12 @@ pub enum Kind {
 }
 
 impl Kind {
-    const ALL: [Kind; 8] = [
+    const ALL: [Kind; 9] = [
         Kind::Database,
         Kind::Container,
         Kind::User,
         Kind::Permission,
+        Kind::ClientEncryptionKey,
         Kind::StoredProcedure,
         Kind::Trigger,
         Kind::UserDefinedFunction,
@@ -35,6 +38,7 @@ impl Kind {
             Kind::Container => "colls",
             Kind::User => "users",
             Kind::Permission => "permissions",
+            Kind::ClientEncryptionKey => "clientencryptionkeys",
             Kind::StoredProcedure => "sprocs",
             Kind::Trigger => "triggers",
             Kind::UserDefinedFunction => "udfs",
@@ -47,7 +51,7 @@ impl Kind {
     pub fn parent(self) -> Option<Kind> {
         match self {
             Kind::Database | Kind::Offer => None,
-            Kind::Container | Kind::User => Some(Kind::Database),
+            Kind::Container | Kind::User | Kind::ClientEncryptionKey => Some(Kind::Database),
             Kind::Permission => Some(Kind::User),
             Kind::StoredProcedure | Kind::Trigger | Kind::UserDefinedFunction => {
                 Some(Kind::Container)
@@ -68,6 +72,7 @@ impl Kind {
             ],
             Kind::User => &[("_permissions", "permissions/")],
             Kind::Permission
+            | Kind::ClientEncryptionKey
             | Kind::StoredProcedure
             | Kind::Trigger
             | Kind::UserDefinedFunction
@@ -92,6 +97,9 @@ pub struct Link(Vec<(Kind, String)>);
 /// Deepest link there is: a permission of a user of a database.
 const SEGMENTS_MAX: usize = 3;
 
+/// Slashes inside the link of a container, `dbs/D/colls/C`.
+const CONTAINER_SLASHES: usize = 3;
+
 impl Link {
     /// Reads a link. `None` when kinds do not follow each other as they can.
     #[must_use]
@@ -103,6 +111,24 @@ impl Link {
             link = link.child(Kind::from_segment(segment)?, segments.next()?)?;
         }
         Some(link)
+    }
+
+    /// Reads what a permission is for: the link of a resource, or of a container with the
+    /// id of one of its items, which are not in the catalogue.
+    ///
+    /// Where the id begins is told by its place, not by the word before it: databases and
+    /// containers may be called `docs`, too.
+    #[must_use]
+    pub(crate) fn parse_with_item(text: &str) -> Option<(Link, Option<&str>)> {
+        let text = text.trim_matches('/');
+        let (of_item, item) = match text.match_indices('/').nth(CONTAINER_SLASHES) {
+            Some((at, _)) => text.split_at(at),
+            None => (text, ""),
+        };
+        match item.strip_prefix("/docs/") {
+            Some(id) => Some((Link::parse(of_item)?, Some(id))),
+            None => Some((Link::parse(text)?, None)),
+        }
     }
 
     /// The link of something inside this one.
@@ -147,6 +173,7 @@ mod tests {
             "dbs/d/colls/c",
             "dbs/d/colls/c/sprocs/s",
             "dbs/d/users/u/permissions/p",
+            "dbs/d/clientencryptionkeys/k",
             "offers/abcD",
         ] {
             assert_eq!(Link::parse(text).unwrap().to_string(), text);
@@ -162,5 +189,26 @@ mod tests {
             assert_eq!(Link::parse(text), None, "{text}");
         }
         assert_eq!(Link::parse("/dbs/d/"), Link::parse("dbs/d"));
+    }
+
+    #[test]
+    fn items_are_told_by_their_place_in_a_link() {
+        let read = |text| {
+            let (link, item) = Link::parse_with_item(text)?;
+            Some((link.to_string(), item.map(str::to_owned)))
+        };
+        let found =
+            |link: &str, item: Option<&str>| Some((link.to_owned(), item.map(str::to_owned)));
+        assert_eq!(read("dbs/d/colls/c/docs/1"), found("dbs/d/colls/c", Some("1")));
+        assert_eq!(read("/dbs/docs/colls/c/"), found("dbs/docs/colls/c", None));
+        assert_eq!(read("dbs/docs/colls/docs"), found("dbs/docs/colls/docs", None));
+        assert_eq!(
+            read("dbs/docs/colls/docs/docs/docs"),
+            found("dbs/docs/colls/docs", Some("docs"))
+        );
+        assert_eq!(read("dbs/docs/users/docs"), found("dbs/docs/users/docs", None));
+        assert_eq!(read("dbs/d/colls/c/sprocs/docs"), found("dbs/d/colls/c/sprocs/docs", None));
+        assert_eq!(read("dbs/d/docs/1"), None);
+        assert_eq!(read("dbs/d/colls/c/docs"), None);
     }
 }

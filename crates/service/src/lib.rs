@@ -34,7 +34,7 @@ mod visit;
 
 pub use authorise::Principal;
 pub use cluster::{
-    Caller, Cursor, CursorError, Division, Halve, KeyCharge, KeySize, KeySummary, Priority,
+    Ahead, Caller, Cursor, CursorError, Division, Halve, KeyCharge, KeySize, KeySummary, Priority,
     QueryReport, RangeId, Reason, Refusal, Stage, ThroughputBucket,
 };
 pub use error::{Remedy, ServiceError};

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
-use cluster::{PageBounds, PageQuery, QueryFailure, QueryPage};
+use cluster::{ClusterError, PageBounds, PageQuery, Pass, QueryFailure, QueryPage, Turn};
 use model::charge::Work;
 use model::epk::{Epk, EpkRange};
 use model::json::Value;
@@ -15,7 +15,7 @@ use query::{Advice, Bound, Context, Features, KeyRanges, KeyShape, Parameters, Q
 use crate::admit::PAGE_ITEMS_MAX;
 use crate::catalogue::ContainerEntry;
 use crate::error::ServiceError;
-use crate::items::{check_session, named};
+use crate::items::{check_session, named, scope_prefix};
 use crate::receipt::Receipt;
 use crate::request::{ItemQuery, Scope};
 use crate::response::Reply;
@@ -33,7 +33,7 @@ struct Aim {
     within: Vec<EpkRange>,
     /// The ordinals that items there can have.
     ordinals: Range<u64>,
-    /// The logical partition, if it is only one.
+    /// Where the logical partition is, if it is only one.
     key: Option<Epk>,
 }
 
@@ -44,53 +44,50 @@ pub fn advice_on(text: &str) -> Vec<Advice> {
 }
 
 impl Service {
-    /// Answers one page of a query.
+    /// Answers one page of a query. From the text on, all of it is done on a thread for
+    /// queries: even a short one can take long to bind.
     pub(crate) async fn query_items(
         &self,
         entry: &ContainerEntry,
         query: ItemQuery,
         receipt: &mut Receipt,
     ) -> Result<Reply, ServiceError> {
-        let began = self.runtime.clock.monotonic();
-        let refused = |error: &QueryError| ServiceError::query(error, &query.text);
-        let bound = self.bind(entry, &query.text, &query.parameters);
-        let bound = receipt.paid_if_refused(bound.map_err(|e| refused(&e)), Work::Probe)?;
-        let aim = self.aim(entry, &query, &bound)?;
-        self.check_merge(entry, &query, &bound)?;
-        let compiling = self.runtime.clock.monotonic().saturating_sub(began);
-        let start = query.after.as_ref().and_then(|after| after.position());
-        let start = start.filter(|start| EpkRange::full().contains(start));
-        let start = start.or(aim.within.first().map(|first| &first.min)).cloned();
-        let visit = Visit::begin(entry, &start.unwrap_or(Epk::MIN), receipt)?;
-        let page = PageQuery {
-            bound: Arc::new(bound),
-            fingerprint: fingerprint(&query),
-            within: aim.within,
-            ordinals: aim.ordinals,
-            after: query.after,
-            bounds: self.page_bounds(query.items_max),
-            approach: query.approach,
-        };
-        let page = self.cluster.query(&entry.container, page).await;
-        let page = page.map_err(|failure| failed(entry, failure, &query.text));
-        let QueryPage { rows, rest, served, mut report } = page?;
+        let (now, bounds) = (self.now(), self.page_bounds(query.items_max));
+        let compiler = self.compiler(entry);
+        let (covered, payer) = (self.scope_range(entry, &query.scope)?, receipt.payer);
+        let session = query.session.clone();
+        let done = self.cluster.take_turns(move |turn| {
+            let Prepared { page, key, start } =
+                compiler.watched(turn).prepare(query, &covered, bounds)?;
+            let compiling = turn.elapsed();
+            let container = &compiler.entry.container;
+            let pass = container.admit(&start, payer).map_err(Unanswered::NotLetIn)?;
+            let (text, page) = page;
+            let page = turn.answer(container, now, page);
+            let page = page.map_err(|failure| failed(&compiler.entry, failure, &text));
+            Ok::<_, Unanswered>(Answered { page, pass, key, compiling })
+        });
+        let answered = done.await.map_err(|error| named(entry, error))?;
+        let answered = answered.map_err(|unanswered| unanswered.noted(receipt))?;
+        let visit = Visit::of(answered.pass, receipt);
+        let QueryPage { rows, rest, served, mut report } = answered.page?;
         let mut visit = Some(visit);
         for part in served {
             let (range, work) = (part.range, Work::Query(part.value));
             receipt.saw(range, part.lsn);
             receipt.worked(&work);
             match visit.take() {
-                Some(visit) => visit.end(aim.key.as_ref(), receipt),
+                Some(visit) => visit.end(answered.key.as_ref(), receipt),
                 None => entry.container.bill(range, receipt.payer, crate::account::charge(&work)),
             }
-            check_session(entry, query.session.as_ref(), receipt)?;
+            check_session(entry, session.as_ref(), receipt)?;
         }
         if let Some(visit) = visit {
             // No partition had anything to do with it.
             receipt.worked(&Work::Probe);
             visit.end(None, receipt);
         }
-        report.times.compiling = compiling;
+        report.times.compiling = answered.compiling;
         let (owner_rid, report) = (entry.rid.to_string(), Box::new(report));
         Ok(Reply::Rows { owner_rid, rows, rest, report })
     }
@@ -105,102 +102,179 @@ impl Service {
     }
 
     /// Says how a client runs a query on each partition by itself.
-    pub(crate) fn plan_query(
+    pub(crate) async fn plan_query(
         &self,
         entry: &ContainerEntry,
-        (text, parameters): (&str, &Value),
-        features: &Features,
+        (text, parameters): (String, Value),
+        features: Features,
         receipt: &mut Receipt,
     ) -> Result<Reply, ServiceError> {
         receipt.worked(&Work::Probe);
-        let plan = self.client_plan(entry, text, parameters, features)?;
-        Ok(Reply::QueryPlan { plan })
+        let compiler = self.compiler(entry);
+        let plan = self.cluster.take_turns(move |turn| {
+            compiler.watched(turn).client_plan(&text, &parameters, &features)
+        });
+        Ok(Reply::QueryPlan { plan: plan.await.map_err(|error| named(entry, error))?? })
+    }
+
+    /// What a query may know of the world and of its container.
+    fn compiler(&self, entry: &ContainerEntry) -> Compiler {
+        let spec = entry.container.spec();
+        let millis = self.runtime.clock.now().as_unix_ms();
+        let context = Context {
+            now_ticks: i64::try_from(millis).unwrap_or(i64::MAX).saturating_mul(TICKS_PER_MILLI),
+            seed: self.runtime.random.next_u64(),
+            spatial: spec.definition.geospatial(),
+            computed: spec.definition.computed_properties().properties().to_vec(),
+            functions: None,
+            watch: None,
+        };
+        Compiler { entry: entry.clone(), context: Arc::new(context) }
+    }
+}
+
+/// What is made of a query before it runs.
+struct Prepared {
+    /// The text, for errors, and what to run.
+    page: (String, PageQuery),
+    /// The logical partition, if it is only one.
+    key: Option<Epk>,
+    /// The position whose partition lets it in.
+    start: Epk,
+}
+
+/// What came of a query that was let in.
+struct Answered {
+    page: Result<QueryPage, ServiceError>,
+    pass: Pass,
+    key: Option<Epk>,
+    compiling: Duration,
+}
+
+/// Why a query was not begun.
+enum Unanswered {
+    /// Its text cannot be run.
+    Text(ServiceError),
+    /// It cannot be asked like this.
+    Refused(ServiceError),
+    NotLetIn(ClusterError),
+}
+
+impl From<ServiceError> for Unanswered {
+    fn from(error: ServiceError) -> Unanswered {
+        Unanswered::Refused(error)
+    }
+}
+
+impl Unanswered {
+    /// The error, with what it costs on the receipt.
+    fn noted(self, receipt: &mut Receipt) -> ServiceError {
+        match self {
+            Unanswered::Text(error) => {
+                receipt.worked(&crate::account::refused(&error, Work::Probe));
+                error
+            }
+            Unanswered::Refused(error) => error,
+            Unanswered::NotLetIn(error) => Visit::refused(error, receipt).into(),
+        }
+    }
+}
+
+/// Makes something that can run of the texts of queries on a container.
+#[derive(Clone)]
+struct Compiler {
+    entry: ContainerEntry,
+    context: Arc<Context>,
+}
+
+impl Compiler {
+    /// The same, on a thread of which others want a turn, too.
+    fn watched(&self, turn: &Arc<Turn>) -> Compiler {
+        let context = Context { watch: Some(turn.watch()), ..(*self.context).clone() };
+        Compiler { entry: self.entry.clone(), context: Arc::new(context) }
+    }
+
+    fn prepare(
+        &self,
+        query: ItemQuery,
+        covered: &EpkRange,
+        bounds: PageBounds,
+    ) -> Result<Prepared, Unanswered> {
+        let bound = self.bind(&query.text, &query.parameters);
+        let bound = bound.map_err(|error| Unanswered::Text(refused(&error, &query.text)))?;
+        let aim = self.aim(&query, &bound, covered)?;
+        self.check_merge(&query, &bound)?;
+        let start = query.after.as_ref().and_then(|after| after.position());
+        let start = start.filter(|start| EpkRange::full().contains(start));
+        let start = start.or(aim.within.first().map(|first| &first.min)).cloned();
+        let page = PageQuery {
+            bound: Arc::new(bound),
+            fingerprint: fingerprint(&query),
+            within: aim.within,
+            ordinals: aim.ordinals,
+            prefix: scope_prefix(&self.entry, &query.scope).map(Arc::new),
+            after: query.after,
+            bounds,
+            approach: query.approach,
+        };
+        let (page, start) = ((query.text, page), start.unwrap_or(Epk::MIN));
+        Ok(Prepared { page, key: aim.key, start })
     }
 
     fn client_plan(
         &self,
-        entry: &ContainerEntry,
         text: &str,
         parameters: &Value,
         features: &Features,
     ) -> Result<Value, ServiceError> {
-        let spec = entry.container.spec();
+        let spec = self.entry.container.spec();
         let definition = spec.definition.partition_key();
         let plan = || -> Result<_, QueryError> {
-            let (parameters, context) = (parse_parameters(parameters)?, self.context(entry));
-            Query::parse(text)?.plan(&parameters, &context, &KeyShape::from(definition), features)
+            let parameters = parse_parameters(parameters)?;
+            let shape = KeyShape::from(definition);
+            Query::parse(text)?.plan(&parameters, &self.context, &shape, features)
         };
-        let plan = plan().map_err(|error| ServiceError::query(&error, text))?;
+        let plan = plan().map_err(|error| refused(&error, text))?;
         Ok(plan.to_value(definition))
     }
 
     /// Refuses what the service leaves to its clients, and gives the plan for it:
     /// aggregates of everything, DISTINCT and ORDER BY. Neither the number of
     /// partitions nor a filter that names the key matters there.
-    fn check_merge(
-        &self,
-        entry: &ContainerEntry,
-        query: &ItemQuery,
-        bound: &Bound,
-    ) -> Result<(), ServiceError> {
+    fn check_merge(&self, query: &ItemQuery, bound: &Bound) -> Result<(), ServiceError> {
         let is_across = query.across_partitions && !is_routed(&query.scope);
         let in_order = !bound.order().is_empty();
         let merges = in_order || bound.is_distinct() || !bound.aggregates().is_empty();
         if query.merges || !is_across || !merges {
             return Ok(());
         }
-        let plan = self.client_plan(entry, &query.text, &query.parameters, &Features::all())?;
+        let plan = self.client_plan(&query.text, &query.parameters, &Features::all())?;
         Err(ServiceError::NeedsMerge { plan })
     }
 
-    fn bind(
-        &self,
-        entry: &ContainerEntry,
-        text: &str,
-        parameters: &Value,
-    ) -> Result<Bound, QueryError> {
+    fn bind(&self, text: &str, parameters: &Value) -> Result<Bound, QueryError> {
         let parameters = parse_parameters(parameters)?;
-        Query::parse(text)?.bind_in(&parameters, &self.context(entry))
-    }
-
-    /// What a query may know of the world and of its container.
-    fn context(&self, entry: &ContainerEntry) -> Arc<Context> {
-        let spec = entry.container.spec();
-        let millis = self.runtime.clock.now().as_unix_ms();
-        Arc::new(Context {
-            now_ticks: i64::try_from(millis).unwrap_or(i64::MAX).saturating_mul(TICKS_PER_MILLI),
-            seed: self.runtime.random.next_u64(),
-            spatial: spec.definition.geospatial(),
-            computed: spec.definition.computed_properties().properties().to_vec(),
-            functions: None,
-        })
+        Query::parse(text)?.bind_in(&parameters, &self.context)
     }
 
     /// What the client says about partitions and what the filter says about keys,
     /// together.
     fn aim(
         &self,
-        entry: &ContainerEntry,
         query: &ItemQuery,
         bound: &Bound,
+        covered: &EpkRange,
     ) -> Result<Aim, ServiceError> {
         let scope = &query.scope;
-        let spec = entry.container.spec();
+        let spec = self.entry.container.spec();
         let definition = spec.definition.partition_key();
-        let covered = self.scope_range(entry, scope)?;
         let keys = bound.key_ranges(&KeyShape::from(definition));
         let within = match &keys {
             KeyRanges::Nothing if bound.reads_documents() => Vec::new(),
-            KeyRanges::Nothing | KeyRanges::Everything => vec![covered],
+            KeyRanges::Nothing | KeyRanges::Everything => vec![covered.clone()],
             KeyRanges::Some(_) => {
-                let ring = keys.on_ring(definition).into_iter().map(|range| {
-                    if range.max_inclusive {
-                        EpkRange::of(range.min)
-                    } else {
-                        EpkRange::new(range.min, range.max)
-                    }
-                });
-                ring.filter_map(|range| range.intersect(&covered)).collect()
+                let ranges = keys.positions(definition).into_iter();
+                ranges.filter_map(|range| range.intersect(covered)).collect()
             }
         };
         let within: Vec<EpkRange> = within.into_iter().filter(|range| !range.is_empty()).collect();
@@ -218,6 +292,17 @@ impl Service {
         };
         Ok(Aim { within, ordinals, key: one_key })
     }
+}
+
+/// A query that was stopped has not failed: nobody waits for it, or the server ends.
+pub(crate) fn refused(error: &QueryError, text: &str) -> ServiceError {
+    if *error == QueryError::Stopped {
+        return ServiceError::Stopping;
+    }
+    if *error == QueryError::OutOfMemory {
+        return ServiceError::OutOfMemory;
+    }
+    ServiceError::query(error, text)
 }
 
 /// Whether the client says where to look.
@@ -255,7 +340,7 @@ fn fingerprint(query: &ItemQuery) -> u32 {
 
 fn failed(entry: &ContainerEntry, failure: QueryFailure, text: &str) -> ServiceError {
     match failure {
-        QueryFailure::Query(error) => ServiceError::query(&error, text),
+        QueryFailure::Query(error) => refused(&error, text),
         QueryFailure::Order(error) => ServiceError::query_refused(&error.to_string()),
         QueryFailure::Cursor(_) => ServiceError::invalid("The continuation token is malformed."),
         QueryFailure::TimedOut => ServiceError::TimedOut,

@@ -68,8 +68,8 @@ impl Service {
         target: &ItemTarget,
         rid: ItemRid,
     ) -> Result<Option<String>, ServiceError> {
-        let epk = self.locate(container, target.key.as_ref(), None)?.epk;
-        Ok(self.cluster.id_of(&container.container, &epk, rid.ordinal())?)
+        let position = self.locate(container, target.key.as_ref(), None)?.position;
+        Ok(self.cluster.id_of(&container.container, &position, rid.ordinal())?)
     }
 
     /// The container that a link names.

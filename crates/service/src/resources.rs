@@ -6,6 +6,8 @@ mod offers;
 mod resolve;
 mod sweep;
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use cluster::{ClusterError, SystemWrite};
 use model::etag::Etag;
@@ -13,14 +15,14 @@ use model::json::{Object, Raw, Value};
 use model::rid::{ContainerRid, DatabaseRid, UserRid};
 use model::throughput::Throughput;
 use partition::{EffectKind, EtagMatch};
-use query::{Query, QueryError};
+use query::{Context, Query, QueryError};
 
 use crate::admit::PAGE_ITEMS_MAX;
 use crate::catalogue::{Counters, Record, Stored, item_id, item_prefix};
 use crate::error::ServiceError;
 use crate::kind::{Kind, Link};
 use crate::offer::Offer;
-use crate::queries::parse_parameters;
+use crate::queries::{parse_parameters, refused};
 use crate::receipt::Receipt;
 use crate::request::Conditions;
 use crate::response::{Reply, Rest};
@@ -56,6 +58,7 @@ impl Service {
             }
             Kind::User
             | Kind::Permission
+            | Kind::ClientEncryptionKey
             | Kind::StoredProcedure
             | Kind::Trigger
             | Kind::UserDefinedFunction => {
@@ -118,6 +121,7 @@ impl Service {
             Kind::Offer => self.replace_offer(old, body, if_match).await?,
             Kind::User
             | Kind::Permission
+            | Kind::ClientEncryptionKey
             | Kind::StoredProcedure
             | Kind::Trigger
             | Kind::UserDefinedFunction => self.replace_child(old, body, if_match).await?,
@@ -139,6 +143,11 @@ impl Service {
             Kind::Container => self.delete_container(&record, if_match).await?,
             Kind::Offer => {
                 return Err(ServiceError::invalid("Offers go away with what they are for."));
+            }
+            Kind::ClientEncryptionKey => {
+                return Err(ServiceError::invalid(
+                    "Client encryption keys go away with their database: items may need them.",
+                ));
             }
             Kind::User
             | Kind::Permission
@@ -180,19 +189,32 @@ impl Service {
     }
 
     /// Answers the queries that clients send to find resources, with the one query engine.
-    pub(crate) fn query(
+    pub(crate) async fn query(
         &self,
         parent: &Link,
         kind: Kind,
-        text: &str,
-        parameters: &Value,
+        (text, parameters): (String, Value),
         receipt: &mut Receipt,
     ) -> Result<Reply, ServiceError> {
         let parent = self.parent(parent, kind, receipt)?;
-        let refused = |error: QueryError| ServiceError::query(&error, text);
-        let parameters = parse_parameters(parameters).map_err(refused)?;
-        let bound =
-            Query::parse(text).and_then(|query| query.bind(&parameters)).map_err(refused)?;
+        let texts = self.queried_records(kind, &parent)?;
+        let bodies = self.cluster.take_turns(move |turn| {
+            let context = Context { watch: Some(turn.watch()), ..Context::default() };
+            let rows = || -> Result<_, QueryError> {
+                let parameters = parse_parameters(&parameters)?;
+                let bound = Query::parse(&text)?.bind_in(&parameters, &Arc::new(context))?;
+                let texts = texts.iter().map(|text| std::str::from_utf8(text).unwrap_or_default());
+                bound.execute(texts.map(Raw::trusted))
+            };
+            let rows = rows().map_err(|error| refused(&error, &text))?;
+            Ok(rows.into_iter().map(|value| value.to_string().into()).collect())
+        });
+        let bodies = bodies.await.map_err(ServiceError::from).flatten()?;
+        Ok(Reply::Feed { owner_rid: parent.rid().to_owned(), bodies, rest: None })
+    }
+
+    /// The texts of the resources that a query is about.
+    fn queried_records(&self, kind: Kind, parent: &Parent) -> Result<Vec<Bytes>, ServiceError> {
         let (mut texts, mut bytes) = (Vec::new(), 0);
         let bytes_max = self.limits.response_bytes_max.saturating_mul(QUERY_ANSWERS_MAX);
         self.each_record(kind, parent.rid(), |stored| {
@@ -207,11 +229,7 @@ impl Service {
             texts.push(text);
             Ok(())
         })?;
-        let rows =
-            texts.iter().map(|text| Raw::trusted(std::str::from_utf8(text).unwrap_or_default()));
-        let rows = bound.execute(rows).map_err(refused)?;
-        let bodies = rows.into_iter().map(|value| value.to_string().into()).collect();
-        Ok(Reply::Feed { owner_rid: parent.rid().to_owned(), bodies, rest: None })
+        Ok(texts)
     }
 
     async fn create_database(
@@ -249,6 +267,10 @@ impl Service {
         Ok(record)
     }
 
+    /// One transaction drops the database with as many containers as it takes. The others
+    /// are unreachable from then on, as resource ids are never reused, and follow in
+    /// transactions of their own. Where one fails, or a crash comes between, the sweep
+    /// finds them by the mark.
     async fn delete_database(
         &self,
         record: &Record,
@@ -257,13 +279,11 @@ impl Service {
         let mut writes =
             vec![SystemWrite::Delete { id: record.item_id(), if_match }, sweep::mark(&record.rid)];
         offers::push_delete(&mut writes, record);
-        let mut numbers = Vec::new();
-        self.each_record(Kind::Container, &record.rid, |stored| {
-            numbers.push(container::push_delete(&mut writes, &stored.record, None)?);
-            Ok(())
-        })?;
-        self.cluster.drop_containers(&numbers, writes).await?;
+        self.delete_some_containers(&record.rid, writes).await?;
         self.directory_mut().remove_database(record.name());
+        if let Err(error) = self.delete_containers_of(&record.rid).await {
+            tracing::warn!(%error, database = record.name(), "left containers to the sweep");
+        }
         Ok(())
     }
 
@@ -329,9 +349,12 @@ impl Service {
             Kind::StoredProcedure => self.limits.stored_procedures_max,
             Kind::Trigger => self.limits.triggers_max,
             Kind::UserDefinedFunction => self.limits.user_defined_functions_max,
-            Kind::Database | Kind::Container | Kind::User | Kind::Permission | Kind::Offer => {
-                return Ok(());
-            }
+            Kind::Database
+            | Kind::Container
+            | Kind::User
+            | Kind::Permission
+            | Kind::ClientEncryptionKey
+            | Kind::Offer => return Ok(()),
         };
         let (prefix, mut count, mut after) = (item_prefix(kind, parent.rid()), 0, None);
         while count < max {
@@ -378,7 +401,7 @@ fn child_rid(counters: &mut Counters, kind: Kind, parent: &Parent) -> Result<Str
         counters.script(container, child).map(|rid| rid.to_string())
     };
     match kind {
-        Kind::User => {
+        Kind::User | Kind::ClientEncryptionKey => {
             Ok(counters.user(DatabaseRid::parse(rid).map_err(ServiceError::internal)?)?.to_string())
         }
         Kind::Permission => Ok(counters

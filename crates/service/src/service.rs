@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
 
-use cluster::{Cluster, ClusterReport, ContainerSpec, RangeRecord};
+use cluster::{Ahead, Cluster, ClusterReport, ContainerSpec, RangeRecord};
 use model::charge::Work;
 use model::json::Value;
 use model::limits::{Growth, Limits};
@@ -113,12 +113,33 @@ impl Service {
 
     /// Reads everything that is stored and says what does not agree.
     pub fn check(&self, progress: impl FnMut(&str)) -> Result<ClusterReport, ServiceError> {
-        Ok(self.cluster.check(progress)?)
+        Ok(self.cluster.check(&self.containers_to_sweep()?, progress)?)
+    }
+
+    /// The physical partitions whose time is ahead of the clock.
+    pub fn ahead(&self) -> Result<Vec<Ahead>, ServiceError> {
+        Ok(self.cluster.ahead()?)
+    }
+
+    /// Sets the times of those and of what was written to them back to the clock. Says how
+    /// many items were.
+    pub async fn reset_time(&self) -> Result<u64, ServiceError> {
+        Ok(self.cluster.reset_time().await?)
     }
 
     #[must_use]
     pub fn limits(&self) -> &Limits {
         &self.limits
+    }
+
+    /// Ends all queries that run or wait, and refuses further ones: a server that stops
+    /// does not wait for them.
+    pub fn stop_queries(&self) {
+        self.cluster.stop_queries();
+    }
+
+    pub(crate) fn now(&self) -> Timestamp {
+        Timestamp::from_millis(self.runtime.clock.now().as_unix_ms())
     }
 
     /// The store below, for its counters and for closing it.
@@ -168,7 +189,7 @@ impl Service {
                 self.list(&parent, kind, after.as_deref(), items_max, receipt)
             }
             Query { parent, kind, text, parameters } => {
-                self.query(&parent, kind, &text, &parameters, receipt)
+                self.query(&parent, kind, (text, parameters), receipt).await
             }
         }
     }
@@ -201,7 +222,8 @@ impl Service {
             ListChanges(list) => return self.list_changes(container, list, receipt).await,
             QueryItems(query) => return self.query_items(container, *query, receipt).await,
             PlanQuery { text, parameters, features } => {
-                return self.plan_query(container, (&text, &parameters), &features, receipt);
+                let query = (text, parameters);
+                return self.plan_query(container, query, features, receipt).await;
             }
             Batch { key, operations } => {
                 return self.batch(container, &key, operations, receipt).await;
@@ -232,6 +254,17 @@ impl Service {
 
     pub(crate) fn directory_mut(&self) -> RwLockWriteGuard<'_, Directory> {
         self.directory.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The first records of one kind and parent, in the order of names.
+    pub(crate) fn first_records(
+        &self,
+        kind: Kind,
+        parent_rid: &str,
+        count: usize,
+    ) -> Result<Vec<Stored>, ServiceError> {
+        let (items, _) = self.cluster.list_system(&item_prefix(kind, parent_rid), None, count)?;
+        items.iter().map(|item| Stored::read(kind, parent_rid, item)).collect()
     }
 
     /// Calls `visit` with each record of one kind and parent, in the order of names.

@@ -27,14 +27,22 @@ impl Visit {
         receipt: &mut Receipt,
     ) -> Result<Visit, ClusterError> {
         match entry.container.admit(epk, receipt.payer) {
-            Ok(pass) => Ok(Visit { pass, before: receipt.charge }),
-            Err(error) => {
-                if matches!(error, ClusterError::Throttled { .. }) {
-                    receipt.charge += Tariff::YEAR_2026.rejection();
-                }
-                Err(error)
-            }
+            Ok(pass) => Ok(Visit::of(pass, receipt)),
+            Err(error) => Err(Visit::refused(error, receipt)),
         }
+    }
+
+    /// The visit of a request that was let in on another thread.
+    pub(crate) fn of(pass: Pass, receipt: &Receipt) -> Visit {
+        Visit { pass, before: receipt.charge }
+    }
+
+    /// Takes down what being turned away costs.
+    pub(crate) fn refused(error: ClusterError, receipt: &mut Receipt) -> ClusterError {
+        if matches!(error, ClusterError::Throttled { .. }) {
+            receipt.charge += Tariff::YEAR_2026.rejection();
+        }
+        error
     }
 
     /// Pays what the receipt has taken down since. `key` is the logical partition

@@ -43,12 +43,26 @@ impl Write {
 pub struct Batch {
     writes: Vec<Write>,
     bytes: usize,
+    relief: bool,
 }
 
 impl Batch {
     #[must_use]
     pub fn new() -> Batch {
         Batch::default()
+    }
+
+    /// Says that these writes lead to space being given back, such as the drop of a
+    /// container. On a full disk they may use room that is kept from all others, so they
+    /// have to be few.
+    #[must_use]
+    pub fn for_relief(self, relief: bool) -> Batch {
+        Batch { relief, ..self }
+    }
+
+    #[must_use]
+    pub fn is_relief(&self) -> bool {
+        self.relief
     }
 
     pub fn put(&mut self, key: impl Into<Bytes>, value: impl Into<Bytes>) {

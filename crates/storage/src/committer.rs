@@ -13,7 +13,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
@@ -40,7 +40,18 @@ pub(crate) type Joined = BTreeMap<Bytes, Option<Bytes>>;
 
 /// What a backend has to bring along.
 pub(crate) trait Engine: Send + fmt::Debug {
+    /// Asks for room for `bytes` before anything is written, so that what is refused is
+    /// surely not there. With `relief` for writes that lead to space being given back.
+    ///
+    /// # Errors
+    /// [`StorageError::Full`] leaves the engine as it was: the next call asks again.
+    fn admit(&mut self, bytes: usize, relief: bool) -> Result<(), StorageError>;
+
     /// Makes all of `writes` durable, all or nothing, and then visible.
+    ///
+    /// # Errors
+    /// After [`StorageError::Full`] the engine can go on: what became of the writes is not
+    /// known now, but settled before anything else is committed.
     fn commit(&mut self, writes: &Joined) -> Result<(), StorageError>;
 
     /// How often one commit waits for the disk.
@@ -63,6 +74,8 @@ pub(crate) struct Committer<E> {
     /// There is room again, or nobody carries any more.
     progress: Condvar,
     engine: Mutex<E>,
+    /// Whether the last one who asked for room was refused it.
+    full: AtomicBool,
     totals: Totals,
     carrier: Carrier,
 }
@@ -87,8 +100,36 @@ enum State {
 #[derive(Debug)]
 struct Submission {
     batch: Batch,
-    broken: Arc<AtomicBool>,
+    breach: Breach,
     resolver: Resolver,
+}
+
+/// Whether and why a stream is broken.
+#[derive(Clone, Debug, Default)]
+struct Breach(Arc<AtomicU8>);
+
+impl Breach {
+    const NONE: u8 = 0;
+    const REFUSED: u8 = 1;
+    const FULL: u8 = 2;
+
+    fn open(&self, outcome: Outcome) {
+        let why = match outcome {
+            Outcome::Durable => Breach::NONE,
+            Outcome::Full => Breach::FULL,
+            Outcome::Refused | Outcome::Fenced | Outcome::Unknown => Breach::REFUSED,
+        };
+        self.0.fetch_max(why, Ordering::AcqRel);
+    }
+
+    /// What becomes of submissions to a stream that is broken.
+    fn outcome(&self) -> Option<Outcome> {
+        match self.0.load(Ordering::Acquire) {
+            Breach::NONE => None,
+            Breach::FULL => Some(Outcome::Full),
+            _ => Some(Outcome::Refused),
+        }
+    }
 }
 
 #[derive(Debug, Default)]
@@ -115,6 +156,7 @@ impl<E: Engine> Committer<E> {
             work: Condvar::new(),
             progress: Condvar::new(),
             engine: Mutex::new(engine),
+            full: AtomicBool::new(false),
             totals: Totals::default(),
             carrier,
         })
@@ -128,7 +170,29 @@ impl<E: Engine> Committer<E> {
         }
     }
 
+    /// Whether there is room for writes, and the engine still takes any. One who was
+    /// refused room need not come back, so the engine is asked anew.
     pub(crate) fn health(&self) -> Result<(), StorageError> {
+        self.alive()?;
+        if self.full.load(Ordering::Acquire) {
+            self.probe()?;
+        }
+        Ok(())
+    }
+
+    /// Asks the engine how it is, unless it is busy, which is a good sign.
+    pub(crate) fn probe(&self) -> Result<(), StorageError> {
+        let Ok(engine) = self.engine.try_lock() else { return Ok(()) };
+        self.ask_for_room(engine, 0, false)
+    }
+
+    /// Does something with the engine between two commits.
+    pub(crate) fn with_engine<T>(&self, work: impl FnOnce(&mut E) -> T) -> T {
+        work(&mut self.engine())
+    }
+
+    /// Whether the store is neither closed nor failed.
+    pub(crate) fn alive(&self) -> Result<(), StorageError> {
         match &self.queue().state {
             State::Open => Ok(()),
             State::Closed => Err(StorageError::Closed),
@@ -159,11 +223,15 @@ impl<E: Engine> Committer<E> {
 
     /// Has the engine commit nothing, and so publish its state anew.
     pub(crate) fn commit_nothing(&self) -> Result<(), StorageError> {
-        self.health()?;
+        self.alive()?;
         let guard = PanicGuard { committer: self };
         let committed = self.engine().commit(&Joined::new());
         std::mem::forget(guard);
-        committed.inspect_err(|error| self.fail(error.to_string()))
+        committed.inspect_err(|error| {
+            if !matches!(error, StorageError::Full { .. }) {
+                self.fail(error.to_string());
+            }
+        })
     }
 
     pub(crate) fn counters(&self) -> Counters {
@@ -235,15 +303,18 @@ impl<E: Engine> Committer<E> {
         (!group.is_empty()).then_some(group)
     }
 
-    /// What is in a group was queued before its stream broke, if it did: breaking
-    /// stops a stream at `submit`, and a failed commit empties the queue.
-    fn commit(&self, mut group: Vec<Submission>) {
+    fn commit(&self, group: Vec<Submission>) {
+        let mut group = self.admit(group);
         let joined = join(&mut group);
         let committed = if joined.is_empty() { Ok(()) } else { self.engine().commit(&joined) };
         match committed {
             Ok(()) => {
                 self.count(group.len(), &joined);
                 resolve_all(group, Outcome::Durable);
+            }
+            Err(error @ StorageError::Full { .. }) => {
+                self.note_room(Some(&error));
+                resolve_all(group, Outcome::Unknown);
             }
             Err(error) => {
                 tracing::error!(%error, batches = group.len(), "commit failed, restart needed");
@@ -252,6 +323,68 @@ impl<E: Engine> Committer<E> {
                 resolve_all(refused, Outcome::Refused);
             }
         }
+    }
+
+    /// What may be committed of a group. Turned away are those whose stream broke while
+    /// they waited, and those for whom there is no room; the others are asked about again
+    /// then, for they may be what makes room.
+    fn admit(&self, group: Vec<Submission>) -> Vec<Submission> {
+        let group = unbroken(group);
+        let bytes = |group: &[Submission]| group.iter().map(|one| one.batch.bytes()).sum();
+        let is_modest = |one: &Submission| one.batch.is_relief() || one.batch.is_empty();
+        let relief = group.iter().all(is_modest);
+        let Err(error) = self.ask_for_room(self.engine(), bytes(&group), relief) else {
+            return group;
+        };
+        let (modest, others): (Vec<_>, Vec<_>) = group.into_iter().partition(is_modest);
+        self.turn_away(others, &error);
+        let modest = unbroken(modest);
+        if relief {
+            self.turn_away(modest, &error);
+            return Vec::new();
+        }
+        match self.ask_for_room(self.engine(), bytes(&modest), true) {
+            Ok(()) => modest,
+            Err(error) => {
+                self.turn_away(modest, &error);
+                Vec::new()
+            }
+        }
+    }
+
+    fn ask_for_room(
+        &self,
+        mut engine: MutexGuard<'_, E>,
+        bytes: usize,
+        relief: bool,
+    ) -> Result<(), StorageError> {
+        let room = engine.admit(bytes, relief);
+        drop(engine);
+        match &room {
+            // What a modest one gets says nothing about the others.
+            Ok(()) if relief => {}
+            Ok(()) => self.note_room(None),
+            Err(error @ StorageError::Full { .. }) => self.note_room(Some(error)),
+            Err(error) => self.fail(error.to_string()),
+        }
+        room
+    }
+
+    /// Tells people once when there is no room, and once when there is again.
+    fn note_room(&self, refused: Option<&StorageError>) {
+        let was_full = self.full.load(Ordering::Acquire);
+        if was_full != refused.is_some() {
+            self.full.store(refused.is_some(), Ordering::Release);
+            match refused {
+                Some(error) => tracing::error!(%error, "writes are refused until there is room"),
+                None => tracing::info!("there is room again, writes go on"),
+            }
+        }
+    }
+
+    fn turn_away(&self, group: Vec<Submission>, error: &StorageError) {
+        let full = matches!(error, StorageError::Full { .. });
+        resolve_all(group, if full { Outcome::Full } else { Outcome::Refused });
     }
 
     fn count(&self, batches: usize, joined: &Joined) {
@@ -361,11 +494,21 @@ fn join(group: &mut [Submission]) -> Joined {
     joined
 }
 
+/// Turns away what waited behind a submission of its stream that was not written.
+fn unbroken(group: Vec<Submission>) -> Vec<Submission> {
+    let whole = |one: Submission| match one.breach.outcome() {
+        None => Some(one),
+        Some(outcome) => {
+            one.resolver.resolve(outcome);
+            None
+        }
+    };
+    group.into_iter().filter_map(whole).collect()
+}
+
 fn resolve_all(group: Vec<Submission>, outcome: Outcome) {
     for submission in group {
-        if outcome != Outcome::Durable {
-            submission.broken.store(true, Ordering::Release);
-        }
+        submission.breach.open(outcome);
         submission.resolver.resolve(outcome);
     }
 }
@@ -373,35 +516,41 @@ fn resolve_all(group: Vec<Submission>, outcome: Outcome) {
 /// A stream into a [`Committer`].
 pub(crate) struct CommitterStream<E> {
     committer: Arc<Committer<E>>,
-    broken: Arc<AtomicBool>,
+    breach: Breach,
+    /// Broken at this end: what was taken in before is written all the same.
+    refused: bool,
 }
 
 impl<E: Engine> CommitterStream<E> {
     pub(crate) fn new(committer: &Arc<Committer<E>>) -> CommitterStream<E> {
-        let broken = Arc::new(AtomicBool::new(false));
-        CommitterStream { committer: Arc::clone(committer), broken }
+        let (committer, breach) = (Arc::clone(committer), Breach::default());
+        CommitterStream { committer, breach, refused: false }
     }
 
-    fn refuse(&self) -> Ticket {
-        self.broken.store(true, Ordering::Release);
+    fn refuse(&mut self) -> Ticket {
+        self.refused = true;
         Ticket::resolved(Outcome::Refused)
     }
 }
 
 impl<E: Engine> Stream for CommitterStream<E> {
     fn submit(&mut self, batch: Batch) -> Ticket {
-        if self.broken.load(Ordering::Acquire) {
-            return Ticket::resolved(Outcome::Refused);
+        if let Some(outcome) = self.breach.outcome() {
+            return Ticket::resolved(outcome);
+        }
+        if self.refused {
+            return self.refuse();
         }
         if let Some(misfit) = batch.misfit() {
             tracing::error!(%misfit, "a batch that no store can take was refused");
             return self.refuse();
         }
         let (resolver, ticket) = Ticket::pending();
-        let submission = Submission { batch, broken: Arc::clone(&self.broken), resolver };
-        if let Err(submission) = self.committer.enqueue(submission) {
-            resolve_all(vec![submission], Outcome::Refused);
-        } else if self.committer.carrier == Carrier::Submitter {
+        let submission = Submission { batch, breach: self.breach.clone(), resolver };
+        if self.committer.enqueue(submission).is_err() {
+            return self.refuse();
+        }
+        if self.committer.carrier == Carrier::Submitter {
             self.committer.carry();
         }
         ticket
@@ -410,6 +559,6 @@ impl<E: Engine> Stream for CommitterStream<E> {
 
 impl<E> fmt::Debug for CommitterStream<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CommitterStream").field("broken", &self.broken).finish_non_exhaustive()
+        f.debug_struct("CommitterStream").field("breach", &self.breach).finish_non_exhaustive()
     }
 }

@@ -13,7 +13,9 @@ pub trait Store: Send + Sync + fmt::Debug {
     fn stream(&self) -> Box<dyn Stream>;
 
     /// A snapshot of what is durable at this moment. Short-lived by design: the
-    /// engine keeps every version that any view could still ask for.
+    /// engine keeps every version that any view could still ask for. A backup is the
+    /// one reader that takes as long as it takes, and must end before the store is
+    /// closed.
     ///
     /// # Errors
     /// When the store is closed.
@@ -47,7 +49,7 @@ pub trait Store: Send + Sync + fmt::Debug {
     ///
     /// Any part of the range may be left, in values that had been replaced or deleted
     /// before: **whoever calls this deletes what a view taken afterwards still shows.**
-    /// Outside the range nothing changes. Waits for a running compaction, so never to be
+    /// Outside the range nothing changes, and neither does what earlier views show. Waits for a running compaction, so never to be
     /// called on an async worker.
     ///
     /// # Errors
@@ -67,6 +69,12 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// When the store is closed or its files cannot be read or written. What could be read
     /// before still can.
     fn compact(&self) -> Result<(), StorageError>;
+
+    /// What had been lost when this store was opened, as far as anybody can tell: after a
+    /// power cut with durability `os`, or because someone accepted it.
+    fn loss(&self) -> Option<Loss> {
+        None
+    }
 
     /// Waits for what was submitted and tidies up so that the next opening is
     /// quick. Later submissions are refused. Closing twice is fine.
@@ -123,6 +131,35 @@ pub enum Durability {
     /// Handed to the operating system before the answer: survives the end of
     /// this process, not that of the machine.
     Os,
+}
+
+/// Writes that were acknowledged and are not there, counted in commits of the store: one
+/// commit may hold the writes of several clients.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Loss {
+    /// The newest commit that is there. Nothing before it is missing.
+    pub found: u64,
+    /// The newest commit that is known to have been acknowledged; there may have been
+    /// later ones that left no trace.
+    pub acknowledged: u64,
+}
+
+impl fmt::Display for Loss {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Loss { found, acknowledged } = self;
+        match acknowledged.saturating_sub(*found) {
+            0 => write!(
+                f,
+                "the store was not closed and did not wait for the disk: if the machine stopped, \
+                 what was acknowledged after commit {found} is lost"
+            ),
+            lost => write!(
+                f,
+                "commit {acknowledged} was acknowledged, {found} found: the last {lost} commits \
+                 are lost"
+            ),
+        }
+    }
 }
 
 /// What a store has done since it was opened.

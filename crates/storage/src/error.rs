@@ -45,10 +45,31 @@ pub enum StorageError {
         source: io::Error,
     },
 
+    /// There is no room on the disk. What was stored can be read, and writes go on by
+    /// themselves when there is room again: remove something, or enlarge the disk.
+    #[error("no space left on device: {detail}")]
+    Full { detail: String },
+
     /// A commit failed, so the store takes no more writes. Restart the process:
     /// opening finds out what was written.
     #[error("the store failed and takes no more writes ({detail}): restart to recover")]
     Failed { detail: String },
+
+    /// A backup that is not whole, or none at all. Use another one.
+    #[error("the backup in {} cannot be used: {detail}", path.display())]
+    Backup {
+        path: PathBuf,
+        /// A box, for a second variant with two strings would make all errors larger.
+        detail: Box<str>,
+    },
+
+    /// What was begun was told to stop before its end, and left nothing.
+    #[error("stopped before its end; nothing is left of it")]
+    Stopped,
+
+    /// The store was opened to be read.
+    #[error("the store was opened for reading only")]
+    ReadOnly,
 
     /// The store was closed by its owner.
     #[error("the store is closed")]
@@ -57,6 +78,12 @@ pub enum StorageError {
 
 impl StorageError {
     pub(crate) fn io(action: impl Into<String>, source: io::Error) -> StorageError {
-        StorageError::Io { action: action.into(), source }
+        let action = action.into();
+        // A file that may grow no more is as full as its disk.
+        use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
+        if matches!(source.kind(), FileTooLarge | QuotaExceeded | StorageFull) {
+            return StorageError::Full { detail: format!("could not {action}") };
+        }
+        StorageError::Io { action, source }
     }
 }

@@ -22,6 +22,7 @@
 //!
 //! Must not know: documents, partitions.
 
+pub mod backup;
 mod batch;
 mod committer;
 mod door;
@@ -32,7 +33,7 @@ mod scan;
 mod ticket;
 
 pub use batch::{Batch, KEY_BYTES_MAX, RESERVED_PREFIX, VALUE_BYTES_MAX, Write};
-pub use door::{Counters, Durability, Store, Stream, VerifyReport, View};
+pub use door::{Counters, Durability, Loss, Store, Stream, VerifyReport, View};
 pub use error::StorageError;
 pub use scan::{Chunk, Direction, KeyRange, ScanLimit};
 pub use ticket::{Outcome, Receipt, Resolver, Ticket};

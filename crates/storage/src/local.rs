@@ -9,36 +9,59 @@
 //! - *Views are exact.* A view clones the snapshot that the committer took between
 //!   two commits (`engine.rs`); the engine's own newest snapshot can show half a
 //!   batch while a flush finishes.
-//! - *Creating never opens and opening never creates.*
+//! - *A full disk is no trap.* Room is asked for before the engine is touched
+//!   (`room.rs`), tables are merged only while there is room (`upkeep.rs`), and an engine
+//!   that met a full disk all the same is opened anew when there is room again.
+//! - *Creating never opens and opening never creates.* Opening to read writes nothing
+//!   (`read_only.rs`).
 
-mod decode;
+pub(crate) mod decode;
 mod engine;
-mod files;
+pub(crate) mod files;
 mod format;
 mod inspect;
 mod journal;
+mod read_only;
 mod record;
+mod recover;
+mod room;
+mod salvage;
 mod tables;
+mod upkeep;
 mod view;
 mod witness;
 
 use std::fs::File;
 use std::panic::AssertUnwindSafe;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use runtime::{Runtime, TaskHandle};
 
 use self::engine::{Handles, LocalEngine, Published};
 use self::format::Format;
-use self::inspect::Inspection;
-use self::witness::{Testimony, Witness};
+pub use self::read_only::open_read_only;
+use self::recover::Recovery;
+pub use self::room::RESERVE;
+use self::room::{MERGE_BYTES_MAX, Room};
+use self::upkeep::Upkeep;
+use self::witness::Witness;
 use crate::committer::{Carrier, Committer, CommitterStream};
-use crate::{Counters, Durability, KeyRange, StorageError, Store, Stream, VerifyReport, View};
+use crate::{
+    Counters, Direction, Durability, KeyRange, Loss, ScanLimit, StorageError, Store, Stream,
+    VerifyReport, View,
+};
 
 /// The engine's number of the one keyspace that holds all data.
 const DATA_KEYSPACE: u64 = 1;
 const DATA_FOLDER: &str = "keyspaces/1";
+
+/// Bytes of a range from which on rewriting the store without it is considered.
+const GARBAGE_BYTES_MIN: u64 = 1 << 20;
+
+/// One part in so many of the tables that a range must be for that: a rewrite then moves
+/// at most three bytes for each that it frees.
+const GARBAGE_PART: u64 = 4;
 
 /// How a local store behaves. Plain data; the defaults suit a laptop.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,9 +83,16 @@ pub struct LocalConfig {
     /// for what [`Store::compact`] writes.
     pub table_bytes: u64,
 
-    /// Threads for flushing and compacting, 2 by default: with one, a long
-    /// compaction holds up the flushes and thereby the writers.
+    /// Threads of the engine, which flush, 1 by default. Tables are merged by another.
     pub worker_threads: usize,
+
+    /// Bytes that the store may take on its disk, for tests of a full one. The disk itself
+    /// is the limit by default.
+    pub disk_bytes_max: Option<u64>,
+
+    /// Bytes that are kept from everybody, so that a start and a drop find room on a disk
+    /// that others have filled; less on a small disk. None by default.
+    pub reserve_bytes: u64,
 
     /// Opens a store although acknowledged writes are known to be missing, or
     /// although nobody can tell. Off by default: a person has to decide this.
@@ -76,7 +106,9 @@ impl Default for LocalConfig {
             cache_bytes: 32 << 20,
             memtable_bytes: 16 << 20,
             table_bytes: 64 << 20,
-            worker_threads: 2,
+            worker_threads: 1,
+            disk_bytes_max: None,
+            reserve_bytes: 0,
             accept_lost_writes: false,
         }
     }
@@ -97,7 +129,10 @@ pub fn create(
     }
     Witness::create(path)?;
     engine::create(path, &config)?;
+    // The engine syncs what is in the folders that it makes, but not that they are there.
+    files::sync_folder(&path.join("keyspaces"))?;
     Format::describe(path, &engine::fixed_files(path)?)?.save(path)?;
+    files::sync_folders(path)?;
     path.parent().filter(|parent| parent.is_dir()).map_or(Ok(()), files::sync_folder)?;
     open(path, config, runtime)
 }
@@ -114,14 +149,15 @@ pub fn open(
 ) -> Result<Arc<dyn Store>, StorageError> {
     let lock = lock(path)?;
     Format::load(path)?.check_fixed_files(path)?;
-    let inspection = Inspection::of(path)?;
-    inspection.check_witness(Testimony::load(path)?, config.accept_lost_writes)?;
-    inspection.tidy()?;
+    let recovery = Recovery::of(path, config.accept_lost_writes)?.perform()?;
+    let Recovery { commit, loss, .. } = recovery;
     let witness = Witness::open(path, config.durability)?;
     let published = Arc::new(Published::new(path));
+    let room = Room::new(path, config.disk_bytes_max, config.reserve_bytes);
+    let upkeep = Arc::new(Upkeep::new(room));
     let engine =
-        guarded(path, || LocalEngine::open(&published, inspection.commit, witness, &config))??;
-    LocalStore::start(published, engine, lock, runtime)
+        guarded(path, || LocalEngine::open(&published, &upkeep, commit, witness, config))??;
+    LocalStore::start((published, upkeep), engine, lock, loss, runtime)
 }
 
 /// Removes a store and all its data. A folder that is not a store is left alone.
@@ -182,39 +218,78 @@ fn guarded<T>(path: &Path, run: impl FnOnce() -> T) -> Result<T, StorageError> {
 #[derive(Debug)]
 struct LocalStore {
     path: PathBuf,
+    loss: Option<Loss>,
     published: Arc<Published>,
     committer: Arc<Committer<LocalEngine>>,
+    upkeep: Arc<Upkeep>,
     running: Mutex<Option<Running>>,
-    /// Held while space is given back: one at a time, and closing waits for it.
-    reclaiming: Mutex<()>,
 }
 
 /// What ends with the store.
 #[derive(Debug)]
 struct Running {
-    thread: TaskHandle,
+    committing: TaskHandle,
+    merging: TaskHandle,
     _lock: File,
 }
 
 impl LocalStore {
     fn start(
-        published: Arc<Published>,
+        (published, upkeep): (Arc<Published>, Arc<Upkeep>),
         engine: LocalEngine,
         lock: File,
+        loss: Option<Loss>,
         runtime: &Runtime,
     ) -> Result<Arc<dyn Store>, StorageError> {
+        let spawn = |name: &str, body: Box<dyn FnOnce() + Send>| {
+            let started = runtime.tasks.spawn(name, body);
+            started.map_err(|source| StorageError::io(format!("start the {name} thread"), source))
+        };
         let committer = Committer::new(engine, Carrier::Thread);
+        let (keeper, shown) = (Arc::clone(&upkeep), Arc::clone(&published));
+        let merging = spawn("merger", Box::new(move || keeper.run(&shown)))?;
         let carrier = Arc::clone(&committer);
-        let thread = runtime.tasks.spawn("committer", Box::new(move || carrier.run()));
-        let thread =
-            thread.map_err(|source| StorageError::io("start the committer thread", source))?;
-        let running = Mutex::new(Some(Running { thread, _lock: lock }));
-        let (path, reclaiming) = (published.path.clone(), Mutex::default());
-        Ok(Arc::new(LocalStore { path, published, committer, running, reclaiming }))
+        let committing = spawn("committer", Box::new(move || carrier.run())).inspect_err(|_| {
+            upkeep.end();
+        })?;
+        upkeep.want_merge();
+        let running = Mutex::new(Some(Running { committing, merging, _lock: lock }));
+        let path = published.path.clone();
+        Ok(Arc::new(LocalStore { path, loss, published, committer, upkeep, running }))
     }
 
-    fn reclaiming(&self) -> MutexGuard<'_, ()> {
-        self.reclaiming.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Whether so much of a range is left that rewriting the store is less work than
+    /// deleting it key by key, and there is room to.
+    fn is_worth_rewriting(&self, engine: &Handles, range: &KeyRange) -> Result<bool, StorageError> {
+        let tables = self.published.table_bytes()?;
+        if tables > MERGE_BYTES_MAX || self.upkeep.room.free() < engine.merge_needs() {
+            return Ok(false);
+        }
+        let enough = (tables / GARBAGE_PART).max(GARBAGE_BYTES_MIN);
+        let (view, mut rest, mut bytes) = (self.published.view()?, Some(range.clone()), 0);
+        while let Some(range) = rest.filter(|_| bytes < enough) {
+            let chunk = view.scan(&range, Direction::Forward, ScanLimit::default())?;
+            bytes +=
+                chunk.rows.iter().map(|(key, value)| key.len() + value.len()).sum::<usize>() as u64;
+            rest = chunk.rest;
+        }
+        Ok(bytes >= enough)
+    }
+
+    /// Merges all tables, leaving out a range that nobody reads any more.
+    fn rewrite(&self, engine: &Handles, without: Option<&KeyRange>) -> Result<(), StorageError> {
+        let needed = engine.merge_needs();
+        let merge = || self.upkeep.while_merging(|| engine.merge_tables());
+        self.renew(engine)?;
+        let merged = match without {
+            Some(range) => self.upkeep.without(range, merge),
+            None => merge(),
+        };
+        if let Err(StorageError::Full { .. }) = merged {
+            return Err(self.upkeep.room.full(needed));
+        }
+        merged?;
+        self.renew(engine)
     }
 
     /// Lets go of what no view of now on can ask for.
@@ -228,12 +303,15 @@ impl LocalStore {
     }
 
     fn stop(&self) -> Result<(), StorageError> {
-        let _no_handle_is_out = self.reclaiming();
+        self.upkeep.end();
+        let _no_handle_is_out = self.upkeep.alone();
         let closed = self.committer.close();
         let running = self.running.lock().unwrap_or_else(PoisonError::into_inner).take();
-        match running.map(|running| running.thread.join()) {
-            None | Some(Ok(())) => closed,
-            Some(Err(panicked)) => Err(StorageError::Failed { detail: panicked.to_string() }),
+        drop(_no_handle_is_out);
+        let Some(Running { committing, merging, _lock }) = running else { return closed };
+        match committing.join().and(merging.join()) {
+            Ok(()) => closed,
+            Err(panicked) => Err(StorageError::Failed { detail: panicked.to_string() }),
         }
     }
 }
@@ -253,19 +331,16 @@ impl Store for LocalStore {
 
     fn health(&self) -> Result<(), StorageError> {
         self.committer.health()?;
-        let engine = self.published.check_engine();
-        if let Err(StorageError::Failed { detail }) = &engine {
-            self.committer.fail(detail.clone());
+        // Whether it was for want of room is the committer's to find out.
+        match self.published.check_engine().and_then(|()| self.upkeep.check()) {
+            Err(StorageError::Failed { .. }) => self.committer.probe(),
+            other => other,
         }
-        engine
     }
 
     fn verify(&self) -> Result<VerifyReport, StorageError> {
         Format::load(&self.path)?.check_fixed_files(&self.path)?;
-        let view = self.published.view()?;
-        let files = view.check_tables()?;
-        let rows = crate::scan::verify_rows(&view)?;
-        Ok(VerifyReport { files, ..rows })
+        self.published.verify()
     }
 
     fn table_bytes(&self) -> Result<u64, StorageError> {
@@ -273,20 +348,27 @@ impl Store for LocalStore {
     }
 
     fn discard(&self, range: &KeyRange) -> Result<(), StorageError> {
-        let _alone = self.reclaiming();
+        self.committer.with_engine(LocalEngine::make_room)?;
+        let _alone = self.upkeep.alone();
         let engine = self.published.handles()?;
         if engine.drop_tables(range)? {
             self.renew(&engine)?;
+        }
+        if self.is_worth_rewriting(&engine, range)? {
+            self.rewrite(&engine, Some(range))?;
         }
         Ok(())
     }
 
     fn compact(&self) -> Result<(), StorageError> {
-        let _alone = self.reclaiming();
+        self.committer.with_engine(LocalEngine::make_room)?;
+        let _alone = self.upkeep.alone();
         let engine = self.published.handles()?;
-        self.renew(&engine)?;
-        engine.merge_tables()?;
-        self.renew(&engine)
+        self.rewrite(&engine, None)
+    }
+
+    fn loss(&self) -> Option<Loss> {
+        self.loss
     }
 
     fn close(&self) -> Result<(), StorageError> {

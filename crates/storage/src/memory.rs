@@ -24,8 +24,14 @@ use crate::{
 /// Makes an empty store. "Durable" means nothing more here than "published".
 #[must_use]
 pub fn create() -> Arc<dyn Store> {
+    create_within(u64::MAX)
+}
+
+/// Makes an empty store that is full at so many bytes of keys and values.
+#[must_use]
+pub fn create_within(bytes_max: u64) -> Arc<dyn Store> {
     let shared = Arc::new(Shared::default());
-    let engine = MemoryEngine { shared: Arc::clone(&shared) };
+    let engine = MemoryEngine { shared: Arc::clone(&shared), bytes_max };
     let committer = Committer::new(engine, Carrier::Submitter);
     Arc::new(MemoryStore { shared, committer })
 }
@@ -44,7 +50,7 @@ impl Store for MemoryStore {
     fn view(&self) -> Result<Box<dyn View>, StorageError> {
         match self.committer.health() {
             Err(StorageError::Closed) => Err(StorageError::Closed),
-            // What a failed store had published is still true.
+            // What a failed or full store had published is still true.
             _ => Ok(Box::new(MemoryView::open(&self.shared))),
         }
     }
@@ -62,16 +68,16 @@ impl Store for MemoryStore {
     }
 
     fn table_bytes(&self) -> Result<u64, StorageError> {
-        self.committer.health().map(|()| 0)
+        self.committer.alive().map(|()| 0)
     }
 
     /// Leaves all of it, as it may: what is deleted is gone with the next commit.
     fn discard(&self, _range: &KeyRange) -> Result<(), StorageError> {
-        self.committer.health()
+        self.committer.alive()
     }
 
     fn compact(&self) -> Result<(), StorageError> {
-        self.committer.health()
+        self.committer.alive()
     }
 
     fn close(&self) -> Result<(), StorageError> {
@@ -102,6 +108,8 @@ struct Versions {
     /// Per key, oldest version first, never empty.
     keys: BTreeMap<Bytes, Vec<Version>>,
     commit: u64,
+    /// Bytes of all keys and values, those of old versions included.
+    bytes: u64,
     /// Keys that got a newer version, with the commit that brought it.
     superseded: VecDeque<(u64, Bytes)>,
 }
@@ -112,11 +120,18 @@ struct Version {
     value: Option<Bytes>,
 }
 
+impl Version {
+    fn bytes(&self, key: &Bytes) -> u64 {
+        (key.len() + self.value.as_ref().map_or(0, Bytes::len)) as u64
+    }
+}
+
 impl Versions {
     fn publish(&mut self, writes: &Joined) {
         self.commit += 1;
         for (key, value) in writes {
             let version = Version { commit: self.commit, value: value.clone() };
+            self.bytes += version.bytes(key);
             self.keys.entry(key.clone()).or_default().push(version);
             self.superseded.push_back((self.commit, key.clone()));
         }
@@ -127,10 +142,12 @@ impl Versions {
         while let Some((_, key)) = self.superseded.pop_front_if(|(commit, _)| *commit <= oldest) {
             if let Some(versions) = self.keys.get_mut(&key) {
                 let seen = versions.partition_point(|version| version.commit <= oldest);
-                versions.drain(..seen.saturating_sub(1));
+                let gone = versions.drain(..seen.saturating_sub(1));
+                self.bytes -= gone.map(|version| version.bytes(&key)).sum::<u64>();
                 if versions.last().is_some_and(|last| last.commit <= oldest && last.value.is_none())
                 {
-                    self.keys.remove(&key);
+                    let gone = self.keys.remove(&key).unwrap_or_default();
+                    self.bytes -= gone.iter().map(|version| version.bytes(&key)).sum::<u64>();
                 }
             }
         }
@@ -149,9 +166,23 @@ fn newest(versions: &[Version], commit: u64) -> Option<Bytes> {
 #[derive(Debug)]
 struct MemoryEngine {
     shared: Arc<Shared>,
+    bytes_max: u64,
 }
 
+/// The part of a bounded store that is kept for those who make room.
+const RELIEF_PART: u64 = 16;
+
 impl Engine for MemoryEngine {
+    fn admit(&mut self, bytes: usize, relief: bool) -> Result<(), StorageError> {
+        let kept = if relief { 0 } else { self.bytes_max / RELIEF_PART };
+        let used = self.shared.versions().bytes;
+        if used.saturating_add(bytes as u64) > self.bytes_max - kept {
+            let detail = format!("{used} of {} bytes are used", self.bytes_max);
+            return Err(StorageError::Full { detail });
+        }
+        Ok(())
+    }
+
     fn commit(&mut self, writes: &Joined) -> Result<(), StorageError> {
         let mut versions = self.shared.versions.write().unwrap_or_else(PoisonError::into_inner);
         versions.publish(writes);
@@ -246,7 +277,7 @@ mod tests {
     #[test]
     fn versions_go_when_no_view_needs_them() {
         let shared = Arc::new(Shared::default());
-        let mut engine = MemoryEngine { shared: Arc::clone(&shared) };
+        let mut engine = MemoryEngine { shared: Arc::clone(&shared), bytes_max: u64::MAX };
         engine.commit(&joined(&[("a", Some("1")), ("b", Some("1"))])).unwrap();
         let view = MemoryView::open(&shared);
         engine.commit(&joined(&[("a", Some("2")), ("b", None)])).unwrap();

@@ -17,6 +17,9 @@ pub enum Outcome {
     Durable,
     /// Surely not written.
     Refused,
+    /// There is no room on the disk; surely not written. Writes go on by themselves
+    /// when there is room again.
+    Full,
     /// Another owner took over the store; surely not written.
     Fenced,
     /// May or may not be written. Only reading after a restart tells.

@@ -297,7 +297,39 @@ fn try_damage(original: &Original, damage: &Damage) -> Verdict {
     }
 }
 
+/// Reading alone finds what opening and reading finds, and leaves every file as it is.
 fn judge(folder: &Path, rows: &BTreeMap<Bytes, Bytes>) -> Verdict {
+    let before = fingerprint(folder);
+    let examined = examine(folder, rows);
+    if fingerprint(folder) != before {
+        return Verdict::Touched;
+    }
+    let verdict = judge_open(folder, rows);
+    match (examined, &verdict) {
+        (Ok(true), Verdict::RefusedOnOpen | Verdict::RefusedOnRead) => {
+            Verdict::SilentLoss("reading alone took it for whole".to_owned())
+        }
+        (Ok(false), Verdict::Repaired) => {
+            Verdict::SilentLoss("reading alone found damage".to_owned())
+        }
+        (Ok(_), _) => verdict,
+        (Err(difference), _) => Verdict::SilentLoss(format!("reading alone: {difference}")),
+    }
+}
+
+/// Whether everything reads well in a store that is not written to.
+fn examine(folder: &Path, rows: &BTreeMap<Bytes, Bytes>) -> Result<bool, String> {
+    match local::open_read_only(folder) {
+        Ok(store) => compare(store.as_ref(), rows),
+        Err(error) => {
+            assert!(is_clear(&error), "unclear: {error}");
+            assert!(error.to_string().contains(folder.to_str().unwrap()), "{error}");
+            Ok(false)
+        }
+    }
+}
+
+fn judge_open(folder: &Path, rows: &BTreeMap<Bytes, Bytes>) -> Verdict {
     let before = fingerprint(folder);
     let store = match open(folder) {
         Ok(store) => store,

@@ -14,8 +14,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use bytes::Bytes;
 use runtime::{Random, SeededRandom};
 use storage::{
-    Batch, Chunk, Counters, Direction, KeyRange, Outcome, Resolver, ScanLimit, StorageError, Store,
-    Stream, Ticket, VerifyReport, View,
+    Batch, Chunk, Counters, Direction, KeyRange, Loss, Outcome, Resolver, ScanLimit, StorageError,
+    Store, Stream, Ticket, VerifyReport, View,
 };
 
 /// What happens to one submission.
@@ -25,6 +25,8 @@ pub enum Fault {
     Pass,
     /// Not written, and the ticket says so.
     Refuse,
+    /// There is no room for it: not written, and the ticket says so.
+    Full,
     /// Another owner took over: not written, and the ticket says so.
     Fence,
     /// Written or not, and the ticket does not say which.
@@ -181,6 +183,10 @@ impl Store for FaultyStore {
         self.inner.discard(range)
     }
 
+    fn loss(&self) -> Option<Loss> {
+        self.inner.loss()
+    }
+
     fn compact(&self) -> Result<(), StorageError> {
         self.inner.compact()
     }
@@ -220,6 +226,7 @@ impl Stream for FaultyStream {
         match fault {
             Fault::Pass => self.inner.submit(batch),
             Fault::Refuse => Ticket::resolved(Outcome::Refused),
+            Fault::Full => Ticket::resolved(Outcome::Full),
             Fault::Fence => Ticket::resolved(Outcome::Fenced),
             Fault::Unknown { written } => match self.pass_in_silence(batch, written) {
                 // Answers once it is written, so that a test can look for it.
@@ -314,6 +321,7 @@ mod tests {
     #[test]
     fn faults_do_what_they_say() {
         assert_eq!(meet(Fault::Refuse), (Some(Outcome::Refused), false));
+        assert_eq!(meet(Fault::Full), (Some(Outcome::Full), false));
         assert_eq!(meet(Fault::Fence), (Some(Outcome::Fenced), false));
         for written in [false, true] {
             assert_eq!(meet(Fault::Unknown { written }), (Some(Outcome::Unknown), written));

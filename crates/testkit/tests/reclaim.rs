@@ -61,7 +61,8 @@ fn bytes_after(config: &LocalConfig, fills: bool) -> u64 {
     let swept = block_on(service.sweep()).unwrap();
     let reclaimed = block_on(service.reclaim(swept.bytes)).unwrap();
     println!("{filled} bytes in tables, {swept:?}, rewritten: {reclaimed}");
-    assert!(swept.keys > 0 && (reclaimed || !fills));
+    // What is much of the store goes with its files or with a rewrite, not key by key.
+    assert!(if fills { reclaimed || swept.keys < DROPPED_ITEMS } else { swept.keys > 0 });
     let report = service.check(|_| {}).unwrap();
     assert!(report.is_clean(), "{report:?}");
     service.store().close().unwrap();

@@ -34,8 +34,11 @@ pub(crate) async fn answer(call: &Call<'_>, container: Link) -> Result<Answer, W
         return Err(WireError::later("A batch in HybridRow encoding (the .NET SDK's)"));
     }
     let raw = json::parse_raw(body).map_err(ServiceError::from)?;
-    let parsed =
+    let mut parsed =
         raw.elements().map(|raw| parse(body, raw)).collect::<Result<Vec<Parsed>, WireError>>()?;
+    if call.headers.wants_minimal() {
+        parsed.iter_mut().for_each(|parsed| parsed.minimal = true);
+    }
     if call.headers.flag(BATCH_ATOMIC) {
         atomic(call, container, parsed).await
     } else {

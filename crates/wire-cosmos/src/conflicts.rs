@@ -11,7 +11,7 @@ use crate::query::is_query;
 use crate::reply::{Answer, envelope};
 
 pub(crate) async fn feed(call: &Call<'_>, container: Link) -> Result<Answer, WireError> {
-    if *call.method != Method::GET && !(*call.method == Method::POST && is_query(call)) {
+    if *call.method != Method::GET && !(*call.method == Method::POST && is_query(call.headers)) {
         return Err(call.not_allowed());
     }
     let response = call.container(container, ContainerAction::ReadRanges).await?;

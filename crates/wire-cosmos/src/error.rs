@@ -171,7 +171,8 @@ fn retry_after_ms(error: &ServiceError) -> Option<u64> {
         let wait = refusal.retry_after.as_micros().div_ceil(1_000);
         return Some(u64::try_from(wait).unwrap_or(u64::MAX));
     }
-    matches!(error, ServiceError::Busy).then_some(BUSY_RETRY_MS)
+    let waiting_helps = matches!(error, ServiceError::Busy | ServiceError::OutOfMemory);
+    waiting_helps.then_some(BUSY_RETRY_MS)
 }
 
 fn status_of(error: &ServiceError) -> (StatusCode, u32) {
@@ -197,6 +198,9 @@ fn status_of(error: &ServiceError) -> (StatusCode, u32) {
         }
         ServiceError::RangeGone { .. } => (StatusCode::GONE, substatus::RANGE_GONE),
         ServiceError::RangeSwitching { .. } => (StatusCode::GONE, substatus::RANGE_SWITCHING),
+        // Without a sub-status: those of 410 make clients ask for the ranges and send
+        // the same position again, some of them without end.
+        ServiceError::NoSuchPosition { .. } => (StatusCode::GONE, 0),
         ServiceError::KeyFull { .. } => (StatusCode::FORBIDDEN, substatus::KEY_FULL),
         ServiceError::Quota { .. } => (StatusCode::FORBIDDEN, substatus::QUOTA),
         ServiceError::Throttled { refusal } => {
@@ -209,6 +213,11 @@ fn status_of(error: &ServiceError) -> (StatusCode, u32) {
         }
         ServiceError::Scaling => (StatusCode::LOCKED, 0),
         ServiceError::Busy => (StatusCode::TOO_MANY_REQUESTS, substatus::OVERLOADED),
+        // A status by which clients try again, at another place first if they know one.
+        ServiceError::Stopping
+        | ServiceError::OutOfMemory
+        | ServiceError::DiskFull
+        | ServiceError::ClockBehind { .. } => (StatusCode::SERVICE_UNAVAILABLE, 0),
         // The client cannot tell whether it happened, and its retry rules for
         // this status are made for exactly that.
         ServiceError::Unknown | ServiceError::TimedOut => (StatusCode::REQUEST_TIMEOUT, 0),
@@ -247,7 +256,9 @@ impl From<PathError> for WireError {
     fn from(error: PathError) -> WireError {
         let status = match error {
             PathError::Unknown => StatusCode::NOT_FOUND,
-            PathError::TooLong | PathError::Encoding | PathError::Empty => StatusCode::BAD_REQUEST,
+            PathError::TooLong | PathError::Encoding | PathError::Empty | PathError::DirectMode => {
+                StatusCode::BAD_REQUEST
+            }
         };
         WireError::new(status, 0, error.to_string())
     }

@@ -1,6 +1,7 @@
 //! One HTTP request through this protocol.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, Method};
@@ -15,14 +16,23 @@ use service::{
 
 use crate::auth::{self, AccountKeys, Claim};
 use crate::error::WireError;
-use crate::headers::{ACTIVITY_ID, Headers};
+use crate::headers::{ACTIVITY_ID, Headers, IS_BATCH};
 use crate::reply::Answer;
 use crate::route::{Path, Route};
-use crate::{account, binary_json, conflicts, items, ranges, resources};
+use crate::{account, binary_json, conflicts, items, query, ranges, resources};
 
 /// Largest body that is read. Items may have 2 MB and a batch as much in all;
 /// what is larger is refused without reading on.
 pub const BODY_BYTES_MAX: usize = (2 << 20) + (64 << 10);
+
+/// The longest answer to count with: a page of rows, and what stands around them.
+pub const ANSWER_BYTES_MAX: usize = (4 << 20) + (64 << 10);
+
+/// The longest item in an answer, with its system properties.
+const ITEM_ANSWER_BYTES_MAX: usize = (2 << 20) + (4 << 10);
+
+/// What an answer has besides what the request brought: system properties, an error.
+const ANSWER_EXTRA_BYTES: usize = 4 << 10;
 
 /// How the gateway behaves. Plain data.
 #[derive(Clone, Debug)]
@@ -32,15 +42,13 @@ pub struct GatewayConfig {
     pub skew_secs_max: u64,
 }
 
-/// A request whose body has been read.
+/// A request as far as its head says it. Its body need not have arrived.
 #[derive(Clone, Debug)]
-pub struct HttpRequest {
+pub struct HttpHead {
     pub method: Method,
     /// The path as it stands in the request line, without the query.
     pub path: String,
     pub headers: HeaderMap,
-    /// `None` when it was larger than [`BODY_BYTES_MAX`].
-    pub body: Option<Bytes>,
     /// `http` or `https`, as the client sees it.
     pub scheme: &'static str,
 }
@@ -56,7 +64,60 @@ pub struct Gateway {
     config: GatewayConfig,
 }
 
-/// A request that was let in.
+/// A request that was let in: who is asking is known, and the head makes sense. Only
+/// [`Gateway::let_in`] makes one, and [`Gateway::answer`] asks for it, so nobody reads or
+/// keeps the body of a stranger.
+#[derive(Debug)]
+pub struct LetIn {
+    head: HttpHead,
+    route: Route,
+    principal: Principal,
+    caller: Caller,
+    activity_id: String,
+}
+
+impl LetIn {
+    /// Whether it wants to change something. What does not need not be carried to its end
+    /// once its client has gone.
+    #[must_use]
+    pub fn is_change(&self) -> bool {
+        changes(&self.head.method, &self.route, Headers::new(&self.head.headers))
+    }
+
+    /// Whether it is a query, or asks how to run one.
+    #[must_use]
+    pub fn is_query(&self) -> bool {
+        self.head.method == Method::POST && !self.is_change()
+    }
+
+    /// How long the answer can become, to a body of that length. A rule of thumb for whoever
+    /// keeps room for it: an item that is patched may be longer than what the patch says.
+    #[must_use]
+    pub fn answer_bytes_max(&self, body_bytes: usize) -> usize {
+        let headers = Headers::new(&self.head.headers);
+        let echoed = body_bytes.saturating_add(ANSWER_EXTRA_BYTES);
+        match (&self.route, &self.head.method) {
+            (Route::Item { .. }, &Method::GET | &Method::PATCH) => ITEM_ANSWER_BYTES_MAX,
+            (_, &Method::GET | &Method::PATCH) => ANSWER_BYTES_MAX,
+            (_, &Method::POST) if query::is_query(headers) || headers.flag(IS_BATCH) => {
+                ANSWER_BYTES_MAX
+            }
+            _ => echoed.min(ANSWER_BYTES_MAX),
+        }
+    }
+}
+
+/// Whether a request changes something. What cannot be told is taken for a change.
+fn changes(method: &Method, route: &Route, headers: Headers<'_>) -> bool {
+    match (method, route) {
+        (&Method::GET | &Method::HEAD, _) => false,
+        (&Method::POST, Route::Items { .. }) => !items::only_asks(headers),
+        (&Method::POST, Route::Feed { .. }) => !query::is_query(headers),
+        _ => true,
+    }
+}
+
+/// What is to be done for a request that was let in.
 #[derive(Debug)]
 pub(crate) struct Call<'a> {
     pub(crate) gateway: &'a Gateway,
@@ -74,24 +135,61 @@ impl Gateway {
         Gateway { service, runtime, config }
     }
 
-    /// Answers one request, whatever it is.
-    pub async fn answer(&self, request: HttpRequest) -> HttpResponse {
+    /// Decides by its head alone whether a request is worked on.
+    ///
+    /// # Errors
+    /// The answer to one that is not.
+    pub fn let_in(&self, head: HttpHead) -> Result<LetIn, Box<HttpResponse>> {
         let started = self.runtime.clock.monotonic();
-        let activity_id = self.activity_id(&request.headers);
-        let answer = self
-            .try_answer(&request)
-            .await
-            .unwrap_or_else(|error| Answer::error(&error, &activity_id));
-        let elapsed = self.runtime.clock.monotonic().saturating_sub(started);
-        tracing::debug!(method = %request.method, path = %request.path, status = %answer.status(), "answered");
-        answer.finish(&activity_id, elapsed, self.now())
+        let activity_id = self.activity_id(&head.headers);
+        match self.check(&head) {
+            Ok((principal, caller, route)) => {
+                Ok(LetIn { head, route, principal, caller, activity_id })
+            }
+            Err(error) => {
+                let answer = Answer::error(&error, &activity_id);
+                Err(Box::new(self.finish(answer, &head, &activity_id, started)))
+            }
+        }
     }
 
-    async fn try_answer(&self, request: &HttpRequest) -> Result<Answer, WireError> {
-        let path = Path::parse(&request.path)?;
-        let headers = Headers::new(&request.headers);
+    /// Answers a request, whatever it is. The body is `None` when it was larger than
+    /// [`BODY_BYTES_MAX`].
+    pub async fn answer(&self, request: LetIn, body: Option<Bytes>) -> HttpResponse {
+        let started = self.runtime.clock.monotonic();
+        let LetIn { head, route, principal, caller, activity_id } = request;
+        let call = Call {
+            gateway: self,
+            principal,
+            caller,
+            method: &head.method,
+            headers: Headers::new(&head.headers),
+            body: body.as_ref(),
+            scheme: head.scheme,
+        };
+        let answer =
+            call.answer(route).await.unwrap_or_else(|error| Answer::error(&error, &activity_id));
+        self.finish(answer, &head, &activity_id, started)
+    }
+
+    fn finish(
+        &self,
+        answer: Answer,
+        head: &HttpHead,
+        activity_id: &str,
+        started: Duration,
+    ) -> HttpResponse {
+        let elapsed = self.runtime.clock.monotonic().saturating_sub(started);
+        tracing::debug!(method = %head.method, path = %head.path, status = %answer.status(), "answered");
+        answer.finish(activity_id, elapsed, self.now())
+    }
+
+    /// Who is asking, and for what.
+    fn check(&self, head: &HttpHead) -> Result<(Principal, Caller, Route), WireError> {
+        let path = Path::parse(&head.path)?;
+        let headers = Headers::new(&head.headers);
         let claim = Claim {
-            verb: request.method.as_str(),
+            verb: head.method.as_str(),
             path: &path,
             authorization: headers.text("authorization"),
             ms_date: headers.text("x-ms-date"),
@@ -101,34 +199,7 @@ impl Gateway {
             auth::authenticate(claim, &self.config.keys, self.now(), self.config.skew_secs_max)?;
         headers.check_readable()?;
         headers.check_consistency()?;
-        let call = Call {
-            gateway: self,
-            principal,
-            caller: headers.caller(self.service.limits())?,
-            method: &request.method,
-            headers,
-            body: request.body.as_ref(),
-            scheme: request.scheme,
-        };
-        match path.route()? {
-            Route::Account => account::answer(&call),
-            Route::Feed { parent, kind } => resources::feed(&call, parent, kind).await,
-            Route::Resource { link } => resources::resource(&call, link).await,
-            Route::Items { container } => items::feed(&call, container).await,
-            Route::Item { container, id } => items::item(&call, container, &id).await,
-            Route::Ranges { container } => ranges::feed(&call, container).await,
-            Route::Conflicts { container } => conflicts::feed(&call, container).await,
-            Route::Conflict { container } => conflicts::conflict(&call, container).await,
-            Route::KeyDelete { .. } => {
-                call.require_key()?;
-                let message = "The partition key delete feature is disabled on this server.";
-                Err(WireError::bad_request(message))
-            }
-            Route::Later { what } => {
-                call.require_key()?;
-                Err(WireError::later(what))
-            }
-        }
+        Ok((principal, headers.caller(self.service.limits())?, path.route()?))
     }
 
     fn now(&self) -> Timestamp {
@@ -156,6 +227,28 @@ impl Gateway {
 }
 
 impl Call<'_> {
+    async fn answer(&self, route: Route) -> Result<Answer, WireError> {
+        match route {
+            Route::Account => account::answer(self),
+            Route::Feed { parent, kind } => resources::feed(self, parent, kind).await,
+            Route::Resource { link } => resources::resource(self, link).await,
+            Route::Items { container } => items::feed(self, container).await,
+            Route::Item { container, id } => items::item(self, container, &id).await,
+            Route::Ranges { container } => ranges::feed(self, container).await,
+            Route::Conflicts { container } => conflicts::feed(self, container).await,
+            Route::Conflict { container } => conflicts::conflict(self, container).await,
+            Route::KeyDelete { .. } => {
+                self.require_key()?;
+                let message = "The partition key delete feature is disabled on this server.";
+                Err(WireError::bad_request(message))
+            }
+            Route::Later { what } => {
+                self.require_key()?;
+                Err(WireError::later(what))
+            }
+        }
+    }
+
     pub(crate) async fn catalogue(&self, action: CatalogueAction) -> Result<Response, WireError> {
         Ok(self.execute(Action::Catalogue(action)).await?)
     }
@@ -214,8 +307,12 @@ impl Call<'_> {
         merge_aware: bool,
         action: ContainerAction,
     ) -> Result<Response, Failure> {
-        let intended_rid =
-            self.headers.text("x-ms-cosmos-intended-collection-rid").map(str::to_owned);
+        // Some clients print what they do not know.
+        let intended_rid = self
+            .headers
+            .text("x-ms-cosmos-intended-collection-rid")
+            .filter(|rid| *rid != "null")
+            .map(str::to_owned);
         self.execute(Action::Container { container, intended_rid, merge_aware, action }).await
     }
 
@@ -245,5 +342,57 @@ impl Call<'_> {
 
     pub(crate) fn not_allowed(&self) -> WireError {
         WireError::method_not_allowed(self.method)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn only_reads(method: &Method, path: &str, headers: &[(&'static str, &'static str)]) -> bool {
+        let headers = headers
+            .iter()
+            .map(|(name, value)| {
+                let name = http::HeaderName::from_static(name);
+                (name, http::HeaderValue::from_static(value))
+            })
+            .collect::<HeaderMap>();
+        let route = Path::parse(path).and_then(|path| path.route()).unwrap();
+        !changes(method, &route, Headers::new(&headers))
+    }
+
+    #[test]
+    fn what_only_reads_is_told_from_what_changes() {
+        let (docs, colls) = ("/dbs/d/colls/c/docs", "/dbs/d/colls");
+        let query = ("content-type", "application/query+json");
+        let is_query = ("x-ms-documentdb-isquery", "True");
+        let plan = ("x-ms-cosmos-is-query-plan-request", "True");
+        let batch = ("x-ms-cosmos-is-batch-request", "True");
+        for (path, headers) in [
+            (docs, &[query][..]),
+            (docs, &[is_query]),
+            (docs, &[plan]),
+            (docs, &[plan, query]),
+            (colls, &[is_query]),
+        ] {
+            assert!(only_reads(&Method::POST, path, headers), "{path} {headers:?}");
+        }
+        for (path, headers) in [
+            (docs, &[][..]),
+            (docs, &[batch]),
+            (docs, &[batch, query]),
+            (docs, &[("content-type", "application/json")]),
+            (colls, &[]),
+            // A header that means something elsewhere.
+            (colls, &[plan]),
+            ("/dbs/d/colls/c/docs/1", &[query]),
+            ("/dbs/d/colls/c/sprocs/p", &[query]),
+        ] {
+            assert!(!only_reads(&Method::POST, path, headers), "{path} {headers:?}");
+        }
+        for method in [Method::PUT, Method::DELETE, Method::PATCH] {
+            assert!(!only_reads(&method, docs, &[query]), "{method}");
+        }
+        assert!(only_reads(&Method::GET, docs, &[]));
     }
 }

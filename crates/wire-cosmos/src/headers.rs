@@ -147,10 +147,11 @@ impl<'a> Headers<'a> {
         }
     }
 
-    /// The page size; -1 leaves it to the server, which then takes `chosen`.
+    /// The page size; -1 leaves it to the server, which then takes `chosen`. A client that
+    /// wants no rows (Java says 0 with `TOP 0`) says nothing about pages.
     pub(crate) fn items_max(self, chosen: usize) -> Result<usize, WireError> {
         match self.text("x-ms-max-item-count").map(str::trim) {
-            None | Some("") => Ok(PAGE_ITEMS_DEFAULT),
+            None | Some("" | "0") => Ok(PAGE_ITEMS_DEFAULT),
             Some("-1") => Ok(chosen),
             Some(text) => match text.parse::<usize>() {
                 Ok(count) if count > 0 => Ok(count),

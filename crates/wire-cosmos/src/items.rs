@@ -11,8 +11,8 @@ use crate::continuation;
 use crate::error::WireError;
 use crate::gateway::Call;
 use crate::headers::{
-    CONTINUATION, END_EPK, IS_BATCH, IS_QUERY_PLAN, IS_UPSERT, PAGE_ITEMS_DEFAULT, RANGE_ID,
-    START_EPK,
+    CONTINUATION, END_EPK, Headers, IS_BATCH, IS_QUERY_PLAN, IS_UPSERT, PAGE_ITEMS_DEFAULT,
+    RANGE_ID, START_EPK,
 };
 use crate::query::{self, is_query};
 use crate::reply::{Answer, envelope, status_of};
@@ -26,10 +26,15 @@ pub(crate) async fn feed(call: &Call<'_>, container: Link) -> Result<Answer, Wir
         Method::GET => list(call, container).await,
         Method::POST if call.headers.flag(IS_QUERY_PLAN) => query::plan(call, container).await,
         Method::POST if call.headers.flag(IS_BATCH) => batch::answer(call, container).await,
-        Method::POST if is_query(call) => query::answer(call, container).await,
+        Method::POST if is_query(call.headers) => query::answer(call, container).await,
         Method::POST => write(call, container).await,
         _ => Err(call.not_allowed()),
     }
+}
+
+/// Whether a POST on the items of a container changes none of them: a query or a plan.
+pub(crate) fn only_asks(headers: Headers<'_>) -> bool {
+    headers.flag(IS_QUERY_PLAN) || (!headers.flag(IS_BATCH) && is_query(headers))
 }
 
 /// Requests on one item.

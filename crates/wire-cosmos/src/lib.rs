@@ -1,7 +1,8 @@
 //! The REST protocol of Azure Cosmos DB for NoSQL, as the official SDKs speak it.
 //!
-//! [`Gateway::answer`] takes one HTTP request apart — route, signature, headers,
-//! body — asks the service, and puts the answer together again. It is the only
+//! [`Gateway::let_in`] looks at the head of one HTTP request — signature, headers, route —
+//! and refuses it before its body is read; [`Gateway::answer`] takes the body, asks the
+//! service, and puts the answer together again. This is the only
 //! place that knows this protocol's paths, headers, bodies and status codes.
 //!
 //! Must not know: partitions, storage, other protocols.
@@ -26,4 +27,6 @@ mod token;
 mod usage;
 
 pub use auth::{AccountKeys, EMULATOR_KEY, InvalidKey};
-pub use gateway::{BODY_BYTES_MAX, Gateway, GatewayConfig, HttpRequest, HttpResponse};
+pub use gateway::{
+    ANSWER_BYTES_MAX, BODY_BYTES_MAX, Gateway, GatewayConfig, HttpHead, HttpResponse, LetIn,
+};

@@ -17,7 +17,7 @@ use service::{
 use crate::continuation;
 use crate::error::{Detail, WireError};
 use crate::gateway::Call;
-use crate::headers::{CONTINUATION, END_EPK, IS_QUERY, RANGE_ID, START_EPK};
+use crate::headers::{CONTINUATION, END_EPK, Headers, IS_QUERY, RANGE_ID, START_EPK};
 use crate::items::scope;
 use crate::reply::{Answer, envelope};
 
@@ -65,10 +65,10 @@ impl Statement {
 }
 
 /// Whether a POST on a feed is a query.
-pub(crate) fn is_query(call: &Call<'_>) -> bool {
-    let content_type = call.headers.text("content-type").unwrap_or_default();
-    call.headers.flag(IS_QUERY)
-        || call.headers.flag("x-ms-documentdb-query")
+pub(crate) fn is_query(headers: Headers<'_>) -> bool {
+    let content_type = headers.text("content-type").unwrap_or_default();
+    headers.flag(IS_QUERY)
+        || headers.flag("x-ms-documentdb-query")
         || content_type.starts_with("application/query+json")
 }
 

@@ -175,6 +175,7 @@ pub(crate) fn feed_name(kind: Kind) -> &'static str {
         Kind::Container => "DocumentCollections",
         Kind::User => "Users",
         Kind::Permission => "Permissions",
+        Kind::ClientEncryptionKey => "ClientEncryptionKeys",
         Kind::StoredProcedure => "StoredProcedures",
         Kind::Trigger => "Triggers",
         Kind::UserDefinedFunction => "UserDefinedFunctions",

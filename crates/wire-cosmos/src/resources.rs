@@ -17,7 +17,7 @@ pub(crate) async fn feed(call: &Call<'_>, parent: Link, kind: Kind) -> Result<An
     let issuer = Issuer::of(call, kind)?;
     match *call.method {
         Method::GET => list(call, parent, kind).await,
-        Method::POST if is_query(call) => query(call, parent, kind).await,
+        Method::POST if is_query(call.headers) => query(call, parent, kind).await,
         Method::POST if call.headers.flag(IS_UPSERT) => {
             let action = CatalogueAction::Upsert { parent, kind, body: call.json()? };
             Ok(one(call, issuer.as_ref(), call.catalogue(action).await?))

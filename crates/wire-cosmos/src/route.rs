@@ -63,7 +63,20 @@ pub(crate) enum PathError {
     Empty,
     #[error("There is no resource at this path.")]
     Unknown,
+    /// A client in direct mode asks for the addresses of replicas, signed over another path.
+    #[error(
+        "This server speaks gateway mode only, and the client asks for direct mode. In Java, call gatewayMode() on \
+         CosmosClientBuilder; in .NET, set ConnectionMode = ConnectionMode.Gateway in CosmosClientOptions."
+    )]
+    DirectMode,
 }
+
+/// What paths with a second slash in front begin with: clients that add one to an
+/// endpoint without (Python SDKs up to 4.7 and those made of them; .NET for addresses).
+const DOUBLED: [&str; 2] = ["dbs", "addresses"];
+
+/// What only clients in direct mode ask for.
+const ADDRESSES: &str = "addresses";
 
 impl Path {
     /// Splits first and decodes then, so that an encoded slash stays part of a name.
@@ -71,9 +84,13 @@ impl Path {
         if raw.len() > PATH_BYTES_MAX {
             return Err(PathError::TooLong);
         }
-        // Some clients end every path with a slash.
         let inner = raw.strip_prefix('/').unwrap_or(raw);
+        let inner = inner.strip_prefix('/').filter(|rest| is_doubled(rest)).unwrap_or(inner);
+        // Some clients end every path with a slash.
         let inner = inner.strip_suffix('/').unwrap_or(inner);
+        if inner == ADDRESSES {
+            return Err(PathError::DirectMode);
+        }
         if inner.is_empty() {
             return Ok(Path { segments: Vec::new() });
         }
@@ -110,10 +127,15 @@ impl Path {
             ["conflicts"] if container => Ok(Route::Conflicts { container: owner }),
             ["conflicts", _] if container => Ok(Route::Conflict { container: owner }),
             ["docs", _, "attachments", ..] if container => Ok(Route::Later { what: "Attachments" }),
-            ["clientencryptionkeys", ..] => Ok(Route::Later { what: "Client encryption keys" }),
             _ => Err(PathError::Unknown),
         }
     }
+}
+
+/// Whether what follows two slashes is what some clients put there.
+fn is_doubled(rest: &str) -> bool {
+    let first = rest.split('/').next().unwrap_or_default();
+    DOUBLED.contains(&first)
 }
 
 /// The longest beginning that is a link, and what follows it.
@@ -200,7 +222,10 @@ mod tests {
         for (path, expected) in cases {
             assert_eq!(route(path).as_ref(), Ok(&expected), "{path}");
             if path != "/" {
-                assert_eq!(route(&format!("{path}/")), Ok(expected), "{path}/");
+                assert_eq!(route(&format!("{path}/")).as_ref(), Ok(&expected), "{path}/");
+            }
+            if path.starts_with("/dbs") {
+                assert_eq!(route(&format!("/{path}")), Ok(expected), "/{path}");
             }
         }
     }
@@ -211,7 +236,13 @@ mod tests {
             ("/colls/c", PathError::Unknown),
             ("/dbs/d/docs/x", PathError::Unknown),
             ("/dbs//colls/c", PathError::Empty),
-            ("//dbs/d", PathError::Empty),
+            ("///dbs/d", PathError::Empty),
+            ("//offers", PathError::Empty),
+            ("//%64bs/d", PathError::Empty),
+            ("//dbs//d", PathError::Empty),
+            ("/addresses/", PathError::DirectMode),
+            ("//addresses/", PathError::DirectMode),
+            ("/addresses/x", PathError::Unknown),
             ("/dbs/d//", PathError::Empty),
             ("/dbs/%zz", PathError::Encoding),
             ("/dbs/%ff", PathError::Encoding),

@@ -23,6 +23,9 @@ pub struct Options {
     /// Damaged copies of data files
     #[arg(long, default_value_t = 2_500)]
     damages: u64,
+    /// Power cuts in each durability, simulated
+    #[arg(long, default_value_t = 600)]
+    power_cuts: u64,
     /// Random commands compared with the reference model
     #[arg(long, default_value_t = 100_000)]
     commands: u64,
@@ -32,6 +35,18 @@ pub struct Options {
     /// Queries on each of them
     #[arg(long, default_value_t = 100)]
     queries: u64,
+    /// Seconds of hostile queries while health and reads are measured
+    #[arg(long, default_value_t = 60)]
+    attack_seconds: u64,
+    /// Rounds of attacks on the memory of a server
+    #[arg(long, default_value_t = 5)]
+    attacks: u64,
+    /// Idle connections whose memory is measured
+    #[arg(long, default_value_t = 800)]
+    connections: u64,
+    /// Backups of a server under writers and splits, each restored
+    #[arg(long, default_value_t = 20)]
+    backups: u64,
     /// Only tests whose crate and name contain this: `testkit::queries`
     #[arg(long)]
     only: Option<String>,
@@ -47,13 +62,18 @@ pub struct Options {
 const SEED: &str = "ORRERY_SEED";
 
 impl Options {
-    fn variables(&self) -> [(&'static str, u64); 5] {
+    fn variables(&self) -> [(&'static str, u64); 10] {
         [
             ("ORRERY_KILLS", self.kills),
             ("ORRERY_DAMAGES", self.damages),
+            ("ORRERY_POWER_CUTS", self.power_cuts),
             ("ORRERY_COMMANDS", self.commands),
             ("ORRERY_DATASETS", self.datasets),
             ("ORRERY_QUERIES", self.queries),
+            ("ORRERY_ATTACK_SECONDS", self.attack_seconds),
+            ("ORRERY_ATTACKS", self.attacks),
+            ("ORRERY_CONNECTIONS", self.connections),
+            ("ORRERY_BACKUPS", self.backups),
         ]
     }
 }

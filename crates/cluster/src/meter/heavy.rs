@@ -25,12 +25,12 @@ impl Heavy {
         &self.entries
     }
 
-    pub(super) fn add(&mut self, epk: &Epk, charge: Charge) {
-        if let Some(known) = self.entries.iter_mut().find(|entry| entry.epk == *epk) {
+    pub(super) fn add(&mut self, position: &Epk, charge: Charge) {
+        if let Some(known) = self.entries.iter_mut().find(|entry| entry.position == *position) {
             known.charge += charge;
             return;
         }
-        let new = HeavyKey { epk: epk.clone(), charge, error: Charge::default() };
+        let new = HeavyKey { position: position.clone(), charge, error: Charge::default() };
         if self.entries.len() < self.capacity {
             self.entries.push(new);
         } else if let Some(lightest) = self.entries.iter_mut().min_by_key(|entry| entry.charge) {
@@ -66,8 +66,8 @@ mod tests {
             prop_assert!(heavy.entries().len() <= CAPACITY);
             let total: u64 = exact.values().sum();
             for (key, units) in exact {
-                let epk = Epk::from_bytes(&[key]).unwrap();
-                let found = heavy.entries().iter().find(|entry| entry.epk == epk);
+                let position = Epk::from_bytes(&[key]).unwrap();
+                let found = heavy.entries().iter().find(|entry| entry.position == position);
                 prop_assert!(found.is_some() || units * CAPACITY as u64 <= total, "key {}", key);
                 if let Some(found) = found {
                     prop_assert!(found.charge.units() >= units);

@@ -1,12 +1,13 @@
 //! The buckets that a query looks at, and in which order.
 
+use std::cell::OnceCell;
 use std::ops::Range;
 use std::sync::Arc;
 
 use index::KeyRange;
-use model::epk::{Epk, EpkRange};
+use model::epk::EpkRange;
 use model::position::{Lsn, Timestamp};
-use partition::{Access, Bucket, Problem, Reader, Start, Survey, Walk};
+use partition::{Access, Bucket, Problem, Reader, Start, Survey, Walk, Wanted};
 use storage::View;
 
 use super::{PageQuery, QueryFailure};
@@ -53,10 +54,8 @@ impl Layout {
     ) -> Result<Layout, QueryFailure> {
         for _ in 0..ATTEMPTS_MAX {
             let (map, slots) = container.layout();
-            let asked = map
-                .ranges()
-                .iter()
-                .filter(|record| within.iter().any(|within| within.overlaps(&record.range)));
+            let asked =
+                map.ranges().iter().filter(|record| !around(within, &record.range).is_empty());
             let mut parts = Vec::new();
             let mut taken = Vec::new();
             for record in asked {
@@ -111,8 +110,10 @@ impl Layout {
         for (part, Part { reader, .. }) in self.parts.iter().enumerate() {
             for bucket in reader.buckets() {
                 let Some(shared) = bucket.range.intersect(stretch) else { continue };
-                let within: Vec<EpkRange> =
-                    within.iter().filter_map(|within| within.intersect(&shared)).collect();
+                let within: Vec<EpkRange> = around(within, &shared)
+                    .iter()
+                    .filter_map(|within| within.intersect(&shared))
+                    .collect();
                 if !within.is_empty() {
                     legs.push(Leg { part, bucket: bucket.clone(), within });
                 }
@@ -133,8 +134,9 @@ impl Layout {
         let mut walks = Vec::with_capacity(stretch.legs.len());
         for Leg { part, bucket, within } in &stretch.legs {
             let Some(owner) = self.parts.get(*part) else { continue };
-            let scope = (within.as_slice(), &query.ordinals);
-            walks.push((*part, owner.reader.walk(from, bucket, access, scope, start)?));
+            let (ordinals, prefix) = (&query.ordinals, query.prefix.as_ref());
+            let wanted = Wanted { within, ordinals, prefix };
+            walks.push((*part, owner.reader.walk(from, bucket, access, &wanted, start)?));
         }
         Ok(walks)
     }
@@ -144,6 +146,15 @@ impl Layout {
 pub(super) struct Scene<'l> {
     pub(super) layout: &'l Layout,
     pub(super) query: &'l PageQuery,
+    /// Of a long list of keys, counted once.
+    pub(super) items: OnceCell<u64>,
+}
+
+/// Those of many ranges that overlap another one. They are in order and apart.
+fn around<'r>(ranges: &'r [EpkRange], other: &EpkRange) -> &'r [EpkRange] {
+    let first = ranges.partition_point(|range| range.max <= other.min);
+    let end = ranges.partition_point(|range| range.min < other.max);
+    ranges.get(first..end).unwrap_or_default()
 }
 
 impl Scene<'_> {
@@ -153,8 +164,8 @@ impl Scene<'_> {
     ) -> Result<(), Problem> {
         for part in &self.layout.parts {
             for bucket in part.reader.buckets() {
-                let asked = |within: &EpkRange| within.overlaps(&bucket.range);
-                if self.query.within.iter().any(asked) && !visit(&part.reader, bucket)? {
+                let is_asked = !around(&self.query.within, &bucket.range).is_empty();
+                if is_asked && !visit(&part.reader, bucket)? {
                     return Ok(());
                 }
             }
@@ -183,16 +194,21 @@ impl Survey for Scene<'_> {
     }
 
     fn items(&self) -> Result<u64, Problem> {
-        let keys: Option<Vec<&Epk>> = self.query.within.iter().map(EpkRange::position).collect();
-        let Some(keys) = keys else { return self.items_around() };
+        if !self.is_narrow() {
+            return self.items_around();
+        }
+        if let Some(known) = self.items.get() {
+            return Ok(*known);
+        }
         let mut items = 0;
         self.each_bucket(|reader, bucket| {
-            for key in keys.iter().filter(|key| bucket.range.contains(key)) {
+            let keys = around(&self.query.within, &bucket.range).iter();
+            for key in keys.filter_map(EpkRange::position) {
                 items += reader.key_statistics(self.layout.view.as_ref(), key)?.items;
             }
             Ok(true)
         })?;
-        Ok(items)
+        Ok(*self.items.get_or_init(|| items))
     }
 
     fn items_around(&self) -> Result<u64, Problem> {

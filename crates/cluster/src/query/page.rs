@@ -14,6 +14,8 @@ mod stream;
 mod trail;
 mod whole;
 
+use std::cell::OnceCell;
+
 use model::charge::Scanned;
 use model::position::Timestamp;
 use partition::Choice;
@@ -23,8 +25,9 @@ use self::sheet::Sheet;
 use self::source::Source;
 use super::cursor::{CursorError, Place};
 use super::layout::{Layout, Scene};
+use super::ledger;
 use super::portion::Portion;
-use super::threads::Pace;
+use super::threads::Turn;
 use super::{PageQuery, QueryFailure, QueryPage, QueryReport};
 use crate::cluster::Served;
 use crate::container::Container;
@@ -37,7 +40,7 @@ pub(super) fn answer(
     container: &Container,
     now: Timestamp,
     mut query: PageQuery,
-    pace: &mut Pace<'_>,
+    turn: &Turn,
 ) -> Result<QueryPage, QueryFailure> {
     if query.after.as_ref().is_some_and(|after| after.query != query.fingerprint) {
         return Err(CursorError::OtherQuery.into());
@@ -46,8 +49,8 @@ pub(super) fn answer(
     let query = &query;
     let layout = Layout::of(container, now, &query.within)?;
     let choice = choose(query, &layout)?;
-    let choosing = pace.elapsed();
-    let mut source = Source::new(query, &layout, &choice, pace);
+    let choosing = turn.elapsed();
+    let mut source = Source::new(query, &layout, &choice, ledger::open(turn.memory()), turn);
     let mut sheet = Sheet::new(query, layout.parts.len());
     let mut place = None;
     if !sheet.is_last() {
@@ -58,7 +61,7 @@ pub(super) fn answer(
     }
     let mut page = finished(source, sheet, place);
     page.report.times.choosing = choosing;
-    page.report.times.total = pace.elapsed();
+    page.report.times.total = turn.elapsed();
     Ok(page)
 }
 
@@ -79,7 +82,7 @@ fn choose(query: &PageQuery, layout: &Layout) -> Result<Choice, QueryFailure> {
     let Some(part) = layout.parts.first() else { return Ok(Choice::nothing()) };
     let came = query.behind().map(|behind| (behind.way, &*behind.position.key));
     let asked = (&*query.bound, query.approach);
-    Ok(part.reader.choose(asked, &Scene { layout, query }, came)??)
+    Ok(part.reader.choose(asked, &Scene { layout, query, items: OnceCell::new() }, came)??)
 }
 
 /// Where the next page begins, unless nothing is left of what this one is about.
@@ -113,7 +116,7 @@ impl Strategy {
         }
     }
 
-    fn fill(self, source: &mut Source<'_, '_>, sheet: &mut Sheet<'_>) -> Filled {
+    fn fill(self, source: &mut Source<'_>, sheet: &mut Sheet<'_>) -> Filled {
         match self {
             Strategy::Stream => stream::fill(source, sheet),
             Strategy::Sort => sort::fill(source, sheet),
@@ -124,7 +127,7 @@ impl Strategy {
     }
 }
 
-fn finished(source: Source<'_, '_>, sheet: Sheet<'_>, next: Option<Place>) -> QueryPage {
+fn finished(source: Source<'_>, sheet: Sheet<'_>, next: Option<Place>) -> QueryPage {
     let rest = next.map(|place| sheet.cursor(place));
     let mut report = QueryReport {
         access: source.choice.to_string(),

@@ -2,205 +2,333 @@
 //!
 //! A query may look at a million items while others want ten. So there are more
 //! threads than turns to run: whoever has run for a slice of time lets the next one
-//! run, in the order of coming.
+//! run, and `schedule.rs` says who that is. A query whose client has gone ends at the
+//! end of its slice, and all of them do when the database stops.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
+use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use runtime::{Clock, Runtime, TaskHandle};
+use query::Watch;
+use runtime::{MemoryBudget, Runtime, TaskHandle};
 use tokio::sync::oneshot;
 
+use super::schedule::{Full, HEAVY_MAX, Number, Schedule};
 use super::{QUERY_TIME_MAX, QueryFailure};
 use crate::error::ClusterError;
 
-/// Queries that are under way at the same time.
-const THREADS: usize = 16;
-
-/// Queries that run at the same moment: two cores are the norm, and commands and
-/// connections need them, too.
-const TURNS: usize = 2;
-
-/// Queries that may wait for a thread. Whoever comes later is told to try again.
-const QUEUE_MAX: usize = 256;
+/// Queries that are under way at the same time: all the heavy ones there may be, and as
+/// many that may become so. Threads are made when they are needed, and kept; one that
+/// has nothing to do costs the few pages of its stack.
+const THREADS_MAX: usize = 2 * HEAVY_MAX;
 
 /// How long a query runs before others get their turn.
 const SLICE: Duration = Duration::from_millis(2);
 
-type Job = Box<dyn FnOnce(&mut Pace<'_>) + Send>;
+type Work = Box<dyn FnOnce(&Arc<Turn>) + Send>;
 
-/// The threads. Dropping it lets them finish what is queued.
+/// The threads. Dropping it stops what they do.
 #[derive(Debug)]
 pub(crate) struct QueryThreads {
-    jobs: Option<SyncSender<Job>>,
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    runtime: Runtime,
+    state: Mutex<State>,
+    /// Told when there is something for an idle thread.
+    begun: Condvar,
+    stopping: AtomicBool,
+}
+
+#[derive(Default)]
+struct State {
+    schedule: Schedule,
+    /// What has not begun yet.
+    queued: BTreeMap<Number, Job>,
+    /// What may begin and has no thread yet.
+    ready: VecDeque<Number>,
+    /// Where those who wait for a turn are told that it is theirs.
+    waiting: BTreeMap<Number, Arc<Condvar>>,
+    idle: usize,
     threads: Vec<TaskHandle>,
+    closed: bool,
+}
+
+struct Job {
+    work: Work,
+    gone: Arc<AtomicBool>,
 }
 
 impl QueryThreads {
-    pub(crate) fn start(runtime: &Runtime) -> std::io::Result<QueryThreads> {
-        let (jobs, to_do) = sync_channel(QUEUE_MAX);
-        let (to_do, turns) = (Arc::new(Mutex::new(to_do)), Arc::new(Turns::default()));
-        let mut threads = Vec::with_capacity(THREADS);
-        for number in 0..THREADS {
-            let (to_do, turns) = (Arc::clone(&to_do), Arc::clone(&turns));
-            let clock = Arc::clone(&runtime.clock);
-            let body = Box::new(move || work(&to_do, &turns, clock.as_ref()));
-            threads.push(runtime.tasks.spawn(&format!("query-{number}"), body)?);
-        }
-        Ok(QueryThreads { jobs: Some(jobs), threads })
+    pub(crate) fn new(runtime: &Runtime) -> QueryThreads {
+        let (state, begun) = (Mutex::default(), Condvar::new());
+        let stopping = AtomicBool::new(false);
+        let shared = Shared { runtime: runtime.clone(), state, begun, stopping };
+        QueryThreads { shared: Arc::new(shared) }
     }
 
-    /// Does something on one of the threads.
+    /// Does something on one of the threads. It is stopped when this is dropped.
     pub(crate) async fn run<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&mut Pace<'_>) -> T + Send + 'static,
+        work: impl FnOnce(&Arc<Turn>) -> T + Send + 'static,
     ) -> Result<T, ClusterError> {
         let (reply, answer) = oneshot::channel();
-        let job: Job = Box::new(move |pace| drop(reply.send(work(pace))));
-        let jobs = self.jobs.as_ref().ok_or(ClusterError::Stopping)?;
-        jobs.try_send(job).map_err(|error| match error {
-            TrySendError::Full(_) => ClusterError::Busy,
-            TrySendError::Disconnected(_) => ClusterError::Stopping,
-        })?;
-        answer.await.map_err(|_| ClusterError::Internal)
+        let gone = Arc::new(AtomicBool::new(false));
+        let work: Work = Box::new(move |turn| drop(reply.send(work(turn))));
+        let number = self.shared.enqueue(Job { work, gone: Arc::clone(&gone) })?;
+        let _client = Client { shared: Arc::clone(&self.shared), number, gone };
+        let answered = answer.await;
+        answered.map_err(|_| match self.shared.stopping.load(Ordering::Relaxed) {
+            true => ClusterError::Stopping,
+            false => ClusterError::Internal,
+        })
+    }
+
+    /// Ends what runs, and refuses what waits and what comes later.
+    pub(crate) fn stop(&self) {
+        self.shared.stopping.store(true, Ordering::Relaxed);
+        let mut state = self.shared.state();
+        let queued = std::mem::take(&mut state.queued);
+        for number in queued.keys() {
+            state.schedule.end(*number);
+        }
+        state.ready.clear();
+        drop(state);
+        // Whoever waits for one of these hears of it now.
+        drop(queued);
     }
 }
 
 impl Drop for QueryThreads {
     fn drop(&mut self) {
-        self.jobs = None;
-        for thread in self.threads.drain(..) {
+        self.stop();
+        let mut state = self.shared.state();
+        state.closed = true;
+        let threads = std::mem::take(&mut state.threads);
+        drop(state);
+        self.shared.begun.notify_all();
+        for thread in threads {
             // A panicked thread has reported itself; there is nobody to tell here.
             let _ = thread.join();
         }
     }
 }
 
-fn work(jobs: &Mutex<Receiver<Job>>, turns: &Turns, clock: &dyn Clock) {
-    loop {
-        let job = jobs.lock().unwrap_or_else(PoisonError::into_inner).recv();
-        let Ok(job) = job else { return };
-        turns.take();
-        let now = clock.monotonic();
-        let mut pace = Pace { turns, clock, began: now, slice: now };
-        // A bug in one query must not take the thread away from the others.
-        if catch_unwind(AssertUnwindSafe(|| job(&mut pace))).is_err() {
-            tracing::error!("a query panicked");
+/// Whoever waits for an answer. Dropped with the request, so it also says that nobody
+/// waits any more.
+struct Client {
+    shared: Arc<Shared>,
+    number: Number,
+    gone: Arc<AtomicBool>,
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        self.gone.store(true, Ordering::Relaxed);
+        let mut state = self.shared.state();
+        let queued = state.queued.remove(&self.number);
+        if queued.is_some() {
+            state.ready.retain(|number| *number != self.number);
+            state.schedule.end(self.number);
+            self.shared.advance(&mut state);
         }
-        turns.give_back();
+        drop(state);
     }
 }
 
-/// How a query gets along with the others, and when it has to end.
-pub(crate) struct Pace<'t> {
-    turns: &'t Turns,
-    clock: &'t dyn Clock,
-    began: Duration,
-    /// When the current slice began.
-    slice: Duration,
+impl Shared {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn enqueue(self: &Arc<Self>, job: Job) -> Result<Number, ClusterError> {
+        let mut state = self.state();
+        if self.stopping.load(Ordering::Relaxed) {
+            return Err(ClusterError::Stopping);
+        }
+        let number = state.schedule.admit().map_err(|Full| ClusterError::Busy)?;
+        state.queued.insert(number, job);
+        self.advance(&mut state);
+        Ok(number)
+    }
+
+    /// Gives the turns that are free, and sees to it that there are threads for them.
+    fn advance(self: &Arc<Self>, state: &mut State) {
+        loop {
+            let free = THREADS_MAX - state.threads.len() + state.idle;
+            let Some(grant) = state.schedule.grant(state.ready.len() < free) else { break };
+            if grant.is_first {
+                state.ready.push_back(grant.number);
+                self.begun.notify_one();
+            } else if let Some(signal) = state.waiting.get(&grant.number) {
+                signal.notify_one();
+            }
+        }
+        while state.ready.len() > state.idle && state.threads.len() < THREADS_MAX {
+            let (shared, name) = (Arc::clone(self), format!("query-{}", state.threads.len()));
+            match self.runtime.tasks.spawn(&name, Box::new(move || shared.work())) {
+                Ok(thread) => state.threads.push(thread),
+                Err(error) => {
+                    // Those that there are will do it, if later.
+                    tracing::error!(%error, "a thread for queries could not be started");
+                    return;
+                }
+            }
+            // It is on its way to the first of them.
+            state.idle += 1;
+        }
+    }
+
+    /// What each thread does.
+    fn work(self: &Arc<Self>) {
+        loop {
+            let Some((number, job)) = self.next() else { return };
+            let Job { work, gone } = job;
+            let turn = Arc::new(Turn::new(self, number, gone));
+            // A bug in one query must not take the thread away from the others.
+            if catch_unwind(AssertUnwindSafe(|| work(&turn))).is_err() {
+                tracing::error!("a query panicked");
+            }
+            let mut state = self.state();
+            state.schedule.end(number);
+            state.idle += 1;
+            self.advance(&mut state);
+        }
+    }
+
+    /// Waits for something to begin with; `None` when there will be nothing more. Until
+    /// it has found something, the thread counts as idle.
+    fn next(&self) -> Option<(Number, Job)> {
+        let mut state = self.state();
+        loop {
+            let first = state.ready.pop_front();
+            if let Some(number) = first
+                && let Some(job) = state.queued.remove(&number)
+            {
+                state.idle -= 1;
+                return Some((number, job));
+            }
+            if state.closed {
+                return None;
+            }
+            if first.is_none() {
+                state = self.begun.wait(state).unwrap_or_else(PoisonError::into_inner);
+            }
+        }
+    }
 }
 
-impl Pace<'_> {
-    /// Lets others run if it is their turn. Whether there is time left.
-    pub(crate) fn go_on(&mut self, time_max: Duration) -> bool {
-        let mut now = self.clock.monotonic();
-        if now.saturating_sub(self.slice) >= SLICE {
-            self.turns.pass_on();
-            now = self.clock.monotonic();
-            self.slice = now;
+impl fmt::Debug for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Shared").finish_non_exhaustive()
+    }
+}
+
+/// What a query on a thread sees of the others: when it has to let them run, and when it
+/// has to end.
+#[derive(Debug)]
+pub struct Turn {
+    shared: Arc<Shared>,
+    number: Number,
+    signal: Arc<Condvar>,
+    gone: Arc<AtomicBool>,
+    /// There were too many heavy ones.
+    refused: AtomicBool,
+    began: Duration,
+    /// When the current slice began, in nanoseconds. Only the query's own thread looks.
+    slice: AtomicU64,
+}
+
+impl Turn {
+    fn new(shared: &Arc<Shared>, number: Number, gone: Arc<AtomicBool>) -> Turn {
+        let began = shared.runtime.clock.monotonic();
+        Turn {
+            shared: Arc::clone(shared),
+            number,
+            signal: Arc::default(),
+            gone,
+            refused: AtomicBool::new(false),
+            began,
+            slice: AtomicU64::new(nanos(began)),
         }
-        now.saturating_sub(self.began) < time_max
+    }
+
+    /// For evaluation, which takes its time between two candidates.
+    #[must_use]
+    pub fn watch(self: &Arc<Self>) -> Arc<dyn Watch> {
+        Arc::clone(self) as Arc<dyn Watch>
+    }
+
+    /// What all queries share of the memory.
+    pub(super) fn memory(&self) -> &Arc<MemoryBudget> {
+        &self.shared.runtime.memory
+    }
+
+    /// How long ago the query got its first turn.
+    #[must_use]
+    pub fn elapsed(&self) -> Duration {
+        self.shared.runtime.clock.monotonic().saturating_sub(self.began)
+    }
+
+    /// Fails if the query has to end whatever it has come to.
+    pub fn check(&self) -> Result<(), ClusterError> {
+        if self.refused.load(Ordering::Relaxed) {
+            return Err(ClusterError::Busy);
+        }
+        let ends =
+            self.gone.load(Ordering::Relaxed) || self.shared.stopping.load(Ordering::Relaxed);
+        if ends { Err(ClusterError::Stopping) } else { Ok(()) }
+    }
+
+    /// Lets others run if it is their turn. Whether there is time left.
+    pub(crate) fn go_on(&self, time_max: Duration) -> bool {
+        let now = self.shared.runtime.clock.monotonic();
+        let slice = Duration::from_nanos(self.slice.load(Ordering::Relaxed));
+        let ran = now.saturating_sub(slice);
+        if ran >= SLICE {
+            self.pass_on(ran);
+            let now = self.shared.runtime.clock.monotonic();
+            self.slice.store(nanos(now), Ordering::Relaxed);
+        }
+        self.check().is_ok() && self.elapsed() < time_max
     }
 
     /// As `go_on`, for queries that cannot stop half-way.
-    pub(super) fn go_on_to_the_end(&mut self) -> Result<(), QueryFailure> {
-        let _ = self.go_on(QUERY_TIME_MAX);
-        if self.elapsed() < QUERY_TIME_MAX { Ok(()) } else { Err(QueryFailure::TimedOut) }
+    pub(super) fn go_on_to_the_end(&self) -> Result<(), QueryFailure> {
+        let in_time = self.go_on(QUERY_TIME_MAX);
+        self.check()?;
+        if in_time { Ok(()) } else { Err(QueryFailure::TimedOut) }
     }
 
-    pub(super) fn elapsed(&self) -> Duration {
-        self.clock.monotonic().saturating_sub(self.began)
-    }
-}
-
-/// Turns to run, in the order of asking.
-#[derive(Debug)]
-struct Turns {
-    state: Mutex<Queue>,
-    changed: Condvar,
-}
-
-#[derive(Debug)]
-struct Queue {
-    free: usize,
-    waiting: VecDeque<u64>,
-    next: u64,
-}
-
-impl Default for Turns {
-    fn default() -> Turns {
-        let state = Queue { free: TURNS, waiting: VecDeque::new(), next: 0 };
-        Turns { state: Mutex::new(state), changed: Condvar::new() }
-    }
-}
-
-impl Turns {
-    fn take(&self) {
-        let mut queue = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let own = queue.next;
-        queue.next += 1;
-        queue.waiting.push_back(own);
-        while queue.free == 0 || queue.waiting.front() != Some(&own) {
-            queue = self.changed.wait(queue).unwrap_or_else(PoisonError::into_inner);
+    /// Gives the turn back after having run for some time, and waits for the next one.
+    fn pass_on(&self, ran: Duration) {
+        let mut state = self.shared.state();
+        if state.schedule.pause(self.number, ran).is_err() {
+            self.refused.store(true, Ordering::Relaxed);
+            return;
         }
-        queue.waiting.pop_front();
-        queue.free -= 1;
-        // The next one may have a turn as well.
-        self.changed.notify_all();
-    }
-
-    fn give_back(&self) {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner).free += 1;
-        self.changed.notify_all();
-    }
-
-    fn pass_on(&self) {
-        let somebody_waits =
-            !self.state.lock().unwrap_or_else(PoisonError::into_inner).waiting.is_empty();
-        if somebody_waits {
-            self.give_back();
-            self.take();
+        state.waiting.insert(self.number, Arc::clone(&self.signal));
+        self.shared.advance(&mut state);
+        while !state.schedule.is_running(self.number) {
+            state = self.signal.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
+        state.waiting.remove(&self.number);
     }
+}
+
+impl Watch for Turn {
+    fn may_go_on(&self) -> bool {
+        self.go_on(Duration::MAX)
+    }
+}
+
+fn nanos(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]
-mod tests {
-    use std::sync::atomic::{AtomicUsize, Ordering};
-
-    use super::*;
-
-    #[test]
-    fn never_more_run_than_there_are_turns() {
-        let (turns, running, most) = (Turns::default(), AtomicUsize::new(0), AtomicUsize::new(0));
-        std::thread::scope(|scope| {
-            for _ in 0..8 {
-                scope.spawn(|| {
-                    turns.take();
-                    for _ in 0..100 {
-                        let now = running.fetch_add(1, Ordering::SeqCst) + 1;
-                        most.fetch_max(now, Ordering::SeqCst);
-                        running.fetch_sub(1, Ordering::SeqCst);
-                        turns.pass_on();
-                    }
-                    turns.give_back();
-                });
-            }
-        });
-        assert!((1..=TURNS).contains(&most.load(Ordering::SeqCst)));
-        let queue = turns.state.lock().unwrap();
-        assert_eq!((queue.free, queue.waiting.len()), (TURNS, 0));
-    }
-}
+mod tests;

@@ -10,7 +10,7 @@ use model::epk::EpkRange;
 use model::json::Value;
 use model::limits::Limits;
 use model::position::{Lsn, Timestamp};
-use partition::{ChangePage, Changes, Command, Document, Item, Operation};
+use partition::{ChangePage, Changes, Command, Document, Item, Operation, Problem};
 use proptest::prelude::*;
 use runtime::SimulatedClock;
 use storage::memory;
@@ -77,7 +77,7 @@ impl Follower {
 
 fn changes(within: &EpkRange, after: Lsn) -> Changes {
     let (within, items_max, bytes_max) = (within.clone(), usize::MAX, u64::MAX);
-    Changes { within, after, since: None, items_max, bytes_max }
+    Changes { within, prefix: None, after: Some(after), since: None, items_max, bytes_max }
 }
 
 fn through(page: &ChangePage, complete: Lsn) -> Lsn {
@@ -100,8 +100,10 @@ fn upsert(name: &str, number: u64, key: &str) -> Operation {
 /// What the container holds, by key and id.
 fn held(fixture: &Fixture, container: &Container) -> BTreeMap<(String, String), String> {
     let (mut held, mut after) = (BTreeMap::new(), None);
-    while let Some(page) =
-        fixture.cluster.list(container, &EpkRange::full(), after.as_ref(), (100, u64::MAX)).unwrap()
+    while let Some(page) = fixture
+        .cluster
+        .list(container, (&EpkRange::full(), None), after.as_ref(), (100, u64::MAX))
+        .unwrap()
     {
         held.extend(page.value.items.iter().map(|item| (name(item), item.json().text().into())));
         after = page.value.rest;
@@ -258,13 +260,46 @@ fn a_commit_is_not_cut() {
     let page = read(&fixture, Changes { items_max: 2, ..all.clone() });
     assert_eq!(numbers(&page), ["a"]);
     let after = page.cut.unwrap();
-    let page = read(&fixture, Changes { items_max: 2, after, ..all.clone() });
+    let page = read(&fixture, Changes { items_max: 2, after: Some(after), ..all.clone() });
     assert_eq!(numbers(&page), ["z", "c", "b"]);
     let after = page.cut.unwrap();
-    let page = read(&fixture, Changes { items_max: 2, after, ..all.clone() });
+    let page = read(&fixture, Changes { items_max: 2, after: Some(after), ..all.clone() });
     assert_eq!((numbers(&page), page.cut), (vec!["d".to_owned()], None));
     let page = read(&fixture, Changes { bytes_max: 1, ..all });
     assert_eq!(numbers(&page), ["a"], "one commit fits always");
+}
+
+/// A restored copy is asked for positions that it never reached. Those of a parent are
+/// others: its children begin where it ended, whatever they have written themselves.
+#[test]
+fn a_position_beyond_the_end_is_told_from_that_of_a_parent() {
+    let mut fixture = Fixture::new(memory::create());
+    fixture.create_container(1, 1);
+    let container = fixture.container(1);
+    for number in 0..5 {
+        block_on(fixture.cluster.apply(&container, create("key", &id(&number.to_string()))))
+            .unwrap();
+    }
+    block_on(fixture.cluster.split(&container, RangeId(0), Halve::Hashes)).unwrap();
+    fixture.reopen();
+    let container = fixture.container(1);
+    let list = |within: &EpkRange, after: Option<u64>| {
+        let request = Changes { after: after.map(Lsn::from_u64), ..changes(within, Lsn::ZERO) };
+        block_on(fixture.cluster.list_changes(&container, request, MINUTE))
+    };
+    for child in container.map().ranges() {
+        assert!(list(&child.range, Some(5)).unwrap().value.items.is_empty(), "the parent's end");
+        assert!(list(&child.range, None).unwrap().value.items.is_empty(), "from now on");
+        let end = child.lsn_floor;
+        for beyond in [end.next(), Lsn::from_u64(u64::MAX)] {
+            let refused = list(&child.range, Some(beyond.get())).map(drop);
+            let Err(ClusterError::Read(Problem::NoSuchPosition { after, end: known })) = refused
+            else {
+                panic!("{refused:?}");
+            };
+            assert_eq!((after, known), (beyond, end));
+        }
+    }
 }
 
 #[test]
@@ -278,7 +313,7 @@ fn a_time_to_begin_with_is_found_in_every_bucket() {
         let key = format!("key-{number}");
         block_on(fixture.cluster.apply(&container, create(&key, &id(&number.to_string()))))
             .unwrap();
-        let epk = common::location(&key).epk;
+        let epk = common::location(&key).position;
         let stored = fixture.cluster.read(&container, (&epk, &id(&number.to_string())), None);
         let text = stored.unwrap().value.unwrap().text.unwrap();
         let Value::Object(item) = model::json::parse(&text).unwrap() else { panic!() };
@@ -291,7 +326,7 @@ fn a_time_to_begin_with_is_found_in_every_bucket() {
     for since in first - 1..=last + 1 {
         let request = Changes { since: Some(Timestamp::from_millis(since * 1000)), ..all.clone() };
         for seen in [0, 50] {
-            let request = Changes { after: Lsn::from_u64(seen), ..request.clone() };
+            let request = Changes { after: Some(Lsn::from_u64(seen)), ..request.clone() };
             let expected = (seen..60).filter(|at| times[usize::try_from(*at).unwrap()] >= since);
             let expected: Vec<String> = expected.map(|at| at.to_string()).collect();
             assert_eq!(numbers(&read(&fixture, request)), expected, "since {since}");
@@ -325,13 +360,13 @@ fn a_part_of_the_ring_has_its_own_changes() {
         let command = create(&format!("key-{}", number % 4), &id(&number.to_string()));
         block_on(fixture.cluster.apply(&container, command)).unwrap();
     }
-    let within = EpkRange::of(common::location("key-1").epk);
+    let within = EpkRange::of(common::location("key-1").position);
     let page = read(&fixture, Changes { items_max: 5, ..changes(&within, Lsn::ZERO) });
     assert_eq!(numbers(&page), ["1", "5", "9", "13", "17"]);
     let rest = read(&fixture, changes(&within, page.cut.unwrap()));
     assert_eq!((numbers(&rest).len(), rest.cut), (5, None));
     assert!(page.passed + rest.passed <= 30);
-    let nobody = EpkRange::of(common::location("nobody").epk);
+    let nobody = EpkRange::of(common::location("nobody").position);
     assert!(read(&fixture, changes(&nobody, Lsn::ZERO)).items.is_empty());
 }
 
@@ -357,7 +392,7 @@ fn a_page_that_runs_out_of_time_says_how_far_it_came() {
         block_on(fixture.cluster.apply(&container, command)).unwrap();
     }
     block_on(fixture.cluster.apply(&container, create("mine", &id("mine")))).unwrap();
-    let within = EpkRange::of(common::location("mine").epk);
+    let within = EpkRange::of(common::location("mine").position);
     let (mut after, mut pages) = (Lsn::ZERO, 0);
     loop {
         let request = changes(&within, after);

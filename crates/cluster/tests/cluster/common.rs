@@ -105,7 +105,7 @@ impl Fixture {
     }
 
     pub(crate) fn check(&self) -> ClusterReport {
-        self.cluster.check(|_| {}).unwrap()
+        self.cluster.check(&[], |_| {}).unwrap()
     }
 
     /// Changes the text of a stored map.

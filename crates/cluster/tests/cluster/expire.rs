@@ -66,7 +66,7 @@ impl Lab {
         let (mut seen, mut after) = (0, None);
         while let Some(page) = self
             .cluster()
-            .list(&self.container, &EpkRange::full(), after.as_ref(), (100, u64::MAX))
+            .list(&self.container, (&EpkRange::full(), None), after.as_ref(), (100, u64::MAX))
             .unwrap()
         {
             seen += page.value.items.len();
@@ -80,7 +80,7 @@ impl Lab {
     }
 
     fn is_clean(&self) -> bool {
-        self.cluster().check(|_| {}).unwrap().is_clean()
+        self.cluster().check(&[], |_| {}).unwrap().is_clean()
     }
 }
 

@@ -148,7 +148,7 @@ impl Life {
 
     /// Every answer comes from the range that owns the key, and no key goes back.
     fn saw(&mut self, key: &str, range: RangeId, lsn: Lsn) {
-        let owner = self.container().map().range_of(&common::location(key).epk).unwrap().id;
+        let owner = self.container().map().range_of(&common::location(key).position).unwrap().id;
         assert_eq!(range, owner, "step {}", self.turn);
         let before = self.seen.entry(key.to_owned()).or_insert(lsn);
         assert!(lsn >= *before, "step {}: {key} at {lsn} after {before}", self.turn);
@@ -161,7 +161,7 @@ impl Life {
         let page = self
             .fixture
             .cluster
-            .list(&container, &full, self.reading.as_ref(), (5, u64::MAX))
+            .list(&container, (&full, None), self.reading.as_ref(), (5, u64::MAX))
             .unwrap();
         let Some(page) = page else {
             self.reading = None;
@@ -171,8 +171,10 @@ impl Life {
             let (key, name) = (text(item, "pk"), text(item, "id"));
             let number = item.json().get("n").unwrap().text().parse().unwrap();
             assert_eq!(self.model.get(&(key.clone(), name)), Some(&number), "step {}", self.turn);
-            let behind =
-                self.reading.as_ref().is_none_or(|from| from.epk <= common::location(&key).epk);
+            let behind = self
+                .reading
+                .as_ref()
+                .is_none_or(|from| from.epk <= common::location(&key).position);
             assert!(behind, "step {}: a list went back", self.turn);
         }
         self.reading = page.value.rest;
@@ -214,7 +216,7 @@ impl Life {
             let page = self
                 .fixture
                 .cluster
-                .list(&container, &full, after.as_ref(), (100, u64::MAX))
+                .list(&container, (&full, None), after.as_ref(), (100, u64::MAX))
                 .unwrap();
             let page = page.unwrap().value;
             for item in &page.items {
@@ -229,7 +231,7 @@ impl Life {
         }
         assert_eq!(listed, self.model, "step {}", self.turn);
         for (key, name) in self.model.keys() {
-            let epk = common::location(key).epk;
+            let epk = common::location(key).position;
             let read = self.fixture.cluster.read(&container, (&epk, &id(name)), None).unwrap();
             assert!(read.value.is_ok(), "step {}", self.turn);
         }

@@ -8,11 +8,14 @@ use crate::partition_key::KeyComponent;
 /// every hash sorts below the end of the ring, `FF`.
 pub(crate) const HASH_BITS: u32 = 126;
 
+/// Bytes of one hash.
+pub(crate) const HASH_BYTES: usize = 16;
+
 /// The largest hash.
 pub(crate) const HASH_MAX: u128 = u128::MAX >> (128 - HASH_BITS);
 
 /// Closes a string in the hash input. No UTF-8 text contains it.
-const STRING_END: u8 = 0xFF;
+pub(super) const STRING_END: u8 = 0xFF;
 
 /// Hashes the components as one.
 pub(crate) fn hash(components: &[KeyComponent]) -> u128 {

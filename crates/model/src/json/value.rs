@@ -1,9 +1,14 @@
 //! The tree form of JSON, for code that edits or computes.
 
 use std::cmp::Ordering;
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::fmt;
 
 use super::{Number, write_string};
+
+/// Properties up to which a repeated name is found by comparing each with each.
+const LINEAR_NAMES_MAX: usize = 12;
 
 /// A JSON value. Equality is by meaning (`1` equals `1.0`, objects equal in any
 /// order of properties); the derived order between types is the service's:
@@ -85,8 +90,30 @@ impl Object {
 impl<K: Into<String>, V: Into<Value>> FromIterator<(K, V)> for Object {
     fn from_iter<I: IntoIterator<Item = (K, V)>>(members: I) -> Object {
         let mut object = Object::new();
+        let mut places = BTreeMap::new();
         for (name, value) in members {
-            object.insert(name, value);
+            let (name, value) = (name.into(), value.into());
+            // Looking for each name among all before it takes long where there are many.
+            if object.len() < LINEAR_NAMES_MAX {
+                object.insert(name, value);
+                continue;
+            }
+            if places.is_empty() {
+                places
+                    .extend(object.iter().enumerate().map(|(at, (name, _))| (name.to_owned(), at)));
+            }
+            match places.entry(name) {
+                Entry::Occupied(place) => {
+                    if let Some((_, slot)) = object.members.get_mut(*place.get()) {
+                        *slot = value;
+                    }
+                }
+                Entry::Vacant(place) => {
+                    let name = place.key().clone();
+                    place.insert(object.len());
+                    object.push_unchecked(name, value);
+                }
+            }
         }
         object
     }

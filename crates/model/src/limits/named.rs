@@ -105,7 +105,9 @@ impl Limits {
     }
 }
 
-fn parse_number(text: &str) -> Option<u64> {
+/// A number, of bytes or anything else: `64MiB`, `1_000`.
+#[must_use]
+pub fn parse_number(text: &str) -> Option<u64> {
     let units = [("KiB", 10), ("MiB", 20), ("GiB", 30)];
     let suffix = units.iter().find_map(|(unit, shift)| Some((text.strip_suffix(unit)?, *shift)));
     let (digits, shift) = suffix.unwrap_or((text, 0));

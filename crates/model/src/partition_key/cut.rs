@@ -7,8 +7,7 @@
 use super::{HashVersion, PartitionKeyDefinition};
 use crate::epk::{Epk, EpkRange, v1, v2};
 
-/// Bytes of one version 2 hash.
-const LEVEL_BYTES: usize = 16;
+use v2::HASH_BYTES as LEVEL_BYTES;
 
 impl PartitionKeyDefinition {
     /// The position half-way through a range: where a split for throughput cuts.
@@ -149,10 +148,9 @@ mod tests {
     #[test]
     fn nothing_lies_between_neighbours() {
         for definition in all() {
-            let point = definition.locate(&PartitionKey::new(vec!["x"; definition.paths().len()]));
-            let epk = point.unwrap().epk;
-            let max = epk.successor();
-            assert_eq!(definition.midpoint(&EpkRange::new(epk, max)), None);
+            let point = definition.epk(&PartitionKey::new(vec!["x"; definition.paths().len()]));
+            let epk = point.unwrap();
+            assert_eq!(definition.midpoint(&EpkRange::around(epk)), None);
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::cut::concatenated;
 use super::{KeyComponent, KeyError, KeyPath, KeyPathError, PartitionKey};
-use crate::epk::{Epk, EpkRange, Place, places_v2, v1, v2};
+use crate::epk::{Epk, EpkRange, Place, digest, places_v2, v1, v2};
 use crate::json::{Object, Raw, Value};
 use crate::limits::KEY_LEVELS_MAX;
 
@@ -60,7 +60,9 @@ pub struct PartitionKeyDefinition {
 /// Where the items of one key live.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Location {
-    pub epk: Epk,
+    /// The EPK and what tells the key from others that have the same one. No other
+    /// key is there, but for version 1 keys that count as one.
+    pub position: Epk,
     pub place: Place,
 }
 
@@ -189,7 +191,7 @@ impl PartitionKeyDefinition {
     pub fn locate(&self, key: &PartitionKey) -> Result<Location, KeyError> {
         let components = key.components();
         if components.is_empty() && self.allows_none() {
-            return Ok(Location { epk: Epk::MIN, place: Place::MIN });
+            return Ok(Location { position: Epk::MIN, place: Place::MIN });
         }
         if components.len() != self.paths.len() {
             return Err(self.mismatch(key));
@@ -199,25 +201,74 @@ impl PartitionKeyDefinition {
             HashVersion::V2 => {
                 let hashes = self.hashes(components);
                 let (place, _) = places_v2(&hashes, self.levels());
-                Location { epk: concatenated(&hashes), place }
+                let mut bytes = concatenated(&hashes).as_bytes().to_vec();
+                bytes.extend(digest::of(components));
+                Location { position: Epk::new(&bytes), place }
             }
         })
     }
 
-    /// The range of the ring where all items of a key live. The key may be the
-    /// leading components of a hierarchical one; the empty key stands for all.
+    /// The EPK of a complete key, as clients compute it.
+    pub fn epk(&self, key: &PartitionKey) -> Result<Epk, KeyError> {
+        Ok(self.epk_at(&self.locate(key)?.position))
+    }
+
+    /// The EPK of the keys at a position.
+    #[must_use]
+    pub fn epk_at(&self, position: &Epk) -> Epk {
+        match self.version {
+            HashVersion::V1 => position.clone(),
+            HashVersion::V2 => {
+                let hashes = position.as_bytes().get(..self.levels() * v2::HASH_BYTES);
+                hashes.map_or(Epk::MIN, Epk::new)
+            }
+        }
+    }
+
+    /// Whether a key is the leading components of a hierarchical one, and not all.
+    ///
+    /// Among positions in the range of such a prefix can be some of keys that begin
+    /// otherwise, with the same hashes: whoever reads that range compares keys, see
+    /// [`Self::begins_with`].
+    #[must_use]
+    pub fn is_prefix(&self, key: &PartitionKey) -> bool {
+        let given = key.components().len();
+        self.kind == KeyKind::MultiHash && 0 < given && given < self.paths.len()
+    }
+
+    /// Whether the key of a document begins with these components.
+    #[must_use]
+    pub fn begins_with(&self, document: Raw<'_>, prefix: &PartitionKey) -> bool {
+        let has = |(path, component): (&KeyPath, &KeyComponent)| {
+            extract_one(path, document).is_ok_and(|own| own == *component)
+        };
+        self.paths.iter().zip(prefix.components()).all(has)
+    }
+
+    /// Whether whoever may use a key may use another one: the same, or one below it.
+    /// The empty key is that of items without one, and not the beginning of all.
+    #[must_use]
+    pub fn covers(&self, key: &PartitionKey, other: &PartitionKey) -> bool {
+        if key.is_none() && !self.allows_none() {
+            return false;
+        }
+        key == other || (self.is_prefix(key) && other.components().starts_with(key.components()))
+    }
+
+    /// The range of the ring where all items of a key live. The key may be a
+    /// [prefix](Self::is_prefix), and then others may live there, too. The empty key
+    /// stands for all, unless it is a key of its own among others.
     pub fn prefix_range(&self, key: &PartitionKey) -> Result<EpkRange, KeyError> {
         if key.is_none() {
-            return Ok(EpkRange::full());
+            let own = self.system_key.then(|| EpkRange::of(Epk::MIN));
+            return Ok(own.unwrap_or_else(EpkRange::full));
         }
         if self.is_prefix(key) {
             let min = concatenated(&self.hashes(key.components()));
             let max = min.prefix_end();
             return Ok(EpkRange { min, max });
         }
-        let Location { epk, .. } = self.locate(key)?;
-        let max = epk.successor();
-        Ok(EpkRange { min: epk, max })
+        Ok(EpkRange::of(self.locate(key)?.position))
     }
 
     /// The first and the last place of the items that [`Self::prefix_range`]
@@ -268,10 +319,6 @@ impl PartitionKeyDefinition {
         self.paths.is_empty() || self.system_key
     }
 
-    fn is_prefix(&self, key: &PartitionKey) -> bool {
-        self.kind == KeyKind::MultiHash && key.components().len() < self.paths.len()
-    }
-
     pub(super) fn levels(&self) -> usize {
         match self.kind {
             KeyKind::Hash | KeyKind::Range => 1,
@@ -296,7 +343,7 @@ impl PartitionKeyDefinition {
 
 fn locate_v1(components: &[KeyComponent]) -> Location {
     let (hash, bytes) = v1::encode(components);
-    Location { epk: Epk::new(&bytes), place: Place::of_v1(hash) }
+    Location { position: Epk::new(&bytes), place: Place::of_v1(hash) }
 }
 
 fn extract_one(path: &KeyPath, document: Raw<'_>) -> Result<KeyComponent, KeyError> {

@@ -197,17 +197,19 @@ fn containers_without_a_key() {
     let key = none.extract(json::parse_raw(b"{\"id\":\"1\"}").unwrap()).unwrap();
     assert!(key.is_none());
     let location = none.locate(&key).unwrap();
-    assert_eq!((location.epk, location.place.get()), (Epk::MIN, 0));
+    assert_eq!((location.position, location.place.get()), (Epk::MIN, 0));
     assert_eq!(none.prefix_range(&key), Ok(EpkRange::full()));
     assert!(none.locate(&PartitionKey::new(["a"])).is_err());
 
     let text = r#"{"paths":["/_partitionKey"],"kind":"Hash","version":2,"systemKey":true}"#;
     let system = definition(text).unwrap();
     let without = system.extract(json::parse_raw(b"{}").unwrap()).unwrap();
-    assert_eq!(system.locate(&without).unwrap().epk, Epk::MIN);
+    assert_eq!(system.locate(&without).unwrap().position, Epk::MIN);
+    // Those without a value are one key among others here, not all.
+    assert_eq!(system.prefix_range(&without), Ok(EpkRange::of(Epk::MIN)));
     let with = system.extract(json::parse_raw(b"{\"_partitionKey\":\"a\"}").unwrap()).unwrap();
     assert_eq!(with, PartitionKey::new(["a"]));
-    assert_ne!(system.locate(&with).unwrap().epk, Epk::MIN);
+    assert_ne!(system.locate(&with).unwrap().position, Epk::MIN);
 }
 
 #[test]
@@ -231,8 +233,8 @@ fn hierarchical_places_follow_the_levels_not_the_ring() {
         .flat_map(|a| (0..40).map(move |b| (f64::from(a), f64::from(b))))
         .map(|(a, b)| locate(a, b))
         .collect();
-    let against = all
-        .iter()
-        .any(|one| all.iter().any(|other| one.epk < other.epk && one.place > other.place));
+    let against = all.iter().any(|one| {
+        all.iter().any(|other| one.position < other.position && one.place > other.place)
+    });
     assert!(against, "then places could be compared across first levels after all");
 }

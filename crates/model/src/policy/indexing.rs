@@ -28,7 +28,6 @@ const ETAG: &str = "/\"_etag\"/?";
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IndexingPolicy {
     mode: IndexingMode,
-    automatic: bool,
     included: Vec<IncludedPath>,
     excluded: Vec<IndexPath>,
     composites: Vec<Vec<CompositePath>>,
@@ -40,8 +39,6 @@ pub struct IndexingPolicy {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IndexingMode {
     Consistent,
-    /// Kept for old containers. The index is as current as with `Consistent`.
-    Lazy,
     /// No index at all.
     None,
 }
@@ -69,9 +66,10 @@ pub enum SortOrder {
     Descending,
 }
 
+/// The service has given lazy indexing up, and takes the word for the other.
 const MODES: [(&str, IndexingMode); 3] = [
     ("consistent", IndexingMode::Consistent),
-    ("lazy", IndexingMode::Lazy),
+    ("lazy", IndexingMode::Consistent),
     ("none", IndexingMode::None),
 ];
 
@@ -85,7 +83,7 @@ const LEGACY_SCALARS: [(&str, ()); 2] = [("String", ()), ("Number", ())];
 impl Default for IndexingPolicy {
     /// Everything but `_etag`, kept current.
     fn default() -> IndexingPolicy {
-        let mut policy = IndexingPolicy::empty(IndexingMode::Consistent, true);
+        let mut policy = IndexingPolicy::empty(IndexingMode::Consistent);
         policy.complete_paths().expect("the default paths are valid");
         policy
     }
@@ -100,13 +98,12 @@ impl IndexingPolicy {
     /// No index at all.
     #[must_use]
     pub fn off() -> IndexingPolicy {
-        IndexingPolicy::empty(IndexingMode::None, false)
+        IndexingPolicy::empty(IndexingMode::None)
     }
 
-    fn empty(mode: IndexingMode, automatic: bool) -> IndexingPolicy {
+    fn empty(mode: IndexingMode) -> IndexingPolicy {
         IndexingPolicy {
             mode,
-            automatic,
             included: Vec::new(),
             excluded: Vec::new(),
             composites: Vec::new(),
@@ -122,8 +119,7 @@ impl IndexingPolicy {
             Some(name) => named(&MODES, name)
                 .ok_or_else(|| unknown_name(fields.name_of("indexingMode"), name, &MODES))?,
         };
-        let automatic = fields.boolean("automatic")?.unwrap_or(mode != IndexingMode::None);
-        if automatic && mode == IndexingMode::None {
+        if fields.boolean("automatic")? == Some(true) && mode == IndexingMode::None {
             return Err(PolicyError::AutomaticWithoutIndex);
         }
         let mut policy = IndexingPolicy {
@@ -133,7 +129,7 @@ impl IndexingPolicy {
             spatial: SpatialIndex::read_all(fields)?,
             vectors: VectorIndex::read_all(fields)?,
             full_text: full_text_paths(fields)?,
-            ..IndexingPolicy::empty(mode, automatic)
+            ..IndexingPolicy::empty(mode)
         };
         policy.check_disjoint()?;
         if mode != IndexingMode::None {
@@ -171,7 +167,8 @@ impl IndexingPolicy {
     pub fn to_value(&self) -> Value {
         let mut object = Object::new();
         object.insert("indexingMode", spelling(&MODES, self.mode));
-        object.insert("automatic", self.automatic);
+        // Given up by the service, too: what is indexed is indexed always.
+        object.insert("automatic", self.mode != IndexingMode::None);
         object.insert(
             "includedPaths",
             self.included.iter().map(IncludedPath::to_value).collect::<Value>(),
@@ -194,13 +191,6 @@ impl IndexingPolicy {
     #[must_use]
     pub fn mode(&self) -> IndexingMode {
         self.mode
-    }
-
-    /// Whether items are indexed unless a request says otherwise. Kept for the
-    /// client: the service has given the setting up, and indexes always.
-    #[must_use]
-    pub fn automatic(&self) -> bool {
-        self.automatic
     }
 
     #[must_use]

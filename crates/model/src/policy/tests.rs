@@ -101,6 +101,7 @@ fn indexing_paths() {
             r#"{"includedPaths":[{"path":"/*"},{"path":"/a/?"}],"excludedPaths":[{"path":"/'a'/?"}]}"#,
             r#"{"excludedPaths":[{"path":"/e/[]/{a, b}/?"}]}"#,
             r#"{"indexingMode":"lazy"}"#,
+            r#"{"automatic":false}"#,
             r#"{"indexingMode":"eager"}"#,
             r#"{"indexingMode":1}"#,
             r#"{"automatic":"yes"}"#,
@@ -123,7 +124,8 @@ fn indexing_paths() {
             The path '/*' cannot be both included in and excluded from the index.
             The path '/'a'/?' cannot be both included in and excluded from the index.
             The path '/e/[]/{a, b}/?' names several properties together, which only an included path may do.
-            {"indexingMode":"lazy","automatic":true,"includedPaths":[{"path":"/*"}],"excludedPaths":[{"path":"/\"_etag\"/?"}]}
+            {"indexingMode":"consistent","automatic":true,"includedPaths":[{"path":"/*"}],"excludedPaths":[{"path":"/\"_etag\"/?"}]}
+            {"indexingMode":"consistent","automatic":true,"includedPaths":[{"path":"/*"}],"excludedPaths":[{"path":"/\"_etag\"/?"}]}
             One of the specified inputs is invalid: 'eager' is not a value of 'indexingPolicy.indexingMode'; the values are consistent, lazy, none.
             One of the specified inputs is invalid: 'indexingPolicy.indexingMode' must be a string, but is a number.
             One of the specified inputs is invalid: 'indexingPolicy.automatic' must be a boolean, but is a string.

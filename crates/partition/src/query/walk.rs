@@ -5,7 +5,8 @@ use std::ops::{AddAssign, Range};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use model::epk::EpkRange;
+use model::epk::{Epk, EpkRange};
+use model::partition_key::PartitionKey;
 use model::policy::TimeToLive;
 use model::position::{Ordinal, Timestamp};
 use storage::{Direction, KeyRange, StorageError, View};
@@ -38,6 +39,17 @@ pub enum Start<'p> {
     Past(&'p [u8]),
 }
 
+/// Which items of a bucket a walk is about.
+#[derive(Clone, Debug)]
+pub struct Wanted<'s> {
+    /// Those in these parts of the ring.
+    pub within: &'s [EpkRange],
+    /// The ordinals that they can have.
+    pub ordinals: &'s Range<u64>,
+    /// And of them, if given, those whose keys begin so.
+    pub prefix: Option<&'s Arc<PartitionKey>>,
+}
+
 /// What a walk has looked at.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Effort {
@@ -64,6 +76,7 @@ pub struct Walk<'v> {
     keys: Keys,
     /// The parts of the ring that are asked for, where they do not have all of the bucket.
     clip: Option<Vec<EpkRange>>,
+    prefix: Option<Arc<PartitionKey>>,
     source: Source<'v>,
     loaded: Effort,
 }
@@ -90,15 +103,16 @@ enum What {
 }
 
 impl<'v> Walk<'v> {
-    /// Begins. `ordinals` are those that items in `within` can have.
+    /// Begins.
     pub(crate) fn open(
         (view, now): (&'v dyn View, Timestamp),
         setup: &Arc<Setup>,
         bucket: &Bucket,
         access: &Access,
-        (within, ordinals): (&[EpkRange], &Range<u64>),
+        wanted: &Wanted<'_>,
         start: Start<'_>,
     ) -> Result<Walk<'v>, Problem> {
+        let Wanted { within, ordinals, prefix } = *wanted;
         let keys = setup.keys(bucket);
         let source = match access {
             Access::Nothing => Source::Nothing,
@@ -113,8 +127,12 @@ impl<'v> Walk<'v> {
                     begin(&mut range, &group, start, Direction::Forward);
                     range
                 };
-                let rest = within.iter().rev().map(of_keys).collect();
-                Source::Items(Ranges::new(view, rest, Direction::Forward))
+                let probed = within.len() > 1;
+                let rest = within.iter().rev().map(|within| Stretch {
+                    range: of_keys(within),
+                    probe: within.position().filter(|_| probed).map(|epk| keys.statistics(epk)),
+                });
+                Source::Items(Ranges::new(view, rest.collect(), Direction::Forward))
             }
             Access::Entries { ranges, backwards, .. } => {
                 let direction = if *backwards { Direction::Backward } else { Direction::Forward };
@@ -125,7 +143,8 @@ impl<'v> Walk<'v> {
                 if direction == Direction::Forward {
                     rest.reverse();
                 }
-                Source::Entries(Ranges::new(view, rest, direction))
+                let rest = rest.into_iter().map(|range| Stretch { range, probe: None });
+                Source::Entries(Ranges::new(view, rest.collect(), direction))
             }
             Access::Set(set) => {
                 let members = Members::open(view, &keys, (set, ordinals))?;
@@ -142,8 +161,8 @@ impl<'v> Walk<'v> {
         };
         let whole = within.iter().any(|within| within.covers(&bucket.range));
         let clip = (!whole).then(|| within.to_vec());
-        let loaded = Effort::default();
-        Ok(Walk { view, now, setup: Arc::clone(setup), keys, clip, source, loaded })
+        let (prefix, loaded) = (prefix.cloned(), Effort::default());
+        Ok(Walk { view, now, setup: Arc::clone(setup), keys, clip, prefix, source, loaded })
     }
 
     /// The next place on the way. What is there is looked at when it is [loaded](Walk::load):
@@ -187,16 +206,20 @@ impl<'v> Walk<'v> {
             self.loaded.items += 1;
             self.loaded.bytes += item.bytes();
         }
-        let item = item.filter(|item| !self.setup.is_expired(item, self.now));
+        let prefix = self.prefix.as_deref();
+        let item = item.filter(|item| {
+            !self.setup.is_expired(item, self.now) && self.setup.has_prefix(item, prefix)
+        });
         Ok(Candidate { position, item })
     }
 
     /// Counts the next candidates, so many at most, and says whether these were the last.
     /// It is all of them at once where their number is written down. Items that an index
-    /// finds are not looked into, unless they may have expired.
+    /// finds are not looked into, unless they may have expired or be another key's.
     pub fn count(&mut self, most: u64) -> Result<(u64, bool), Problem> {
         let lasting = self.setup.definition.ttl() == TimeToLive::Off;
-        if lasting
+        let sure = lasting && self.prefix.is_none();
+        if sure
             && matches!(self.source, Source::Items(_))
             && let Some(known) = self.known_count()?
         {
@@ -206,7 +229,7 @@ impl<'v> Walk<'v> {
         for _ in 0..most {
             let Some(found) = self.advance()? else { return Ok((count, true)) };
             let is_there = match found.what {
-                What::Entry(ordinal) if lasting => self.is_inside(ordinal)?,
+                What::Entry(ordinal) if sure => self.is_inside(ordinal)?,
                 What::Entry(_) | What::Item(_) => self.load(found)?.item.is_some(),
             };
             count += u64::from(is_there);
@@ -239,7 +262,8 @@ impl<'v> Walk<'v> {
     #[must_use]
     pub fn effort(&self) -> Effort {
         let entries = match &self.source {
-            Source::Nothing | Source::Items(_) => 0,
+            Source::Nothing => 0,
+            Source::Items(ranges) => ranges.probed,
             Source::Entries(ranges) => ranges.read + ranges.current.read,
             Source::Set { members, .. } => members.read(),
         };
@@ -261,8 +285,11 @@ impl<'v> Walk<'v> {
         let ordinal = Ordinal::from_u64(ordinal).ok_or(damaged("index key"))?;
         let name = self.view.get(&self.keys.ordinal(ordinal))?.ok_or(damaged("ordinal"))?;
         let (epk, id) = key::parse_item_name(&name).ok_or(damaged("ordinal"))?;
-        let inside = |clip: &Vec<EpkRange>| clip.iter().any(|within| within.contains(&epk));
-        Ok(self.clip.as_ref().is_none_or(inside).then(|| self.keys.item(&epk, id)))
+        Ok(self
+            .clip
+            .as_ref()
+            .is_none_or(|clip| is_among(clip, &epk))
+            .then(|| self.keys.item(&epk, id)))
     }
 }
 
@@ -272,15 +299,32 @@ struct Ranges<'v> {
     direction: Direction,
     current: Rows<'v>,
     /// The last one comes next.
-    rest: Vec<KeyRange>,
+    rest: Vec<Stretch>,
     /// Rows of the ranges before the current one.
     read: u64,
+    /// Ranges that were looked for first.
+    probed: u64,
+}
+
+/// One of many ranges.
+struct Stretch {
+    range: KeyRange,
+    /// A key that is there if the range has rows. Looking for one key is many times
+    /// quicker than beginning to read a range, and of a long list most have none.
+    probe: Option<Bytes>,
+}
+
+/// Whether one of many ranges has a position. They are in order and apart.
+fn is_among(ranges: &[EpkRange], epk: &Epk) -> bool {
+    let next = ranges.partition_point(|range| range.min <= *epk);
+    next.checked_sub(1).and_then(|at| ranges.get(at)).is_some_and(|range| range.contains(epk))
 }
 
 impl<'v> Ranges<'v> {
-    fn new(view: &'v dyn View, rest: Vec<KeyRange>, direction: Direction) -> Ranges<'v> {
+    fn new(view: &'v dyn View, rest: Vec<Stretch>, direction: Direction) -> Ranges<'v> {
         let nothing = KeyRange::new(Bytes::new(), Bytes::new());
-        Ranges { view, direction, current: Rows::new(view, nothing, direction), rest, read: 0 }
+        let current = Rows::new(view, nothing, direction);
+        Ranges { view, direction, current, rest, read: 0, probed: 0 }
     }
 
     fn next(&mut self) -> Result<Option<(Bytes, Bytes)>, StorageError> {
@@ -288,7 +332,13 @@ impl<'v> Ranges<'v> {
             if let Some(row) = self.current.next()? {
                 return Ok(Some(row));
             }
-            let Some(range) = self.rest.pop() else { return Ok(None) };
+            let Some(Stretch { range, probe }) = self.rest.pop() else { return Ok(None) };
+            if let Some(probe) = probe {
+                self.probed += 1;
+                if self.view.get(&probe)?.is_none() {
+                    continue;
+                }
+            }
             self.read += self.current.read;
             self.current = Rows::new(self.view, range, self.direction);
         }

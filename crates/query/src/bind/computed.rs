@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::Binder;
+use super::{Binder, QUICK_FOLD_STEPS_MAX};
 use crate::bound::{Computed, Definition, Expr, Key, Slot};
 use crate::error::QueryError;
 use crate::parameters::Parameters;
@@ -43,7 +43,10 @@ impl<'q> Binder<'q> {
         binder.container = false;
         binder.names.push((alias, slot));
         binder.slots = self.slots;
+        // All properties together may take what one query may.
+        binder.ambient.budget.allow_steps(self.ambient.budget.steps_left());
         let body = binder.expression(expr);
+        self.ambient.budget.go_on_from(&binder.ambient.budget);
         if self.uncallable.is_none() {
             self.uncallable = binder.uncallable.take();
         }
@@ -81,6 +84,7 @@ pub(crate) fn check(
     let Some((alias, expr)) = parts(&select) else { return Ok(false) };
     let none = Parameters::none();
     let mut binder = Binder::new(query, &none, context);
+    binder.ambient.budget.allow_steps(QUICK_FOLD_STEPS_MAX);
     binder.container = false;
     let slot = binder.new_slot();
     binder.names.push((alias, slot));

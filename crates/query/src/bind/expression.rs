@@ -154,11 +154,14 @@ impl<'q> Binder<'q> {
     ) -> Expr {
         let [text, pattern] = operands;
         let (text, pattern) = (self.expression(text), self.expression(pattern));
-        let pattern = if let Expr::Constant(Constant::String(pattern)) = &pattern {
-            LikePattern::Fixed(Arc::new(Pattern::new(pattern, escape)))
-        } else {
-            LikePattern::Computed { pattern, escape }
-        };
+        let known = known_text(&pattern).map(str::len);
+        let paid = known.map(|bytes| self.ambient.budget.spend_steps(bytes));
+        let pattern =
+            if let (Expr::Constant(Constant::String(pattern)), Some(Ok(()))) = (&pattern, paid) {
+                LikePattern::Fixed(Arc::new(Pattern::new(pattern, escape)))
+            } else {
+                LikePattern::Computed { pattern, escape }
+            };
         Expr::Like(Box::new(Like { negated, text, pattern }))
     }
 
@@ -221,11 +224,9 @@ impl<'q> Binder<'q> {
         let Some((kind, (text, pattern, modifiers))) = known else {
             return Expr::Call(function, arguments);
         };
-        if self.ambient.budget.spend_steps(RegexCall::steps(pattern)).is_err() {
-            return Expr::Call(function, arguments);
-        }
-        match RegexCall::new(kind, text.clone(), pattern, modifiers) {
+        match RegexCall::new(kind, text, (pattern, modifiers), &self.ambient.budget) {
             Ok(call) => return Expr::Regex(Box::new(call)),
+            Err(RegexError::Unpaid(_)) => return Expr::Call(function, arguments),
             Err(RegexError::Invalid) => {}
             Err(RegexError::Unsupported(what)) => {
                 self.unsupported(format!("{what} in a regular expression"));

@@ -59,7 +59,9 @@ fn constant(datum: &Datum<'_>, budget: &Budget) -> Option<Constant> {
         | Datum::Json(_)
         | Datum::Array(_)
         | Datum::Object(_) => {
-            datum.to_value(budget).ok().flatten().map(|value| Constant::from(&value))
+            budget.spend_bytes(datum.weight()).ok()?;
+            budget.spend_reading(datum.effort()).ok()?;
+            datum.to_value().ok().flatten().map(|value| Constant::from(&value))
         }
     }
 }

@@ -2,10 +2,12 @@
 //! what the run has left to spend.
 
 use std::cell::Cell;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use super::budget::{Budget, STEPS_MAX};
 use crate::context::Context;
+use crate::ledger::Ledger;
 
 #[derive(Debug)]
 pub(crate) struct Ambient {
@@ -16,12 +18,13 @@ pub(crate) struct Ambient {
 
 impl Ambient {
     pub(crate) fn new(context: &Arc<Context>) -> Ambient {
-        Ambient::with_steps(context, STEPS_MAX)
+        Ambient::within(context, STEPS_MAX, Rc::default())
     }
 
-    pub(crate) fn with_steps(context: &Arc<Context>, steps: usize) -> Ambient {
+    pub(crate) fn within(context: &Arc<Context>, steps: usize, ledger: Rc<Ledger>) -> Ambient {
         let random = Cell::new(context.seed);
-        Ambient { context: Arc::clone(context), budget: Budget::new(steps), random }
+        let budget = Budget::new(steps, ledger, context.watch.clone());
+        Ambient { context: Arc::clone(context), budget, random }
     }
 
     /// The next random number from 0 up to, but not, 1.

@@ -1,9 +1,17 @@
 //! What one run of a query may use. Without it, nested joins and doubled values
 //! would let a short text ask for any amount of time and memory.
+//!
+//! Whatever takes time pays here, in steps, in proportion to the work and before it
+//! is done or while it is: nothing else can stop it. Every now and then whoever runs
+//! the query is asked whether it may go on.
 
 use std::cell::Cell;
+use std::rc::Rc;
+use std::sync::Arc;
 
+use crate::context::Watch;
 use crate::error::QueryError;
+use crate::ledger::Ledger;
 
 /// Steps that one run may take unless it is told otherwise: more than a page
 /// needs, and about a second of work. Evaluating one node of an expression is a
@@ -13,25 +21,54 @@ pub const STEPS_MAX: usize = 20_000_000;
 /// Bytes that are looked through in the time of one step.
 pub(crate) const BYTES_PER_STEP: usize = 16;
 
-/// Bytes of rows, sort keys and groups that one run may keep.
-pub const KEPT_BYTES_MAX: usize = 256 * 1024 * 1024;
-
 /// Bytes that one computed value may have: no response can hold a larger one.
 pub const VALUE_BYTES_MAX: usize = 4 * 1024 * 1024;
+
+/// Steps between two questions to the [`Watch`]: somewhat less than a millisecond.
+pub const WATCH_STEPS: usize = 1 << 14;
 
 #[derive(Debug)]
 pub(crate) struct Budget {
     steps: Cell<usize>,
-    bytes: Cell<usize>,
+    ledger: Rc<Ledger>,
+    /// What of the bytes kept is only kept until the next document comes.
+    passing: Cell<usize>,
+    watch: Option<Arc<dyn Watch>>,
+    stopped: Cell<bool>,
 }
 
 impl Budget {
-    pub(crate) fn new(steps: usize) -> Budget {
-        Budget { steps: Cell::new(steps), bytes: Cell::new(KEPT_BYTES_MAX) }
+    pub(crate) fn new(steps: usize, ledger: Rc<Ledger>, watch: Option<Arc<dyn Watch>>) -> Budget {
+        let (steps, passing) = (Cell::new(steps), Cell::new(0));
+        Budget { steps, ledger, passing, watch, stopped: Cell::new(false) }
     }
 
     pub(crate) fn spend_steps(&self, steps: usize) -> Result<(), QueryError> {
-        spend(&self.steps, steps, "steps of evaluation", STEPS_MAX)
+        let before = self.steps.get();
+        if self.stopped.get() {
+            return Err(QueryError::Stopped);
+        }
+        let limit = QueryError::Limit { what: "steps of evaluation", limit: STEPS_MAX };
+        self.steps.set(before.checked_sub(steps).ok_or(limit)?);
+        if before / WATCH_STEPS == self.steps.get() / WATCH_STEPS {
+            return Ok(());
+        }
+        self.look_up()
+    }
+
+    /// Asks whether to go on. A no is remembered: some callers do without what they
+    /// could not compute, and must not go on with the next thing.
+    fn look_up(&self) -> Result<(), QueryError> {
+        if self.watch.as_ref().is_some_and(|watch| !watch.may_go_on()) {
+            self.stopped.set(true);
+            return Err(QueryError::Stopped);
+        }
+        Ok(())
+    }
+
+    /// Whether the query was told not to go on.
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.stopped.get()
     }
 
     /// Pays for looking through so many bytes.
@@ -39,12 +76,34 @@ impl Budget {
         self.spend_steps(bytes / BYTES_PER_STEP)
     }
 
+    /// Counts bytes that are kept until the next document comes, or to the end.
     pub(crate) fn spend_bytes(&self, bytes: usize) -> Result<(), QueryError> {
-        spend(&self.bytes, bytes, "bytes kept", KEPT_BYTES_MAX)
+        self.ledger.keep(bytes)?;
+        self.passing.set(self.passing.get() + bytes);
+        Ok(())
+    }
+
+    /// So many of them are kept to the end.
+    pub(crate) fn keep(&self, bytes: usize) {
+        self.passing.set(self.passing.get().saturating_sub(bytes));
+    }
+
+    /// All else is gone with the document.
+    pub(crate) fn end_document(&self) {
+        let passed = self.passing.take();
+        if passed > 0 {
+            self.ledger.release(passed);
+        }
     }
 
     pub(crate) fn steps_left(&self) -> usize {
         self.steps.get()
+    }
+
+    /// Takes over what another budget has come to.
+    pub(crate) fn go_on_from(&self, other: &Budget) {
+        self.steps.set(other.steps.get());
+        self.stopped.set(other.stopped.get());
     }
 
     /// Allows so many steps from here on.
@@ -53,13 +112,9 @@ impl Budget {
     }
 }
 
-fn spend(
-    left: &Cell<usize>,
-    amount: usize,
-    what: &'static str,
-    limit: usize,
-) -> Result<(), QueryError> {
-    let rest = left.get().checked_sub(amount).ok_or(QueryError::Limit { what, limit })?;
-    left.set(rest);
-    Ok(())
+impl Drop for Budget {
+    /// The ledger goes on with what others keep for the query.
+    fn drop(&mut self) {
+        self.end_document();
+    }
 }

@@ -5,7 +5,6 @@ use std::rc::Rc;
 
 use model::json::{Kind, Object, Raw, Value, write_string};
 
-use super::budget::Budget;
 use crate::error::QueryError;
 use crate::number::Numeric;
 
@@ -56,6 +55,9 @@ pub(crate) enum Type {
 impl<'a> Datum<'a> {
     /// What one value costs besides its text.
     pub(crate) const OVERHEAD: usize = 16;
+
+    /// Bytes that could be looked at in the time that one value takes by itself.
+    const VALUE_EFFORT: usize = 64;
 
     pub(crate) fn string(text: impl Into<Cow<'a, str>>) -> Datum<'a> {
         Datum::String(text.into())
@@ -276,19 +278,64 @@ impl<'a> Datum<'a> {
         }
     }
 
+    /// Bytes that are looked at when all of the value is: those of a document are once
+    /// more for every level that is around them, and each value takes some time besides.
+    pub(crate) fn effort(&self) -> usize {
+        match self {
+            Datum::Undefined
+            | Datum::Null
+            | Datum::Bool(_)
+            | Datum::Number(_)
+            | Datum::String(_) => self.weight(),
+            Datum::Json(raw) => match raw.kind() {
+                Kind::Array | Kind::Object => Self::OVERHEAD + effort_of(raw.text()),
+                Kind::Null | Kind::Bool | Kind::Number | Kind::String => self.weight(),
+            },
+            Datum::Array(list) => list.items.iter().fold(Self::VALUE_EFFORT, |sum, item| {
+                sum.saturating_add(Self::VALUE_EFFORT).saturating_add(item.effort())
+            }),
+            Datum::Object(record) => {
+                record.members.iter().fold(Self::VALUE_EFFORT, |sum, (name, value)| {
+                    let own = Self::VALUE_EFFORT + name.len();
+                    sum.saturating_add(own).saturating_add(value.effort())
+                })
+            }
+        }
+    }
+
+    /// About how many bytes of its own the value takes once it is detached. The text of
+    /// an array or object becomes a tree, which may be thirty times as large.
+    pub(crate) fn footprint(&self) -> usize {
+        match self {
+            Datum::Undefined | Datum::Null | Datum::Bool(_) | Datum::Number(_) => 0,
+            Datum::String(text) => ALLOCATION_BYTES + text.len(),
+            Datum::Json(raw) => match raw.kind() {
+                Kind::Null | Kind::Bool | Kind::Number => 0,
+                Kind::String => ALLOCATION_BYTES + raw.text().len(),
+                Kind::Array | Kind::Object => tree_bytes(raw.text()),
+            },
+            Datum::Array(list) => list.items.iter().fold(NODE_BYTES, |sum, item| {
+                sum.saturating_add(size_of::<Datum<'_>>()).saturating_add(item.footprint())
+            }),
+            Datum::Object(record) => {
+                record.members.iter().fold(NODE_BYTES, |sum, (name, value)| {
+                    sum.saturating_add(MEMBER_BYTES + name.len()).saturating_add(value.footprint())
+                })
+            }
+        }
+    }
+
     /// Builds the tree; `None` for undefined.
-    pub(crate) fn to_value(&self, budget: &Budget) -> Result<Option<Value>, QueryError> {
-        budget.spend_bytes(self.weight())?;
+    pub(crate) fn to_value(&self) -> Result<Option<Value>, QueryError> {
         self.built().map_err(|NotFinite| QueryError::NotFinite)
     }
 
     /// Writes the value as JSON; `None` for undefined. What comes from a document is
     /// copied as it stands there.
-    pub(crate) fn to_text(&self, budget: &Budget) -> Result<Option<String>, QueryError> {
+    pub(crate) fn to_text(&self) -> Result<Option<String>, QueryError> {
         if !self.is_defined() {
             return Ok(None);
         }
-        budget.spend_bytes(self.weight())?;
         let mut out = String::with_capacity(self.weight());
         self.write(&mut out).map_err(|NotFinite| QueryError::NotFinite)?;
         Ok(Some(out))
@@ -340,16 +387,49 @@ impl<'a> Datum<'a> {
                 Value::Array(items.collect::<Result<_, _>>()?)
             }
             Datum::Object(record) => {
-                let mut object = Object::new();
-                for (name, value) in &record.members {
-                    if let Some(value) = value.built()? {
-                        object.insert(name.clone(), value);
-                    }
-                }
-                Value::Object(object)
+                let members = record.members.iter().filter_map(|(name, value)| {
+                    let value = value.built().transpose()?;
+                    Some(value.map(|value| (name.clone().into_owned(), value)))
+                });
+                Value::Object(members.collect::<Result<Object, _>>()?)
             }
         }))
     }
+}
+
+/// The effort for the text of an array or object.
+fn effort_of(text: &str) -> usize {
+    let (mut sum, mut depth, mut quoted, mut escaped) = (0_usize, 0_usize, false, false);
+    for byte in text.bytes() {
+        sum = sum.saturating_add(depth);
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if quoted => escaped = true,
+            b'"' => quoted = !quoted,
+            _ if quoted => {}
+            b'[' | b'{' => depth += 1,
+            b']' | b'}' => depth = depth.saturating_sub(1),
+            b',' => sum = sum.saturating_add(Datum::VALUE_EFFORT),
+            _ => {}
+        }
+    }
+    sum
+}
+
+/// What an allocator adds to a few bytes, in the mean.
+pub(crate) const ALLOCATION_BYTES: usize = 16;
+
+/// An array or object without its parts.
+const NODE_BYTES: usize = 64 + ALLOCATION_BYTES;
+
+/// A member of an object without its texts.
+const MEMBER_BYTES: usize = size_of::<(Cow<'_, str>, Datum<'_>)>() + ALLOCATION_BYTES;
+
+/// What the tree of a text takes: each comma and each bracket stands for a value. Where
+/// they stand in strings, it is less.
+fn tree_bytes(text: &str) -> usize {
+    let values = text.bytes().filter(|byte| matches!(byte, b',' | b'[' | b'{')).count();
+    text.len().saturating_add(values.saturating_mul(MEMBER_BYTES))
 }
 
 fn separate(out: &mut String, at: usize) {

@@ -14,7 +14,11 @@ enum Part {
     AnyRun,
     AnyCharacter,
     Character(char),
-    Set { negated: bool, ranges: Vec<(char, char)> },
+    /// The ranges are in order and apart: there may be as many as the pattern is long.
+    Set {
+        negated: bool,
+        ranges: Vec<(char, char)>,
+    },
 }
 
 /// What all texts that fit a pattern have in common.
@@ -36,7 +40,9 @@ impl Part {
             Part::AnyCharacter => true,
             Part::Character(own) => *own == c,
             Part::Set { negated, ranges } => {
-                ranges.iter().any(|(low, high)| (*low..=*high).contains(&c)) != *negated
+                let next = ranges.partition_point(|(low, _)| *low <= c);
+                let holds = next.checked_sub(1).and_then(|at| ranges.get(at));
+                holds.is_some_and(|(_, high)| c <= *high) != *negated
             }
         }
     }
@@ -99,17 +105,22 @@ impl Pattern {
 fn parts(pattern: &str, escape: Option<char>) -> Vec<Part> {
     let mut parts = Vec::new();
     let mut chars = pattern.chars();
+    // A set that does not close is looked for once: none behind it closes, either.
+    let mut closes = true;
     while let Some(c) = chars.next() {
         let part = match c {
             _ if Some(c) == escape => chars.next().map_or(Part::Character(c), Part::Character),
             '%' => Part::AnyRun,
             '_' => Part::AnyCharacter,
-            '[' => match set(chars.as_str()) {
+            '[' if closes => match set(chars.as_str()) {
                 Some((set, rest)) => {
                     chars = rest.chars();
                     set
                 }
-                None => Part::Character('['),
+                None => {
+                    closes = false;
+                    Part::Character('[')
+                }
             },
             _ => Part::Character(c),
         };
@@ -137,7 +148,21 @@ fn set(text: &str) -> Option<(Part, &str)> {
             _ => ranges.push((low, low)),
         }
     }
-    Some((Part::Set { negated, ranges }, rest))
+    Some((Part::Set { negated, ranges: apart(ranges) }, rest))
+}
+
+/// Sorts ranges and joins those that meet; those that are turned round hold nothing.
+fn apart(mut ranges: Vec<(char, char)>) -> Vec<(char, char)> {
+    ranges.retain(|(low, high)| low <= high);
+    ranges.sort_unstable();
+    let mut apart: Vec<(char, char)> = Vec::new();
+    for (low, high) in ranges {
+        match apart.last_mut() {
+            Some((_, last)) if low <= *last => *last = high.max(*last),
+            _ => apart.push((low, high)),
+        }
+    }
+    apart
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use crate::error::QueryError;
-use crate::eval::{Budget, Datum, Type, identity, total_order};
+use crate::eval::{ALLOCATION_BYTES, Budget, Datum, Type, identity, total_order};
 
 /// What is made of the values of many rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,6 +54,9 @@ impl AggregateKind {
     }
 }
 
+/// What a text in a set takes besides its bytes.
+pub(super) const SEEN_BYTES: usize = 2 * size_of::<String>() + ALLOCATION_BYTES;
+
 /// The state of one aggregate over the values seen so far.
 #[derive(Debug)]
 pub(super) enum Accumulator {
@@ -100,10 +103,12 @@ impl Accumulator {
         }
     }
 
-    pub(super) fn add(&mut self, value: &Datum<'_>, budget: &Budget) -> Result<(), QueryError> {
+    /// Adds a value. Says how many bytes it keeps for it, which are counted already.
+    pub(super) fn add(&mut self, value: &Datum<'_>, budget: &Budget) -> Result<usize, QueryError> {
         if !value.is_defined() {
-            return Ok(());
+            return Ok(0);
         }
+        budget.spend_reading(value.weight())?;
         match self {
             Accumulator::Count(count) => *count += 1,
             Accumulator::CountIf(count) => *count += usize::from(value.as_bool() == Some(true)),
@@ -111,16 +116,15 @@ impl Accumulator {
                 *total = total.zip(value.as_f64()).map(|(total, number)| total + number);
                 *count += 1;
             }
-            Accumulator::Extreme { best, largest } => best.consider(value, *largest),
+            Accumulator::Extreme { best, largest } => {
+                return best.consider(value, *largest, budget);
+            }
             Accumulator::List { values, seen } => {
-                budget.spend_reading(value.weight())?;
-                if seen.as_mut().is_none_or(|seen| seen.insert(identity(value))) {
-                    budget.spend_bytes(value.weight())?;
-                    values.push(value.detached());
-                }
+                budget.spend_reading(value.effort())?;
+                return list(values, seen.as_mut(), value, budget);
             }
         }
-        Ok(())
+        Ok(0)
     }
 
     pub(super) fn finish(self) -> Datum<'static> {
@@ -140,18 +144,53 @@ impl Accumulator {
     }
 }
 
+/// Adds a value to a list, unless it was seen. Says how many bytes that takes.
+fn list(
+    values: &mut Vec<Datum<'static>>,
+    seen: Option<&mut BTreeSet<String>>,
+    value: &Datum<'_>,
+    budget: &Budget,
+) -> Result<usize, QueryError> {
+    // A list that grows has up to twice the room that it needs.
+    let mut kept = 2 * size_of::<Datum<'_>>() + value.footprint();
+    if let Some(seen) = seen {
+        let identity = identity(value);
+        kept += identity.len() + SEEN_BYTES;
+        if !seen.insert(identity) {
+            return Ok(0);
+        }
+    }
+    budget.spend_bytes(kept)?;
+    budget.spend_bytes(value.footprint())?;
+    values.push(value.detached());
+    Ok(kept)
+}
+
 impl Extreme {
-    fn consider(&mut self, value: &Datum<'_>, largest: bool) {
-        match self {
-            Extreme::Spoilt => {}
-            _ if matches!(value.type_of(), Type::Array | Type::Object) => *self = Extreme::Spoilt,
-            Extreme::Nothing => *self = Extreme::Value(value.detached()),
+    fn consider(
+        &mut self,
+        value: &Datum<'_>,
+        largest: bool,
+        budget: &Budget,
+    ) -> Result<usize, QueryError> {
+        let before = match self {
+            Extreme::Spoilt => return Ok(0),
+            _ if matches!(value.type_of(), Type::Array | Type::Object) => {
+                *self = Extreme::Spoilt;
+                return Ok(0);
+            }
+            Extreme::Nothing => 0,
             Extreme::Value(best) => {
                 let order = total_order(value, best);
-                if if largest { order.is_gt() } else { order.is_lt() } {
-                    *best = value.detached();
+                if !(if largest { order.is_gt() } else { order.is_lt() }) {
+                    return Ok(0);
                 }
+                best.footprint()
             }
-        }
+        };
+        let grown = value.footprint().saturating_sub(before);
+        budget.spend_bytes(grown)?;
+        *self = Extreme::Value(value.detached());
+        Ok(grown)
     }
 }

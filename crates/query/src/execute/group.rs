@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use super::aggregate::Accumulator;
+use super::{ENOUGH, Flow, MORE, Sink};
 use crate::bound::{Block, Grouping};
 use crate::error::QueryError;
-use crate::eval::{Datum, Env, evaluate, identity};
+use crate::eval::{ALLOCATION_BYTES, Datum, Env, evaluate, identity};
 
 /// The groups so far, by the identities of their keys. Nothing in here refers to
 /// a document, so groups can be gathered from documents that come and go.
@@ -14,8 +15,12 @@ pub(crate) struct Groups {
     groups: BTreeMap<Vec<String>, Group>,
 }
 
-/// What a key or an aggregate of a group takes besides its text.
-const FIELD_BYTES: usize = 64;
+/// What a group takes besides its keys and aggregates; nodes of the map are half full.
+const GROUP_BYTES: usize =
+    2 * (size_of::<Vec<String>>() + size_of::<Group>()) + 3 * ALLOCATION_BYTES;
+
+/// What a key of a group takes besides its texts.
+const KEY_BYTES: usize = size_of::<String>() + size_of::<Datum<'static>>() + ALLOCATION_BYTES;
 
 #[derive(Debug)]
 struct Group {
@@ -33,23 +38,31 @@ impl Groups {
         Groups { groups }
     }
 
-    /// Adds the row that the environment stands on.
+    /// Adds the row that the environment stands on. Says how many bytes are kept for it,
+    /// which are counted already.
     pub(crate) fn add<'a>(
         &mut self,
         grouping: &'a Grouping,
         env: &mut Env<'a>,
-    ) -> Result<(), QueryError> {
+    ) -> Result<usize, QueryError> {
         let mut keys = Vec::with_capacity(grouping.keys.len());
         for key in &grouping.keys {
             keys.push(evaluate(&key.expr, env)?);
         }
-        let identities: Vec<String> = keys.iter().map(identity).collect();
         let budget = env.budget();
-        let bytes = identities.iter().map(String::len).sum();
+        for key in &keys {
+            budget.spend_reading(key.effort())?;
+        }
+        let identities: Vec<String> = keys.iter().map(identity).collect();
+        let (bytes, mut kept) = (identities.iter().map(String::len).sum(), 0);
         budget.spend_reading(bytes)?;
         if !self.groups.contains_key(&identities) {
-            let fields = keys.len() + grouping.aggregates.len();
-            budget.spend_bytes(2 * bytes + fields.saturating_mul(FIELD_BYTES))?;
+            let values = keys.iter().fold(0_usize, |sum, key| sum.saturating_add(key.footprint()));
+            let fields =
+                keys.len() * KEY_BYTES + grouping.aggregates.len() * size_of::<Accumulator>();
+            kept = (GROUP_BYTES + fields + bytes).saturating_add(values);
+            // A value is there twice while it is detached.
+            budget.spend_bytes(kept.saturating_add(values))?;
         }
         let group = self
             .groups
@@ -57,9 +70,9 @@ impl Groups {
             .or_insert_with(|| Group::new(grouping, keys.iter().map(Datum::detached).collect()));
         for (aggregate, accumulator) in grouping.aggregates.iter().zip(&mut group.accumulators) {
             let value = evaluate(&aggregate.argument, env)?;
-            accumulator.add(&value, budget)?;
+            kept += accumulator.add(&value, budget)?;
         }
-        Ok(())
+        Ok(kept)
     }
 
     /// Adds so many rows to the one group, all of whose aggregates count rows.
@@ -71,14 +84,15 @@ impl Groups {
         }
     }
 
-    /// The outputs of all groups, in the order of their keys.
+    /// Gives the outputs of all groups to `sink`, in the order of their keys. Groups are
+    /// gone as soon as they have given theirs.
     pub(crate) fn finish<'a>(
         self,
         block: &'a Block,
         grouping: &'a Grouping,
         env: &mut Env<'a>,
-    ) -> Result<Vec<Datum<'a>>, QueryError> {
-        let mut outputs = Vec::with_capacity(self.groups.len());
+        sink: Sink<'_, 'a>,
+    ) -> Flow {
         for group in self.groups.into_values() {
             for (key, value) in grouping.keys.iter().zip(group.keys) {
                 env.set(key.slot, value);
@@ -86,9 +100,12 @@ impl Groups {
             for (aggregate, accumulator) in grouping.aggregates.iter().zip(group.accumulators) {
                 env.set(aggregate.slot, accumulator.finish());
             }
-            outputs.push(evaluate(&block.output, env)?);
+            let output = evaluate(&block.output, env)?;
+            if sink(env, output)?.is_break() {
+                return ENOUGH;
+            }
         }
-        Ok(outputs)
+        MORE
     }
 }
 

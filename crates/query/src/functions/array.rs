@@ -89,7 +89,7 @@ fn has_parts(
 ) -> Result<bool, QueryError> {
     for (name, value) in parts {
         ambient.budget.spend_steps(1)?;
-        ambient.budget.spend_reading(element.weight())?;
+        ambient.budget.spend_reading(element.effort())?;
         if !equal(value, &element.get(name)) {
             return Ok(false);
         }

@@ -1,28 +1,21 @@
 //! Regular expressions.
 //!
 //! The service speaks PCRE, which can take time without end on short texts. The
-//! library used here never does: its time grows with the length of the text. So
-//! patterns are translated, and what cannot be said without backtracking is
-//! refused in words, while a pattern that is plain wrong gives undefined as in
-//! the service.
+//! automata used here never do: their time grows with the pattern and the text, and
+//! every step of it is paid for (`matcher.rs`). So patterns are translated, and what
+//! cannot be said without backtracking is refused in words, while a pattern that is
+//! plain wrong gives undefined as in the service.
 
+mod matcher;
 mod translate;
 
-use regex::{Regex, RegexBuilder};
+use std::sync::Arc;
 
 use super::{Function, at};
 use crate::bound::Expr;
 use crate::error::QueryError;
-use crate::eval::{Ambient, Datum, Evaluated};
-
-/// Bytes that a compiled pattern may take: counted repetitions multiply.
-const COMPILED_BYTES_MAX: usize = 1024 * 1024;
-
-/// Steps that compiling a pattern takes, besides those for each of its bytes.
-const COMPILE_STEPS: usize = 2_000;
-
-/// Steps per byte of a pattern.
-const COMPILE_BYTE_STEPS: usize = 100;
+use crate::eval::{Ambient, Budget, Datum, Evaluated, VALUE_BYTES_MAX};
+use matcher::{Flags, Matcher};
 
 pub(super) const TABLE: &[Function] = &[
     Function::aware(&["REGEXMATCH", "REGEX_MATCH", "_REGEX_MATCH"], (2, 3), |ambient, a| {
@@ -60,12 +53,20 @@ impl RegexUse {
 }
 
 /// Why a pattern cannot be used.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum RegexError {
     /// It says nothing, so the result is undefined.
     Invalid,
     /// It is right, but needs backtracking.
     Unsupported(&'static str),
+    /// It would take too long to make.
+    Unpaid(QueryError),
+}
+
+impl From<QueryError> for RegexError {
+    fn from(error: QueryError) -> RegexError {
+        RegexError::Unpaid(error)
+    }
 }
 
 /// A call with a pattern that was compiled beforehand.
@@ -73,26 +74,25 @@ pub(crate) enum RegexError {
 pub(crate) struct RegexCall {
     pub(crate) text: Expr,
     kind: RegexUse,
-    regex: Regex,
+    matcher: Arc<Matcher>,
 }
 
 impl RegexCall {
     pub(crate) fn new(
         kind: RegexUse,
-        text: Expr,
-        pattern: &str,
-        modifiers: &str,
+        text: &Expr,
+        (pattern, modifiers): (&str, &str),
+        budget: &Budget,
     ) -> Result<RegexCall, RegexError> {
-        compile(pattern, modifiers, kind).map(|regex| RegexCall { text, kind, regex })
+        let matcher = Arc::new(compile(pattern, modifiers, kind, budget)?);
+        Ok(RegexCall { text: text.clone(), kind, matcher })
     }
 
-    /// Steps that making a call takes.
-    pub(crate) fn steps(pattern: &str) -> usize {
-        pattern.len().saturating_mul(COMPILE_BYTE_STEPS).saturating_add(COMPILE_STEPS)
-    }
-
-    pub(crate) fn apply<'a>(&self, text: &Datum<'a>) -> Datum<'a> {
-        text.as_str().map_or(Datum::Undefined, |text| search(&self.regex, self.kind, &text))
+    pub(crate) fn apply<'a>(&self, text: &Datum<'_>, budget: &Budget) -> Evaluated<'a> {
+        match text.as_str() {
+            Some(text) => search(&self.matcher, self.kind, &text, budget),
+            None => Ok(Datum::Undefined),
+        }
     }
 }
 
@@ -106,26 +106,51 @@ fn compiled_anew<'a>(ambient: &Ambient, arguments: &[Datum<'a>], kind: RegexUse)
     let (Some(text), Some(pattern), Some(modifiers)) = (text, pattern, modifiers) else {
         return Ok(Datum::Undefined);
     };
-    ambient.budget.spend_steps(RegexCall::steps(&pattern))?;
-    match compile(&pattern, &modifiers, kind) {
-        Ok(regex) => Ok(search(&regex, kind, &text)),
+    match compile(&pattern, &modifiers, kind, &ambient.budget) {
+        Ok(matcher) => search(&matcher, kind, &text, &ambient.budget),
         Err(RegexError::Invalid) => Ok(Datum::Undefined),
         Err(RegexError::Unsupported(what)) => {
             Err(QueryError::Unsupported { what: format!("{what} in a regular expression") })
         }
+        Err(RegexError::Unpaid(error)) => Err(error),
     }
 }
 
-fn search<'a>(regex: &Regex, kind: RegexUse, text: &str) -> Datum<'a> {
-    let own = |found: regex::Match<'_>| Datum::string(found.as_str().to_owned());
+fn search<'a>(matcher: &Matcher, kind: RegexUse, text: &str, budget: &Budget) -> Evaluated<'a> {
+    let own = |found: &str| Datum::string(found.to_owned());
     match kind {
-        RegexUse::Test => Datum::Bool(regex.is_match(text)),
-        RegexUse::First => regex.find(text).map_or(Datum::Undefined, own),
-        RegexUse::All => Datum::array(regex.find_iter(text).map(own)),
+        RegexUse::Test => matcher.is_match(text, budget).map(Datum::Bool),
+        RegexUse::First => {
+            let mut first = Datum::Undefined;
+            matcher.each_match(text, budget, |found| {
+                first = own(found);
+                Ok(false)
+            })?;
+            Ok(first)
+        }
+        RegexUse::All => {
+            let (mut all, mut weight) = (Vec::new(), 0_usize);
+            matcher.each_match(text, budget, |found| {
+                let found = own(found);
+                weight = weight.saturating_add(found.weight());
+                if weight > VALUE_BYTES_MAX {
+                    let what = "bytes in one value";
+                    return Err(QueryError::Limit { what, limit: VALUE_BYTES_MAX });
+                }
+                all.push(found);
+                Ok(true)
+            })?;
+            Ok(Datum::array(all))
+        }
     }
 }
 
-fn compile(pattern: &str, modifiers: &str, kind: RegexUse) -> Result<Regex, RegexError> {
+fn compile(
+    pattern: &str,
+    modifiers: &str,
+    kind: RegexUse,
+    budget: &Budget,
+) -> Result<Matcher, RegexError> {
     if !modifiers.chars().all(|modifier| "msix".contains(modifier)) {
         return Err(RegexError::Invalid);
     }
@@ -136,12 +161,15 @@ fn compile(pattern: &str, modifiers: &str, kind: RegexUse) -> Result<Regex, Rege
         translate::Dollar::AtTheEnd
     };
     let pattern = translate::translate(pattern, has('x'), dollar)?;
-    RegexBuilder::new(&pattern)
-        .multi_line(has('m'))
-        .dot_matches_new_line(has('s'))
-        .case_insensitive(has('i'))
-        .ignore_whitespace(has('x'))
-        .size_limit(COMPILED_BYTES_MAX)
-        .build()
-        .map_err(|_| RegexError::Invalid)
+    let flags = Flags {
+        multi_line: has('m'),
+        dot_matches_new_line: has('s'),
+        case_insensitive: has('i'),
+        ignore_whitespace: has('x'),
+    };
+    let matcher = Matcher::new(&pattern, flags, kind != RegexUse::Test, budget)?;
+    matcher.ok_or(RegexError::Invalid)
 }
+
+#[cfg(test)]
+mod tests;

@@ -3,7 +3,7 @@
 mod globe;
 mod shape;
 
-use geo::{Area, Distance, Euclidean, Geometry, Intersects, Point, Relate};
+use geo::{Area, Coord, Distance, Euclidean, Geometry, Intersects, Point, Relate};
 use model::policy::GeospatialConfig;
 
 use super::{Function, at, only};
@@ -89,20 +89,47 @@ fn compare<'a>(
     let surface = Surface::of(ambient);
     let (a, b) = (surface.read(at(arguments, 0)), surface.read(at(arguments, 1)));
     let (Ok(a), Ok(b)) = (a, b) else { return Ok(Datum::Undefined) };
-    spend(ambient, &a, &b)?;
+    spend(ambient, surface, &a, &b)?;
     Ok(answer(surface, &a, &b))
 }
 
 /// Every edge may be held against every other.
-fn spend(ambient: &Ambient, a: &Shape, b: &Shape) -> Result<(), QueryError> {
-    let pairs = a.points().len().saturating_mul(b.points().len());
-    ambient.budget.spend_steps(pairs.saturating_mul(4))
+fn spend(ambient: &Ambient, surface: Surface, a: &Shape, b: &Shape) -> Result<(), QueryError> {
+    let (a, b) = (a.points(), b.points());
+    let pairs = a.len().saturating_mul(b.len());
+    ambient.budget.spend_steps(pairs.saturating_mul(4))?;
+    // On a plane, each shape is looked through for edges of its own that meet, too.
+    if matches!(surface, Surface::Plane) {
+        spend_on_crossings(ambient, &a)?;
+        spend_on_crossings(ambient, &b)?;
+    }
+    Ok(())
+}
+
+/// Pays for the edges of a line that may meet, which can be all with all.
+fn spend_on_crossings(ambient: &Ambient, points: &[Coord]) -> Result<(), QueryError> {
+    /// Pairs whose boxes are compared in one step.
+    const PAIRS_PER_STEP: usize = 8;
+    let edges: Vec<(&Coord, &Coord)> = points.iter().zip(points.iter().skip(1)).collect();
+    let apart =
+        |a: (f64, f64), b: (f64, f64)| a.0.max(a.1) < b.0.min(b.1) || b.0.max(b.1) < a.0.min(a.1);
+    for (at, (from, to)) in edges.iter().enumerate() {
+        let others = edges.get(at + 1..).unwrap_or_default();
+        ambient.budget.spend_steps(1 + others.len() / PAIRS_PER_STEP)?;
+        let meet = others.iter().filter(|(start, end)| {
+            !apart((from.x, to.x), (start.x, end.x)) && !apart((from.y, to.y), (start.y, end.y))
+        });
+        ambient.budget.spend_steps(meet.count().saturating_mul(4))?;
+    }
+    Ok(())
 }
 
 /// Points and lines have no area.
 fn area<'a>(ambient: &Ambient, arguments: &[Datum<'a>]) -> Evaluated<'a> {
     let surface = Surface::of(ambient);
     let Ok(shape) = surface.read(only(arguments)) else { return Ok(Datum::Undefined) };
+    // An edge on the globe takes about a microsecond.
+    ambient.budget.spend_steps(shape.points().len().saturating_mul(20))?;
     let area = match (surface, &shape) {
         (_, Shape::Point(_) | Shape::Line(_)) => 0.0,
         (Surface::Globe, Shape::Polygons(polygons)) => globe::area(polygons),

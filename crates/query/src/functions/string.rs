@@ -64,11 +64,11 @@ pub(super) const TABLE: &[Function] = &[
     Function::new(&["STRINGJOIN", "STRING_JOIN"], (2, 2), join).sized(joined_bytes),
     Function::new(&["STRINGSPLIT", "STRING_SPLIT"], (2, 2), split).sized(split_bytes),
     Function::new(&["TOSTRING", "TO_STRING"], (1, 1), convert::to_string),
-    Function::new(&["STRINGTOARRAY", "STRING_TO_ARRAY"], (1, 1), convert::to_array),
-    Function::new(&["STRINGTOBOOLEAN", "STRING_TO_BOOLEAN"], (1, 1), convert::to_boolean),
-    Function::new(&["STRINGTONULL", "STRING_TO_NULL"], (1, 1), convert::to_null),
-    Function::new(&["STRINGTONUMBER", "STRING_TO_NUMBER"], (1, 1), convert::to_number),
-    Function::new(&["STRINGTOOBJECT", "STRING_TO_OBJECT"], (1, 1), convert::to_object),
+    Function::aware(&["STRINGTOARRAY", "STRING_TO_ARRAY"], (1, 1), convert::to_array),
+    Function::aware(&["STRINGTOBOOLEAN", "STRING_TO_BOOLEAN"], (1, 1), convert::to_boolean),
+    Function::aware(&["STRINGTONULL", "STRING_TO_NULL"], (1, 1), convert::to_null),
+    Function::aware(&["STRINGTONUMBER", "STRING_TO_NUMBER"], (1, 1), convert::to_number),
+    Function::aware(&["STRINGTOOBJECT", "STRING_TO_OBJECT"], (1, 1), convert::to_object),
 ];
 
 /// The result of a function from one string to another.

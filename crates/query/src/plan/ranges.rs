@@ -4,6 +4,7 @@
 //! may have. For hashed keys only single values help; a range of values is
 //! everywhere on the ring.
 
+use std::cell::Cell;
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
@@ -16,6 +17,10 @@ use crate::requirement::{Comparison, Requirement};
 
 /// Boxes that are worth telling apart: one per item of the longest IN list.
 const BOXES_MAX: usize = crate::parser::IN_ITEMS_MAX;
+
+/// Pairs of boxes that are tried in all, for a filter that says many things about the key:
+/// some milliseconds.
+const PAIRS_MAX: usize = 4 * BOXES_MAX;
 
 /// The keys that a query can be about.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -93,7 +98,7 @@ type KeyBox = Vec<Option<Interval>>;
 
 /// The keys that fulfil a requirement, for a key of these paths.
 pub(super) fn ranges(requirement: &Requirement, kind: KeyKind, paths: &[Vec<String>]) -> KeyRanges {
-    let boxes = boxes(requirement, paths);
+    let boxes = boxes(requirement, paths, &Cell::new(PAIRS_MAX));
     let found: Option<BTreeSet<KeyRange>> =
         boxes.iter().map(|key_box| range(key_box, kind)).collect();
     match found {
@@ -103,7 +108,8 @@ pub(super) fn ranges(requirement: &Requirement, kind: KeyKind, paths: &[Vec<Stri
     }
 }
 
-fn boxes(requirement: &Requirement, paths: &[Vec<String>]) -> Vec<KeyBox> {
+/// `pairs` are those that may still be tried.
+fn boxes(requirement: &Requirement, paths: &[Vec<String>], pairs: &Cell<usize>) -> Vec<KeyBox> {
     let everything = || vec![vec![None; paths.len()]];
     let at = |path: &Path, intervals: Vec<Interval>| match position(path, paths) {
         Some(place) => intervals.into_iter().map(|i| box_with(place, i, paths.len())).collect(),
@@ -123,11 +129,12 @@ fn boxes(requirement: &Requirement, paths: &[Vec<String>]) -> Vec<KeyBox> {
         },
         Requirement::Either(parts) => {
             let boxes: Vec<KeyBox> =
-                parts.iter().flat_map(|part| self::boxes(part, paths)).collect();
+                parts.iter().flat_map(|part| self::boxes(part, paths, pairs)).collect();
             if boxes.len() > BOXES_MAX { everything() } else { boxes }
         }
         Requirement::All(parts) => {
-            parts.iter().map(|part| self::boxes(part, paths)).fold(everything(), intersection)
+            let each = parts.iter().map(|part| self::boxes(part, paths, pairs));
+            each.fold(everything(), |a, b| intersection(a, b, pairs))
         }
     }
 }
@@ -143,11 +150,17 @@ fn box_with(place: usize, interval: Interval, paths: usize) -> KeyBox {
 
 /// What lies in a box of both. Too many pairs are not tried: the keys of one
 /// side alone are a true answer, too, and the side that knows the first path is
-/// the better one.
-fn intersection(a: Vec<KeyBox>, b: Vec<KeyBox>) -> Vec<KeyBox> {
-    if a.len().saturating_mul(b.len()) > BOXES_MAX {
+/// the better one, best of all by single values.
+fn intersection(a: Vec<KeyBox>, b: Vec<KeyBox>, pairs: &Cell<usize>) -> Vec<KeyBox> {
+    let tried = a.len().saturating_mul(b.len());
+    let left = pairs.get().checked_sub(tried).filter(|_| tried <= BOXES_MAX);
+    pairs.set(left.unwrap_or(pairs.get()));
+    if left.is_none() {
         let leads = |boxes: &[KeyBox]| boxes.iter().all(|one| matches!(one.first(), Some(Some(_))));
-        let worth = |boxes: &[KeyBox]| (leads(boxes), std::cmp::Reverse(boxes.len()));
+        let is_point = |one: &KeyBox| matches!(one.first(), Some(Some(first)) if first.is_point());
+        let points = |boxes: &[KeyBox]| boxes.iter().all(is_point);
+        let worth =
+            |boxes: &[KeyBox]| (points(boxes), leads(boxes), std::cmp::Reverse(boxes.len()));
         return if worth(&a) >= worth(&b) { a } else { b };
     }
     a.iter().flat_map(|a| b.iter().filter_map(|b| overlap(a, b))).collect()
@@ -307,7 +320,22 @@ impl KeyRanges {
         range.key().is_some_and(|key| key.components().len() == paths)
     }
 
-    /// The places on a container's ring, in order and apart from each other.
+    /// Where the items of these keys are, in order and apart from each other.
+    #[must_use]
+    pub fn positions(&self, definition: &PartitionKeyDefinition) -> Vec<EpkRange> {
+        match self {
+            KeyRanges::Everything => vec![EpkRange::full()],
+            KeyRanges::Nothing => Vec::new(),
+            KeyRanges::Some(ranges) => {
+                let place = |range: &KeyRange| definition.prefix_range(&range.key()?).ok();
+                let places: Option<Vec<EpkRange>> = ranges.iter().map(place).collect();
+                places.map_or_else(|| vec![EpkRange::full()], positions_apart)
+            }
+        }
+    }
+
+    /// The places on a container's ring as clients know it, in order and apart from
+    /// each other. Keys of one EPK are not told apart there.
     #[must_use]
     pub fn on_ring(&self, definition: &PartitionKeyDefinition) -> Vec<RingRange> {
         let everything =
@@ -328,14 +356,22 @@ impl KeyRanges {
 
 fn ring_range(key: &PartitionKey, definition: &PartitionKeyDefinition) -> Option<RingRange> {
     if key.components().len() == definition.paths().len() {
-        let epk = definition.locate(key).ok()?.epk;
+        let epk = definition.epk(key).ok()?;
         return Some(RingRange { min: epk.clone(), max: epk, max_inclusive: true });
     }
     let EpkRange { min, max } = definition.prefix_range(key).ok()?;
     Some(RingRange { min, max, max_inclusive: false })
 }
 
-/// Sorts ranges and leaves out those that lie in others.
+/// Sorts ranges and leaves out those that lie in others: prefixes have what is below
+/// them, and no ranges overlap otherwise.
+fn positions_apart(mut ranges: Vec<EpkRange>) -> Vec<EpkRange> {
+    ranges.sort();
+    ranges.dedup_by(|next, kept| kept.covers(next));
+    ranges
+}
+
+/// The same for clients.
 fn apart(mut ranges: Vec<RingRange>) -> Vec<RingRange> {
     ranges.sort();
     let mut apart: Vec<RingRange> = Vec::with_capacity(ranges.len());

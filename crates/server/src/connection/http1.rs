@@ -18,7 +18,7 @@ use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::time::{Instant, sleep, timeout};
 
-use super::{ANSWER_MAX, Boxed, HEAD_BYTES_MAX, HEAD_MAX, LINGER_MAX, speaks};
+use super::{ANSWER_MAX, Boxed, HEAD_BYTES_MAX, HEAD_MAX, LINGER_MAX, Taking, speaks};
 use crate::front::{Client, Front};
 use crate::stop::Stop;
 use crate::transport::{Phase, Pulse, Socket, Transport};
@@ -69,7 +69,7 @@ fn attended(socket: Socket, unread: Bytes, front: &Arc<Front>, stop: &Stop) -> B
 /// Lets hyper work until the connection ends, breaks a limit, or can be parked.
 async fn attend(socket: Socket, unread: Bytes, front: Arc<Front>, mut stop: Stop) -> Next {
     let pulse = Arc::new(Pulse::default());
-    let client = Client::new(socket.scheme());
+    let client = Client::new(socket.scheme(), front.answers.outbox());
     let service = service_fn(|request| {
         pulse.request_begun();
         let (front, pulse, client) = (Arc::clone(&front), Arc::clone(&pulse), client.clone());
@@ -100,7 +100,7 @@ async fn attend(socket: Socket, unread: Bytes, front: Arc<Front>, mut stop: Stop
             }
             () = &mut tick => {
                 tick.as_mut().reset(Instant::now() + TICK);
-                match guard.look() {
+                match guard.look(front.answers.is_crowded()) {
                     Verdict::GoOn => {}
                     Verdict::Park if stopping => {}
                     Verdict::Park => {
@@ -151,6 +151,7 @@ struct Guard<'a> {
     seen: (Phase, u32),
     /// How long it has been as it was seen.
     unchanged: Duration,
+    taking: Taking,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -162,11 +163,17 @@ enum Verdict {
 
 impl<'a> Guard<'a> {
     fn new(pulse: &'a Pulse) -> Guard<'a> {
-        Guard { pulse, seen: (Phase::Idle, 0), unchanged: Duration::ZERO }
+        let (seen, unchanged) = ((Phase::Idle, 0), Duration::ZERO);
+        Guard { pulse, seen, unchanged, taking: Taking::default() }
     }
 
-    fn look(&mut self) -> Verdict {
+    /// `crowded` says that answers which nobody takes are in others' way.
+    fn look(&mut self, crowded: bool) -> Verdict {
         let now = (self.pulse.phase(), self.pulse.requests());
+        let waits = now.0 == Phase::Answering;
+        if self.taking.is_too_slow(TICK, waits, crowded, self.pulse.written()) {
+            return Verdict::TooSlow(Phase::Answering);
+        }
         if now != self.seen {
             self.seen = now;
             self.unchanged = Duration::ZERO;
@@ -191,7 +198,7 @@ mod tests {
     /// The verdicts up to this time, without the last, and the last.
     fn wait(guard: &mut Guard<'_>, time: Duration) -> (Vec<Verdict>, Verdict) {
         let mut verdicts: Vec<Verdict> =
-            (0..time.as_millis() / TICK.as_millis()).map(|_| guard.look()).collect();
+            (0..time.as_millis() / TICK.as_millis()).map(|_| guard.look(false)).collect();
         let last = verdicts.pop().unwrap();
         verdicts.dedup();
         (verdicts, last)
@@ -202,7 +209,7 @@ mod tests {
         let pulse = Pulse::default();
         pulse.head_begun();
         let mut guard = Guard::new(&pulse);
-        assert_eq!(guard.look(), Verdict::GoOn);
+        assert_eq!(guard.look(false), Verdict::GoOn);
         let expected = (vec![Verdict::GoOn], Verdict::TooSlow(Phase::Head));
         assert_eq!(wait(&mut guard, HEAD_MAX), expected);
     }
@@ -214,11 +221,23 @@ mod tests {
         pulse.request_answered();
         pulse.set_blocked(true);
         let mut guard = Guard::new(&pulse);
-        assert_eq!(guard.look(), Verdict::GoOn);
+        assert_eq!(guard.look(false), Verdict::GoOn);
         let expected = (vec![Verdict::GoOn], Verdict::TooSlow(Phase::Answering));
         assert_eq!(wait(&mut guard, ANSWER_MAX), expected);
         pulse.set_blocked(false);
-        assert_eq!((guard.look(), guard.look()), (Verdict::GoOn, Verdict::Park));
+        assert_eq!((guard.look(false), guard.look(false)), (Verdict::GoOn, Verdict::Park));
+    }
+
+    #[test]
+    fn an_answer_must_be_taken_sooner_when_memory_is_scarce() {
+        let pulse = Pulse::default();
+        pulse.request_begun();
+        pulse.request_answered();
+        pulse.set_blocked(true);
+        let mut guard = Guard::new(&pulse);
+        let looks = super::super::ANSWER_CROWDED_MAX.as_millis() / TICK.as_millis();
+        let verdicts: Vec<Verdict> = (0..looks).map(|_| guard.look(true)).collect();
+        assert_eq!(verdicts.last(), Some(&Verdict::TooSlow(Phase::Answering)));
     }
 
     #[test]
@@ -232,16 +251,16 @@ mod tests {
     #[test]
     fn only_a_connection_without_requests_is_parked() {
         let pulse = Pulse::default();
-        assert_eq!(Guard::new(&pulse).look(), Verdict::Park);
+        assert_eq!(Guard::new(&pulse).look(false), Verdict::Park);
         let mut guard = Guard::new(&pulse);
         for _ in 0..100 {
             pulse.request_begun();
             pulse.request_answered();
-            assert_eq!(guard.look(), Verdict::GoOn);
+            assert_eq!(guard.look(false), Verdict::GoOn);
         }
-        assert_eq!(guard.look(), Verdict::Park);
+        assert_eq!(guard.look(false), Verdict::Park);
         pulse.head_begun();
-        assert_eq!(guard.look(), Verdict::GoOn);
+        assert_eq!(guard.look(false), Verdict::GoOn);
         assert_eq!(wait(&mut guard, HEAD_MAX).1, Verdict::TooSlow(Phase::Head));
     }
 }

@@ -12,7 +12,7 @@
 use std::convert::Infallible;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -23,7 +23,10 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use tokio::time::{Instant, sleep};
 
-use super::{ANSWER_MAX, Boxed, HEAD_BYTES_MAX, HEAD_MAX, IDLE_CROWDED_MAX, LINGER_MAX};
+use super::{
+    ANSWER_MAX, Boxed, HEAD_BYTES_MAX, HEAD_MAX, IDLE_CROWDED_MAX, LINGER_MAX, TAKEN_BYTES_MIN,
+    Taking,
+};
 use crate::front::{Client, Front};
 use crate::stop::Stop;
 use crate::transport::{Pulse, Socket, Transport};
@@ -63,10 +66,6 @@ const ANSWER_CHUNK_BYTES: usize = 16 << 10;
 const PING_EVERY: Duration = Duration::from_secs(20);
 const PONG_MAX: Duration = Duration::from_secs(20);
 
-/// A client that takes less than this in [`ANSWER_MAX`] while we have something for
-/// it is as good as gone.
-const TAKEN_BYTES_MIN: u64 = 64 << 10;
-
 /// Serves one client that has sent the preface, which is in `unread`.
 pub(super) fn serve(socket: Socket, unread: Bytes, front: Arc<Front>, stop: Stop) -> Boxed<()> {
     Box::pin(attend(socket, unread, front, stop))
@@ -75,13 +74,13 @@ pub(super) fn serve(socket: Socket, unread: Bytes, front: Arc<Front>, stop: Stop
 async fn attend(socket: Socket, unread: Bytes, front: Arc<Front>, mut stop: Stop) {
     let pulse = Arc::new(Pulse::default());
     let streams = Arc::new(Streams::default());
-    let client = Client::new(socket.scheme());
+    let client = Client::new(socket.scheme(), front.answers.outbox());
     let service = service_fn(|request| {
         let (front, client) = (Arc::clone(&front), client.clone());
         let stream = Streams::open(&streams);
         async move {
             let answer = front.answer(request, &client).await;
-            Ok::<_, Infallible>(answer.map(|left| AnswerBody { left, _answering: stream.answer() }))
+            Ok::<_, Infallible>(answer.map(|left| AnswerBody { left, answering: stream.answer() }))
         }
     });
     let transport = Transport::new(socket, Arc::clone(&pulse), unread);
@@ -101,7 +100,8 @@ async fn attend(socket: Socket, unread: Bytes, front: Arc<Front>, mut stop: Stop
             () = stop.raised(), if !leaving => leaving = true,
             () = &mut tick => {
                 tick.as_mut().reset(Instant::now() + if leaving { LINGER_MAX } else { TICK });
-                match guard.look(front.room.is_crowded()) {
+                let (crowded, scarce) = (front.room.is_crowded(), front.answers.is_crowded());
+                match guard.look(crowded, scarce) {
                     _ if leaving && streams.none_open() => return,
                     Verdict::GoOn => continue,
                     Verdict::Leave if leaving => continue,
@@ -145,6 +145,8 @@ struct Streams {
     open: AtomicU32,
     generation: AtomicU8,
     answering: [AtomicU32; 2],
+    /// Bytes of answers for which clients had room.
+    handed: AtomicU64,
 }
 
 /// A stream until it ends, however it ends.
@@ -169,6 +171,10 @@ impl Streams {
 
     fn none_open(&self) -> bool {
         self.open.load(Ordering::Relaxed) == 0
+    }
+
+    fn has_answers(&self) -> bool {
+        self.answering.iter().any(|answers| answers.load(Ordering::Relaxed) > 0)
     }
 
     fn answers_of(&self, generation: u8) -> &AtomicU32 {
@@ -210,7 +216,7 @@ impl Drop for Answering {
 #[derive(Debug)]
 struct AnswerBody {
     left: Bytes,
-    _answering: Answering,
+    answering: Answering,
 }
 
 impl Body for AnswerBody {
@@ -223,6 +229,7 @@ impl Body for AnswerBody {
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         let len = self.left.len().min(ANSWER_CHUNK_BYTES);
         let chunk = self.left.split_to(len);
+        self.answering.stream.streams.handed.fetch_add(len as u64, Ordering::Relaxed);
         Poll::Ready((len > 0).then(|| Ok(Frame::data(chunk))))
     }
 
@@ -248,6 +255,7 @@ struct Guard<'a> {
     blocked: (Duration, u64),
     /// Age of the generation of answers.
     generation: Duration,
+    taking: Taking,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -261,11 +269,17 @@ enum Verdict {
 impl<'a> Guard<'a> {
     fn new(pulse: &'a Pulse, streams: &'a Streams) -> Guard<'a> {
         let zero = Duration::ZERO;
-        Guard { pulse, streams, mute: zero, idle: (zero, 0), blocked: (zero, 0), generation: zero }
+        let (mute, idle, blocked, generation) = (zero, (zero, 0), (zero, 0), zero);
+        Guard { pulse, streams, mute, idle, blocked, generation, taking: Taking::default() }
     }
 
-    fn look(&mut self, crowded: bool) -> Verdict {
-        if self.is_mute() || self.is_blocked() || self.is_answer_overdue() {
+    /// `crowded` says that places for connections are scarce, `scarce` that memory for
+    /// answers is.
+    fn look(&mut self, crowded: bool, scarce: bool) -> Verdict {
+        let (waits, taken) =
+            (self.streams.has_answers(), self.streams.handed.load(Ordering::Relaxed));
+        let in_the_way = self.taking.is_too_slow(TICK, waits, scarce, taken);
+        if in_the_way || self.is_mute() || self.is_blocked() || self.is_answer_overdue() {
             return Verdict::TooSlow;
         }
         let opened = self.streams.opened.load(Ordering::Relaxed);
@@ -315,7 +329,7 @@ mod tests {
     /// The verdicts up to this time, without the last, and the last.
     fn wait(guard: &mut Guard<'_>, time: Duration) -> (Vec<Verdict>, Verdict) {
         let looks = time.as_millis() / TICK.as_millis();
-        let mut verdicts: Vec<Verdict> = (0..looks).map(|_| guard.look(false)).collect();
+        let mut verdicts: Vec<Verdict> = (0..looks).map(|_| guard.look(false, false)).collect();
         let last = verdicts.pop().unwrap();
         verdicts.dedup();
         (verdicts, last)
@@ -341,12 +355,13 @@ mod tests {
         assert_eq!(wait(&mut guard, IDLE_MAX), (vec![Verdict::GoOn], Verdict::Leave));
         for _ in 0..1000 {
             drop(Streams::open(&streams));
-            assert_eq!(guard.look(true), Verdict::GoOn);
+            assert_eq!(guard.look(true, false), Verdict::GoOn);
         }
         let stream = Streams::open(&streams);
         assert_eq!(wait(&mut guard, IDLE_MAX * 2), (vec![Verdict::GoOn], Verdict::GoOn));
         drop(stream);
-        let crowded = (0..IDLE_CROWDED_MAX.as_secs() / TICK.as_secs()).map(|_| guard.look(true));
+        let crowded =
+            (0..IDLE_CROWDED_MAX.as_secs() / TICK.as_secs()).map(|_| guard.look(true, false));
         assert_eq!(crowded.last(), Some(Verdict::Leave));
     }
 
@@ -359,7 +374,7 @@ mod tests {
         let mut verdicts = (0..2 * ANSWER_MAX.as_secs() / TICK.as_secs()).map(|_| {
             // Others come and go meanwhile.
             drop(Streams::open(&streams).answer());
-            guard.look(false)
+            guard.look(false, false)
         });
         let at = verdicts.position(|verdict| verdict == Verdict::TooSlow);
         let waited = TICK * u32::try_from(at.unwrap() + 1).unwrap();
@@ -398,7 +413,7 @@ mod tests {
         let streams = Arc::default();
         let whole = Bytes::from(vec![7; ANSWER_CHUNK_BYTES * 2 + 5]);
         let answering = Streams::open(&streams).answer();
-        let mut body = AnswerBody { left: whole.clone(), _answering: answering };
+        let mut body = AnswerBody { left: whole.clone(), answering };
         let mut cx = Context::from_waker(std::task::Waker::noop());
         let (mut came, mut frames) = (Vec::new(), 0);
         while let Poll::Ready(Some(Ok(frame))) = Pin::new(&mut body).poll_frame(&mut cx) {

@@ -126,14 +126,19 @@ impl World {
     }
 }
 
+/// How often something is looked at, and the time between. Minutes, even if looking took
+/// no time: only what never happens takes as long.
+const LOOKS_MAX: usize = 60_000;
+const PAUSE: std::time::Duration = std::time::Duration::from_millis(5);
+
 /// Asks every few milliseconds until there is an answer.
 #[allow(clippy::disallowed_methods, reason = "waits for another process")]
 pub(crate) fn eventually<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
-    for _ in 0..4_000 {
+    for _ in 0..LOOKS_MAX {
         if let Some(answer) = ask() {
             return answer;
         }
-        std::thread::sleep(std::time::Duration::from_millis(5));
+        std::thread::sleep(PAUSE);
     }
     panic!("{what} does not happen");
 }
@@ -196,7 +201,7 @@ pub(crate) fn epk(version: u32, value: &Value) -> Epk {
     let definition = json::parse(definition.as_bytes()).expect("it was just written");
     let definition = PartitionKeyDefinition::parse(&definition).expect("a good definition");
     let key = PartitionKey::parse_header(&j!([value]).to_string()).expect("a good key");
-    definition.locate(&key).expect("a key of that definition").epk
+    definition.epk(&key).expect("a key of that definition")
 }
 
 fn range(value: &Value) -> Range {

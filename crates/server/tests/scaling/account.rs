@@ -12,7 +12,8 @@ use crate::client::{Reply, Signed, connect, create_database, send, send_signed};
 use crate::program::Program;
 
 /// Times a client looks whether a change has been carried out, and the time between.
-const LOOKS_MAX: usize = 3_000;
+/// Minutes: only a change that is never carried out takes as long.
+const LOOKS_MAX: usize = 30_000;
 const PAUSE: Duration = Duration::from_millis(10);
 
 pub(crate) struct Account {

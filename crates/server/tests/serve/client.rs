@@ -11,8 +11,12 @@ use runtime::{Clock as _, RealClock};
 use sha2::Sha256;
 use wire_cosmos::EMULATOR_KEY;
 
-/// Longer than any limit of the server: only a server that hangs reaches it.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Longer than any limit of the server, also on a machine that is busy with other things:
+/// only a server that hangs reaches it.
+const PATIENCE: Duration = Duration::from_secs(300);
+
+/// Between two looks at what another process does.
+const PAUSE: Duration = Duration::from_millis(20);
 
 pub(crate) trait Stream: Read + Write {}
 impl<S: Read + Write> Stream for S {}
@@ -41,6 +45,20 @@ impl Reply {
             let (found, value) = line.split_once(": ")?;
             found.eq_ignore_ascii_case(name).then_some(value)
         })
+    }
+}
+
+/// Waits until so many connections are parked. Whoever asks is not among them.
+pub(crate) fn wait_until_parked(address: SocketAddr, connections: u64) {
+    let (mut stream, clock) = (connect(address), RealClock::new());
+    let key = format!("authorization: Bearer {EMULATOR_KEY}\r\n");
+    let mut parked = || {
+        let counters = send(&mut stream, "GET", "/_orrery/counters", &key, "").json();
+        counters["connections"]["parked"].as_u64().expect("a number")
+    };
+    while parked() < connections {
+        assert!(clock.monotonic() < PATIENCE, "{} of {connections} are parked", parked());
+        clock.sleep(PAUSE);
     }
 }
 

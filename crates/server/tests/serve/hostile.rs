@@ -7,7 +7,7 @@ use wire_cosmos::{BODY_BYTES_MAX, EMULATOR_KEY};
 
 use crate::client::{
     CREATE_DATABASE, READ_ACCOUNT, Signed, connect, create_database, exchange, get, read_database,
-    read_reply, read_to_end, send, send_signed,
+    read_reply, read_to_end, send, send_signed, wait_until_parked,
 };
 use crate::program::Program;
 
@@ -146,8 +146,50 @@ fn chunks_count_as_they_come() {
     };
     assert_eq!(chunked(40), 413);
     assert_eq!(chunked(3), 201);
-    let nonsense = "POST /dbs HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\nnonsense\r\n";
+    let nonsense = format!(
+        "POST /dbs HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n{}\r\nnonsense\r\n",
+        CREATE_DATABASE.headers(EMULATOR_KEY)
+    );
     assert!(exchange(program.address(), nonsense.as_bytes()).starts_with("HTTP/1.1 400 "));
+}
+
+/// They used to wait for the body until it ran out of time, and hold memory for it.
+#[test]
+fn strangers_are_refused_before_their_bodies_are_read() {
+    let program = Program::in_memory();
+    let half = format!(
+        "POST /dbs HTTP/1.1\r\nhost: localhost\r\ncontent-length: 2000000\r\n\r\n{}",
+        "x".repeat(100_000)
+    );
+    let mut strangers: Vec<_> = (0..90)
+        .map(|_| {
+            let mut stream = connect(program.address());
+            stream.write_all(half.as_bytes()).unwrap();
+            stream
+        })
+        .collect();
+    for stranger in &mut strangers {
+        let reply = read_reply(stranger);
+        assert_eq!((reply.status, reply.header("connection")), (401, Some("close")));
+    }
+    let mut stream = connect(program.address());
+    let body = format!(r#"{{"id":"db","padding":"{}"}}"#, "x".repeat(1 << 20));
+    let large = send_signed(&mut stream, EMULATOR_KEY, CREATE_DATABASE, "", &body);
+    assert_eq!(large.status, 201);
+    let key = format!("authorization: Bearer {EMULATOR_KEY}\r\n");
+    let counters = send(&mut stream, "GET", "/_orrery/counters", &key, "").json();
+    assert_eq!(counters["memory"]["bodies"]["waited"], 0, "{counters}");
+    assert!(counters["memory"]["bodies"]["highBytes"].as_u64() < Some(3 << 20), "{counters}");
+}
+
+#[test]
+fn a_refusal_leaves_the_connection_to_those_who_send_everything() {
+    let program = Program::in_memory();
+    let mut stream = connect(program.address());
+    for _ in 0..2 {
+        assert_eq!(send(&mut stream, "POST", "/dbs", "", r#"{"id":"db"}"#).status, 401);
+    }
+    assert_eq!(create_database(&mut stream, "db").status, 201);
 }
 
 #[test]
@@ -210,8 +252,7 @@ fn a_parked_connection_is_as_good_as_new() {
     assert_eq!(create_database(&mut stream, "db").status, 201);
     let read = Signed { method: "GET", path: "/dbs/db", kind: "dbs", link: "dbs/db" };
     for _ in 0..3 {
-        // Long enough to be parked, mostly; the answer must be the same either way.
-        crate::idle::pause();
+        wait_until_parked(program.address(), 1);
         assert_eq!(send_signed(&mut stream, EMULATOR_KEY, read, "", "").status, 200);
     }
 }

@@ -1,6 +1,6 @@
 //! Starting, stopping, and what is there afterwards.
 
-use crate::client::{connect, create_database, read_database};
+use crate::client::{connect, create_database, get, read_database};
 use crate::program::{Program, command, folder, run, text};
 
 #[cfg(unix)]
@@ -12,7 +12,7 @@ mod signals {
     use wire_cosmos::EMULATOR_KEY;
 
     use super::*;
-    use crate::client::{CREATE_DATABASE, get, read_reply, read_to_end};
+    use crate::client::{CREATE_DATABASE, read_reply, read_to_end};
 
     #[test]
     fn both_signals_end_it_cleanly_and_the_data_is_there() {
@@ -118,4 +118,62 @@ fn damage_is_reported_and_nothing_is_made_anew() {
     assert_eq!(output.status.code(), Some(1));
     assert!(text(&output.stderr).contains("is damaged"), "{}", text(&output.stderr));
     assert!(!data.join("store/FORMAT").exists());
+}
+
+/// Writes that were answered and are not there are refused, unless someone accepts it; what
+/// was lost is said where a start is looked at.
+#[test]
+fn lost_writes_are_refused_until_they_are_accepted_and_told() {
+    let (folder, data) = folder();
+    let at = data.display().to_string();
+    let program = Program::start(folder.path(), &["--data", &at]);
+    assert!(program.ready["lost"].is_null(), "{}", program.ready);
+    assert_eq!(create_database(&mut connect(program.address()), "kept").status, 201);
+    let journal = data.join("store/0.jnl");
+    let kept = std::fs::read(&journal).unwrap();
+    assert_eq!(create_database(&mut connect(program.address()), "lost").status, 201);
+    program.kill();
+    std::fs::write(&journal, kept).unwrap();
+
+    let refused = run(command(folder.path()).args(["--listen", "127.0.0.1:0", "--data", &at]));
+    let errors = text(&refused.stderr);
+    assert!(
+        !refused.status.success() && errors.contains("acknowledged writes are lost"),
+        "{errors}"
+    );
+    assert!(errors.contains("accept lost writes to open it with commit"), "{errors}");
+
+    let program = Program::start(folder.path(), &["--data", &at, "--accept-lost-writes"]);
+    let lost = program.ready["lost"].as_str().unwrap_or_default().to_owned();
+    assert!(lost.contains("was acknowledged") && lost.contains("are lost"), "{lost}");
+    let mut stream = connect(program.address());
+    let ready = get(&mut stream, "/_orrery/ready");
+    assert_eq!((ready.status, ready.body.contains(&lost)), (200, true), "{}", ready.body);
+    assert_eq!(read_database(&mut stream, "kept").status, 200);
+    assert_eq!(read_database(&mut stream, "lost").status, 404);
+    program.kill();
+    let program = Program::start(folder.path(), &["--data", &at]);
+    assert!(program.ready["lost"].is_null(), "told and accepted once: {}", program.ready);
+}
+
+/// The same with durability `os`, where nobody has to accept it.
+#[test]
+fn without_waiting_for_the_disk_lost_writes_are_told_and_no_reason_to_stop() {
+    let (folder, data) = folder();
+    let at = data.display().to_string();
+    let arguments = ["--data", at.as_str(), "--durability", "os"];
+    let program = Program::start(folder.path(), &arguments);
+    assert_eq!(create_database(&mut connect(program.address()), "kept").status, 201);
+    let journal = data.join("store/0.jnl");
+    let kept = std::fs::read(&journal).unwrap();
+    assert_eq!(create_database(&mut connect(program.address()), "lost").status, 201);
+    program.kill();
+    std::fs::write(&journal, kept).unwrap();
+    let program = Program::start(folder.path(), &arguments);
+    let lost = program.ready["lost"].as_str().unwrap_or_default();
+    assert!(lost.contains("was acknowledged") && lost.contains("are lost"), "{lost}");
+    let mut stream = connect(program.address());
+    assert_eq!(read_database(&mut stream, "kept").status, 200);
+    assert_eq!(read_database(&mut stream, "lost").status, 404);
+    assert_eq!(create_database(&mut stream, "lost").status, 201);
 }

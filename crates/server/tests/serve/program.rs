@@ -72,7 +72,7 @@ impl Program {
         SocketAddr::from(([127, 0, 0, 1], u16::try_from(port).expect("a port has 16 bits")))
     }
 
-    #[cfg(unix)]
+    #[allow(dead_code, reason = "for those who look at its memory, which `serve` does not")]
     pub(crate) fn id(&self) -> u32 {
         self.child.id()
     }

@@ -19,6 +19,9 @@ use crate::kind::Kind;
 use crate::offer::Offer;
 use crate::service::{Service, container_spec};
 
+/// Containers that are dropped in one transaction: a handful of writes for each.
+const DROP_STEP: usize = 256;
+
 impl Service {
     pub(super) async fn create_container(
         &self,
@@ -128,6 +131,30 @@ impl Service {
         let rid = ContainerRid::parse(&record.rid).map_err(ServiceError::internal)?;
         self.directory_mut().remove_container(rid);
         Ok(())
+    }
+
+    /// Drops all containers of a database that is dropped itself. Only to be called by
+    /// whoever holds the lock on changes.
+    pub(super) async fn delete_containers_of(&self, database: &str) -> Result<(), ServiceError> {
+        while self.delete_some_containers(database, Vec::new()).await? > 0 {}
+        Ok(())
+    }
+
+    /// Drops the first containers of a database in one transaction with other writes.
+    /// How many there were.
+    pub(super) async fn delete_some_containers(
+        &self,
+        database: &str,
+        mut writes: Vec<SystemWrite>,
+    ) -> Result<usize, ServiceError> {
+        let mut numbers = Vec::new();
+        for stored in self.first_records(Kind::Container, database, DROP_STEP)? {
+            numbers.push(push_delete(&mut writes, &stored.record, None)?);
+        }
+        if !writes.is_empty() {
+            self.cluster.drop_containers(&numbers, writes).await?;
+        }
+        Ok(numbers.len())
     }
 
     /// What a new container has: throughput of its own, unless it shares its

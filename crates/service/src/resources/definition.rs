@@ -1,5 +1,7 @@
 //! What users, permissions and scripts may say about themselves.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use model::json::{Object, Value};
 use model::name::ResourceName;
 use model::partition_key::PartitionKey;
@@ -13,11 +15,7 @@ const PERMISSION_MODES: [&str; 2] = ["Read", "All"];
 
 /// The name that a body gives to its resource.
 pub(super) fn name(body: &Value) -> Result<ResourceName, ServiceError> {
-    let id = body.get("id").ok_or_else(|| {
-        ServiceError::invalid(
-            "The input content is invalid because the required properties - 'id; ' - are missing",
-        )
-    })?;
+    let id = body.get("id").ok_or_else(|| missing("id"))?;
     let id = id.as_str().ok_or_else(|| wrong("id", "a string", id))?;
     Ok(ResourceName::parse(id)?)
 }
@@ -36,6 +34,7 @@ pub(super) fn parse(kind: Kind, body: &Value) -> Result<Object, ServiceError> {
                 .insert("triggerOperation", one_of(body, "triggerOperation", &TRIGGER_OPERATIONS)?);
         }
         Kind::Permission => permission(&mut definition, body)?,
+        Kind::ClientEncryptionKey => encryption_key(&mut definition, body)?,
         Kind::Database | Kind::Container | Kind::User | Kind::Offer => {}
     }
     Ok(definition)
@@ -44,9 +43,7 @@ pub(super) fn parse(kind: Kind, body: &Value) -> Result<Object, ServiceError> {
 fn permission(definition: &mut Object, body: &Value) -> Result<(), ServiceError> {
     definition.insert("permissionMode", one_of(body, "permissionMode", &PERMISSION_MODES)?);
     let resource = text(body, "resource")?;
-    // A permission may also name an item, which is not in the catalogue.
-    let (owner, _item) = resource.split_once("/docs/").unwrap_or((resource, ""));
-    if Link::parse(owner).and_then(|link| link.kind()).is_none() {
+    if Link::parse_with_item(resource).and_then(|(link, _item)| link.kind()).is_none() {
         return Err(ServiceError::invalid(format!("'{resource}' is not the link of a resource")));
     }
     definition.insert("resource", resource);
@@ -57,14 +54,39 @@ fn permission(definition: &mut Object, body: &Value) -> Result<(), ServiceError>
     Ok(())
 }
 
+/// Only its clients can tell whether a wrapped key is right; its form can be checked.
+fn encryption_key(definition: &mut Object, body: &Value) -> Result<(), ServiceError> {
+    definition.insert("encryptionAlgorithm", text(body, "encryptionAlgorithm")?);
+    let wrapped = text(body, "wrappedDataEncryptionKey")?;
+    if STANDARD.decode(wrapped).map_or(true, |key| key.is_empty()) {
+        return Err(ServiceError::invalid(
+            "'wrappedDataEncryptionKey' must be base64 of some bytes",
+        ));
+    }
+    definition.insert("wrappedDataEncryptionKey", wrapped);
+    let metadata = body.get("keyWrapMetadata").ok_or_else(|| missing("keyWrapMetadata"))?;
+    if metadata.as_object().is_none() {
+        return Err(wrong("keyWrapMetadata", "an object", metadata));
+    }
+    for name in ["type", "value"] {
+        text(metadata, name)?;
+    }
+    definition.insert("keyWrapMetadata", metadata.clone());
+    Ok(())
+}
+
 fn text<'a>(body: &'a Value, name: &str) -> Result<&'a str, ServiceError> {
     match body.get(name) {
         Some(Value::String(text)) => Ok(text),
         Some(other) => Err(wrong(name, "a string", other)),
-        None => Err(ServiceError::invalid(format!(
-            "The input content is invalid because the required properties - '{name}; ' - are missing"
-        ))),
+        None => Err(missing(name)),
     }
+}
+
+fn missing(name: &str) -> ServiceError {
+    ServiceError::invalid(format!(
+        "The input content is invalid because the required properties - '{name}; ' - are missing"
+    ))
 }
 
 /// One of a few words in any case, as clients disagree on it; kept as the client spells it,

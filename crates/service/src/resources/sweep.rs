@@ -1,15 +1,16 @@
 //! Removing what a drop left behind.
 //!
-//! A drop takes one transaction whatever it drops: children become unreachable
-//! with their parent, as resource ids are never reused. What remains is removed
-//! here, in small steps, after a restart as well.
+//! A drop takes effect with one transaction whatever it drops: children become
+//! unreachable with their parent, as resource ids are never reused. What remains is
+//! removed here, in small steps, after a restart as well.
 
 use cluster::{SystemWrite, Territory};
 use model::json::Object;
+use partition::ContainerNumber;
 
 use crate::error::ServiceError;
 use crate::kind::Kind;
-use crate::service::{Service, id_of};
+use crate::service::{Service, container_spec, id_of};
 
 const PREFIX: &str = "orphans:";
 
@@ -45,9 +46,13 @@ impl Service {
             }
             for mark in marks.iter().map(id_of) {
                 let rid = mark.strip_prefix(PREFIX).unwrap_or_default();
+                self.finish_drop(rid).await?;
                 swept.resources += self.sweep_children(rid).await?;
                 self.cluster
-                    .write_system(vec![SystemWrite::Delete { id: mark.clone(), if_match: None }])
+                    .write_system_for_relief(vec![SystemWrite::Delete {
+                        id: mark.clone(),
+                        if_match: None,
+                    }])
                     .await?;
             }
         }
@@ -61,6 +66,31 @@ impl Service {
             }
         }
         Ok(swept)
+    }
+
+    /// Drops the containers of a dropped database that its drop did not come to.
+    async fn finish_drop(&self, rid: &str) -> Result<(), ServiceError> {
+        let _one_at_a_time = self.changes.lock().await;
+        self.delete_containers_of(rid).await
+    }
+
+    /// Containers whose database is dropped, and which are yet to follow it.
+    pub(crate) fn containers_to_sweep(&self) -> Result<Vec<ContainerNumber>, ServiceError> {
+        let (mut numbers, mut after) = (Vec::new(), None);
+        loop {
+            let (marks, more) = self.cluster.list_system(PREFIX, after.as_deref(), STEP)?;
+            for mark in marks.iter().map(id_of) {
+                let rid = mark.strip_prefix(PREFIX).unwrap_or_default();
+                self.each_record(Kind::Container, rid, |stored| {
+                    numbers.push(container_spec(&stored.record)?.number);
+                    Ok(())
+                })?;
+                after = Some(mark);
+            }
+            if !more {
+                return Ok(numbers);
+            }
+        }
     }
 
     /// Has the store rewritten without what was deleted, if sweeps that left so many
@@ -80,6 +110,7 @@ impl Service {
         let kinds = [
             Kind::User,
             Kind::Permission,
+            Kind::ClientEncryptionKey,
             Kind::StoredProcedure,
             Kind::Trigger,
             Kind::UserDefinedFunction,
@@ -102,7 +133,7 @@ impl Service {
                     writes.push(SystemWrite::Delete { id: id_of(item), if_match: None });
                 }
                 removed += items.len() as u64;
-                self.cluster.write_system(writes).await?;
+                self.cluster.write_system_for_relief(writes).await?;
             }
         }
         Ok(removed)

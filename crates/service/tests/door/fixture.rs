@@ -14,7 +14,7 @@ use service::{
     Link, Principal, RangeInfo, Reply, Request, Response, Scope, Service, ServiceError, Throughput,
     ThroughputRules,
 };
-use storage::memory;
+use storage::{Store, memory};
 use testkit::wait::block_on;
 
 pub(crate) struct Fixture {
@@ -37,12 +37,24 @@ impl Fixture {
     }
 
     fn open(limits: Limits, rules: ThroughputRules) -> Fixture {
-        let clock = Arc::new(SimulatedClock::new());
-        let runtime = Runtime::simulated_at(Arc::clone(&clock), 1);
-        let service = Service::open_with(memory::create(), runtime, limits, rules).unwrap();
-        let fixture = Fixture { service, clock };
+        let fixture = Fixture::over(memory::create(), limits, rules);
         fixture.create("", Kind::Database, r#"{"id":"d"}"#).unwrap();
         fixture
+    }
+
+    /// Another service of the same data, with the limits of [`Fixture::new`].
+    pub(crate) fn restarted(self) -> Fixture {
+        let store = Arc::clone(self.service.store());
+        drop(self);
+        Fixture::over(store, Limits::default(), ThroughputRules::UNLIMITED)
+    }
+
+    /// One that serves what a store holds.
+    pub(crate) fn over(store: Arc<dyn Store>, limits: Limits, rules: ThroughputRules) -> Fixture {
+        let clock = Arc::new(SimulatedClock::new());
+        let runtime = Runtime::simulated_at(Arc::clone(&clock), 1);
+        let service = Service::open_with(store, runtime, limits, rules).unwrap();
+        Fixture { service, clock }
     }
 
     pub(crate) fn create(

@@ -91,7 +91,7 @@ fn bulk_by_range_knows_old_ranges_and_foreign_keys() {
     let first = fixture.ranges("c")[0].clone();
     let inside = |key: &str| {
         let location = definition.locate(&PartitionKey::new([key])).unwrap();
-        first.range.contains(&location.epk)
+        first.range.contains(&location.position)
     };
     let key = (0..).map(|at| format!("b{at}")).find(|key| inside(key)).unwrap();
     let bulk = |range: u32| {

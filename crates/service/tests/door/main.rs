@@ -2,7 +2,9 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail the test")]
 #![allow(clippy::print_stdout, reason = "tests tell figures, and what they left out")]
 
+mod collisions;
 mod composite;
+mod dropping;
 mod durability;
 mod fixture;
 mod growing;

@@ -163,3 +163,20 @@ fn values_have_limits() {
         assert!(length < 4 * 1024 * 1024, "{length} bytes");
     }
 }
+
+/// Of a long list of keys, each is looked for once, and paid for.
+#[test]
+fn long_lists_of_keys_are_looked_up_and_charged() {
+    let lab = lab();
+    let list = |count: usize| {
+        let others = (0..count).map(|number| format!("'k{number}'"));
+        let keys: Vec<String> = others.chain(["'x'".to_owned(), "'z'".to_owned()]).collect();
+        let text = format!("SELECT VALUE c.id FROM c WHERE c.pk IN ({})", keys.join(","));
+        lab.page(&Ask::new(&text), Approach::Index, None, PAGE_ALL).unwrap()
+    };
+    let (short, long) = (list(0), list(15_998));
+    assert_eq!((short.rows.len(), long.rows.len()), (2, 2));
+    assert_eq!(long.report.entries, 16_000);
+    assert!(short.report.entries <= 2, "one key of a bucket need not be looked for first");
+    assert_eq!(long.report.items, short.report.items);
+}

@@ -20,9 +20,17 @@ struct GatedEngine {
     begun: SyncSender<Vec<String>>,
     verdicts: Receiver<Verdict>,
     published: Arc<Mutex<Joined>>,
+    has_room: Arc<AtomicBool>,
 }
 
 impl Engine for GatedEngine {
+    fn admit(&mut self, _bytes: usize, relief: bool) -> Result<(), StorageError> {
+        if relief || self.has_room.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        Err(StorageError::Full { detail: "not a byte".to_owned() })
+    }
+
     fn commit(&mut self, writes: &Joined) -> Result<(), StorageError> {
         let show = |(key, value): (&Bytes, &Option<Bytes>)| format!("{key:?}={value:?}");
         self.begun.send(writes.iter().map(show).collect()).expect("the test listens");
@@ -51,6 +59,7 @@ struct Gate {
     begun: Receiver<Vec<String>>,
     verdicts: SyncSender<Verdict>,
     published: Arc<Mutex<Joined>>,
+    has_room: Arc<AtomicBool>,
     thread: TaskHandle,
 }
 
@@ -59,15 +68,17 @@ impl Gate {
         let (begun_sender, begun) = sync_channel(16);
         let (verdicts, verdict_receiver) = sync_channel(16);
         let published = Arc::new(Mutex::new(Joined::new()));
+        let has_room = Arc::new(AtomicBool::new(true));
         let engine = GatedEngine {
             begun: begun_sender,
             verdicts: verdict_receiver,
             published: Arc::clone(&published),
+            has_room: Arc::clone(&has_room),
         };
         let committer = Committer::new(engine, Carrier::Thread);
         let carrier = Arc::clone(&committer);
         let thread = Runtime::real().tasks.spawn("committer", Box::new(move || carrier.run()));
-        Gate { committer, begun, verdicts, published, thread: thread.unwrap() }
+        Gate { committer, begun, verdicts, published, has_room, thread: thread.unwrap() }
     }
 
     fn stream(&self) -> CommitterStream<GatedEngine> {
@@ -227,4 +238,34 @@ fn an_empty_batch_waits_for_those_before_it_and_costs_no_commit() {
     assert_eq!(barrier.wait(), Outcome::Durable);
     assert_eq!(first.outcome(), Some(Outcome::Durable));
     assert_eq!(gate.committer.counters().commits, 1);
+}
+
+#[test]
+fn without_room_a_stream_breaks_and_the_store_goes_on() {
+    let gate = Gate::open();
+    let (mut first, mut second) = (gate.stream(), gate.stream());
+    let held = first.submit(put("held", "1"));
+    gate.next_commit();
+    // All of these wait in one group while the first is being committed.
+    let refused = first.submit(put("refused", "1"));
+    let behind = first.submit(put("behind", "1").for_relief(true));
+    let other = second.submit(put("other", "1").for_relief(true));
+    gate.has_room.store(false, Ordering::Release);
+    gate.verdicts.send(Verdict::Commit).unwrap();
+    assert_eq!(gate.next_commit().len(), 1, "only what makes room");
+    gate.verdicts.send(Verdict::Commit).unwrap();
+    assert_eq!(held.wait(), Outcome::Durable);
+    assert_eq!(refused.wait(), Outcome::Full);
+    assert_eq!(behind.wait(), Outcome::Full, "it rests on what was refused");
+    assert_eq!(other.wait(), Outcome::Durable);
+    assert!(matches!(gate.committer.health(), Err(StorageError::Full { .. })));
+    assert_eq!(first.submit(put("late", "1")).wait(), Outcome::Full, "the stream stays broken");
+    gate.has_room.store(true, Ordering::Release);
+    gate.committer.health().unwrap();
+    let again = gate.stream().submit(put("again", "1"));
+    gate.next_commit();
+    gate.verdicts.send(Verdict::Commit).unwrap();
+    assert_eq!(again.wait(), Outcome::Durable);
+    gate.committer.close().unwrap();
+    gate.thread.join().unwrap();
 }

@@ -3,67 +3,67 @@
 /// A position in foreign bytes. Every read either fits or says no; nothing here
 /// can panic or allocate more than is there.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Reader<'a> {
+pub(crate) struct Reader<'a> {
     bytes: &'a [u8],
 }
 
 impl<'a> Reader<'a> {
-    pub(super) fn new(bytes: &'a [u8]) -> Reader<'a> {
+    pub(crate) fn new(bytes: &'a [u8]) -> Reader<'a> {
         Reader { bytes }
     }
 
-    pub(super) fn remaining(&self) -> usize {
+    pub(crate) fn remaining(&self) -> usize {
         self.bytes.len()
     }
 
-    pub(super) fn rest(&self) -> &'a [u8] {
+    pub(crate) fn rest(&self) -> &'a [u8] {
         self.bytes
     }
 
     /// What was read since `earlier`, an older copy of this reader.
-    pub(super) fn since(&self, earlier: Reader<'a>) -> &'a [u8] {
+    pub(crate) fn since(&self, earlier: Reader<'a>) -> &'a [u8] {
         let len = earlier.bytes.len().saturating_sub(self.bytes.len());
         earlier.bytes.get(..len).unwrap_or_default()
     }
 
-    pub(super) fn take(&mut self, len: usize) -> Option<&'a [u8]> {
+    pub(crate) fn take(&mut self, len: usize) -> Option<&'a [u8]> {
         let (head, rest) = self.bytes.split_at_checked(len)?;
         self.bytes = rest;
         Some(head)
     }
 
-    pub(super) fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
+    pub(crate) fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
         self.take(N)?.try_into().ok()
     }
 
-    pub(super) fn u8(&mut self) -> Option<u8> {
+    pub(crate) fn u8(&mut self) -> Option<u8> {
         self.array().map(u8::from_le_bytes)
     }
 
-    pub(super) fn u16(&mut self) -> Option<u16> {
+    pub(crate) fn u16(&mut self) -> Option<u16> {
         self.array().map(u16::from_le_bytes)
     }
 
-    pub(super) fn u32(&mut self) -> Option<u32> {
+    pub(crate) fn u32(&mut self) -> Option<u32> {
         self.array().map(u32::from_le_bytes)
     }
 
-    pub(super) fn u64(&mut self) -> Option<u64> {
+    pub(crate) fn u64(&mut self) -> Option<u64> {
         self.array().map(u64::from_le_bytes)
     }
 
-    pub(super) fn u128(&mut self) -> Option<u128> {
+    pub(crate) fn u128(&mut self) -> Option<u128> {
         self.array().map(u128::from_le_bytes)
     }
 
     /// Text behind a 16-bit length.
-    pub(super) fn text(&mut self) -> Option<&'a str> {
+    pub(crate) fn text(&mut self) -> Option<&'a str> {
         let len = self.u16()?;
         str::from_utf8(self.take(usize::from(len))?).ok()
     }
 
     /// Consumes exactly these bytes.
-    pub(super) fn expect(&mut self, expected: &[u8]) -> Option<()> {
+    pub(crate) fn expect(&mut self, expected: &[u8]) -> Option<()> {
         (self.take(expected.len())? == expected).then_some(())
     }
 }

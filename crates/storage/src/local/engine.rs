@@ -9,25 +9,28 @@
 
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock, RwLockWriteGuard};
 use std::time::Duration;
 
 use bytes::Bytes;
 use fjall::compaction::Leveled;
+use fjall::compaction::filter::Factory;
 use fjall::config::{
     BloomConstructionPolicy, CompressionPolicy, FilterPolicy, FilterPolicyEntry, PartitioningPolicy,
 };
 use fjall::{
-    AbstractTree, CompressionType, Database, Keyspace, KeyspaceCreateOptions, PersistMode,
-    Readable, Snapshot,
+    AbstractTree, CompressionType, Database, DatabaseBuilder, Keyspace, KeyspaceCreateOptions,
+    PersistMode, Readable, Snapshot,
 };
 
 use super::inspect::Inspection;
+use super::room::{self, BRAKE_BYTES, FLOOR_BYTES, MERGE_BYTES_MAX, RELIEF_BYTES};
+use super::upkeep::{Upkeep, Watch};
 use super::view::LocalView;
-use super::witness::Witness;
-use super::{LocalConfig, files, record};
+use super::witness::{Testimony, Witness};
+use super::{LocalConfig, files, journal, record};
 use crate::committer::{Engine, Joined};
-use crate::{Durability, KeyRange, StorageError};
+use crate::{Durability, KeyRange, StorageError, VerifyReport};
 
 const DATA_NAME: &str = "data";
 
@@ -38,8 +41,28 @@ const SEALED_MEMTABLES_MAX: usize = 2;
 /// The same for runs of small tables, where the engine's limit is 30.
 const SMALL_RUNS_MAX: usize = 24;
 
+/// Runs of small tables from which on there is something to merge, as in the strategy.
+const SMALL_RUNS_DUE: usize = 4;
+
 /// How long to wait before looking again whether the engine has caught up.
 const STALL_STEP: Duration = Duration::from_millis(2);
+
+/// Steps to wait for a merge that takes the room which is asked for: it gives back more.
+/// Half a minute is some gigabytes; writers wait as they do for a slow disk.
+const MERGE_STEPS_MAX: usize = 15_000;
+
+/// Steps to wait for somebody who is busy with the files otherwise.
+const BUSY_STEPS_MAX: usize = 20;
+
+/// Steps to wait for readers before the engine is opened anew: first beside those who
+/// come, then keeping them waiting. Views are short-lived, so this is rarely used up.
+const READERS_STEPS_MAX: usize = 250;
+
+/// Bytes in journals from which on emptying them is worth opening the engine anew.
+const JOURNALS_BYTES_MIN: u64 = 8 << 20;
+
+/// Bytes written between two looks at how large the tables are, which asks each of them.
+const LOOK_EVERY_BYTES: u64 = 1 << 20;
 
 /// Waits in real time, simulated or not, because the engine's threads live in it.
 fn step() {
@@ -52,7 +75,8 @@ const JOURNALS_BYTES_MAX: u64 = 128 << 20;
 
 /// Makes the engine's part of a new store.
 pub(super) fn create(path: &Path, config: &LocalConfig) -> Result<(), StorageError> {
-    let database = database(path, config).map_err(|error| explain(path, error))?;
+    let builder = builder(path, config, config.worker_threads.max(1));
+    let database = builder.open().map_err(|error| explain(path, error))?;
     let data = database.keyspace(DATA_NAME, || options(config));
     data.map_err(|error| explain(path, error))?;
     Ok(())
@@ -71,12 +95,32 @@ pub(super) fn fixed_files(path: &Path) -> Result<Vec<String>, StorageError> {
     Ok(names)
 }
 
-fn database(path: &Path, config: &LocalConfig) -> fjall::Result<Database> {
+/// Without threads, the engine neither flushes nor merges.
+fn builder(path: &Path, config: &LocalConfig, threads: usize) -> DatabaseBuilder<Database> {
     Database::builder(path)
         .cache_size(config.cache_bytes)
         .max_journaling_size(JOURNALS_BYTES_MAX)
-        .worker_threads(config.worker_threads.max(1))
-        .open()
+        .worker_threads_unchecked(threads)
+}
+
+/// A strategy by which the engine never merges by itself: at its largest threshold and
+/// with tables of a tebibyte, nothing is ever due. `upkeep.rs` says why.
+fn idle() -> Leveled {
+    Leveled::default().with_l0_threshold(u8::MAX).with_table_target_size(1 << 40)
+}
+
+/// Opens a copy of the store at `path` to be read and nothing else.
+pub(super) fn show(
+    path: &Path,
+    copy: &Path,
+    commit: u64,
+    config: &LocalConfig,
+) -> Result<Published, StorageError> {
+    let handles = Handles::open_in(path, copy, config, builder(copy, config, 0))?;
+    handles.check_commit(commit)?;
+    let published = Published::new(path);
+    published.publish(Standing::Open(handles.state()));
+    Ok(published)
 }
 
 /// Settings that the engine keeps with the keyspace.
@@ -92,9 +136,8 @@ fn database(path: &Path, config: &LocalConfig) -> fjall::Result<Database> {
 fn options(config: &LocalConfig) -> KeyspaceCreateOptions {
     use CompressionType::{Lz4, None};
     let filter = |rate| FilterPolicyEntry::Bloom(BloomConstructionPolicy::BitsPerKey(rate));
-    let strategy = Leveled::default().with_table_target_size(config.table_bytes);
     KeyspaceCreateOptions::default()
-        .compaction_strategy(Arc::new(strategy))
+        .compaction_strategy(Arc::new(idle()))
         .max_memtable_size(config.memtable_bytes)
         .filter_policy(FilterPolicy::new([filter(14.0), filter(10.0)]))
         .filter_block_partitioning_policy(PartitioningPolicy::new([false, true]))
@@ -105,7 +148,14 @@ fn options(config: &LocalConfig) -> KeyspaceCreateOptions {
 /// What readers see: the newest state that is durable and whole.
 pub(super) struct Published {
     pub(super) path: PathBuf,
-    state: RwLock<Option<State>>,
+    standing: RwLock<Standing>,
+}
+
+enum Standing {
+    Open(State),
+    /// The engine could not be opened again yet, for want of room.
+    Down,
+    Closed,
 }
 
 struct State {
@@ -122,47 +172,95 @@ pub(super) struct Handles {
     database: Database,
     data: Keyspace,
     table_bytes: u64,
+    /// Every handle and every view has one, so that they can be counted.
+    users: Arc<()>,
 }
 
 impl Published {
     pub(super) fn new(path: &Path) -> Published {
-        Published { path: path.to_owned(), state: RwLock::new(None) }
+        Published { path: path.to_owned(), standing: RwLock::new(Standing::Closed) }
     }
 
     pub(super) fn view(&self) -> Result<LocalView, StorageError> {
-        let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
-        let state = state.as_ref().ok_or(StorageError::Closed)?;
-        let data = state.handles.data.clone();
-        Ok(LocalView::new(self.path.clone(), data, state.snapshot.clone()))
+        self.with(|state| {
+            let Handles { data, users, .. } = &state.handles;
+            let (data, users) = (data.clone(), Arc::clone(users));
+            LocalView::new(self.path.clone(), data, state.snapshot.clone(), users)
+        })
     }
 
     pub(super) fn handles(&self) -> Result<Handles, StorageError> {
-        let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
-        state.as_ref().map(|state| state.handles.clone()).ok_or(StorageError::Closed)
+        self.with(|state| state.handles.clone())
     }
 
     pub(super) fn table_bytes(&self) -> Result<u64, StorageError> {
-        let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
-        state.as_ref().map(|state| state.handles.data.disk_space()).ok_or(StorageError::Closed)
+        self.with(|state| state.handles.data.disk_space())
+    }
+
+    /// Reads every byte of every table and every row.
+    pub(super) fn verify(&self) -> Result<VerifyReport, StorageError> {
+        let view = self.view()?;
+        let files = view.check_tables()?;
+        Ok(VerifyReport { files, ..crate::scan::verify_rows(&view)? })
+    }
+
+    /// Shows nothing any more.
+    pub(super) fn close(&self) {
+        self.publish(Standing::Closed);
     }
 
     /// Asks the engine whether one of its threads has failed.
     pub(super) fn check_engine(&self) -> Result<(), StorageError> {
         // Under the lock: a handle of our own could outlive closing, and the engine
         // runs on as long as there is a handle.
-        let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
-        match state.as_ref() {
-            Some(state) => state.handles.check(),
-            None => Err(StorageError::Closed),
+        self.with(|state| state.handles.check())?
+    }
+
+    fn with<T>(&self, work: impl FnOnce(&State) -> T) -> Result<T, StorageError> {
+        match &*self.standing.read().unwrap_or_else(PoisonError::into_inner) {
+            Standing::Open(state) => Ok(work(state)),
+            Standing::Down => {
+                Err(StorageError::Full { detail: "the store could not be opened again".to_owned() })
+            }
+            Standing::Closed => Err(StorageError::Closed),
         }
     }
 
-    fn publish(&self, state: Option<State>) {
+    fn publish(&self, standing: Standing) {
         // The old state is dropped outside the lock: it may be the last handle.
-        let mut slot = self.state.write().unwrap_or_else(PoisonError::into_inner);
-        let before = std::mem::replace(&mut *slot, state);
+        let mut slot = self.standing.write().unwrap_or_else(PoisonError::into_inner);
+        let before = std::mem::replace(&mut *slot, standing);
         drop(slot);
         drop(before);
+    }
+
+    /// Waits until nobody but the committer uses the engine, and keeps all others waiting
+    /// from then on. Nothing when that takes too long: somebody may hold a view and wait
+    /// for another one.
+    fn quiet(&self) -> Option<RwLockWriteGuard<'_, Standing>> {
+        /// The engine's own handle and the published one.
+        const OURS: usize = 2;
+        let is_quiet = |standing: &Standing| match standing {
+            Standing::Open(state) => Arc::strong_count(&state.handles.users) <= OURS,
+            Standing::Down | Standing::Closed => true,
+        };
+        let lock = || self.standing.write().unwrap_or_else(PoisonError::into_inner);
+        for _ in 0..READERS_STEPS_MAX {
+            let standing = lock();
+            if is_quiet(&standing) {
+                return Some(standing);
+            }
+            drop(standing);
+            step();
+        }
+        let standing = lock();
+        for _ in 0..READERS_STEPS_MAX {
+            if is_quiet(&standing) {
+                return Some(standing);
+            }
+            step();
+        }
+        None
     }
 }
 
@@ -173,6 +271,71 @@ impl fmt::Debug for Published {
 }
 
 impl Handles {
+    /// Opens the engine's part of a store that was inspected.
+    fn open(
+        path: &Path,
+        config: &LocalConfig,
+        upkeep: &Arc<Upkeep>,
+    ) -> Result<Handles, StorageError> {
+        let watch: Arc<dyn Factory> = Arc::new(Watch(Arc::clone(upkeep)));
+        let assign = move |name: &str| (name == DATA_NAME).then(|| Arc::clone(&watch));
+        let builder = builder(path, config, config.worker_threads.max(1));
+        let builder = builder.with_compaction_filter_factories(Arc::new(assign));
+        Handles::open_in(path, path, config, builder)
+    }
+
+    /// Opens the engine in `folder`, and speaks of `path`.
+    fn open_in(
+        path: &Path,
+        folder: &Path,
+        config: &LocalConfig,
+        builder: DatabaseBuilder<Database>,
+    ) -> Result<Handles, StorageError> {
+        restore_engine_lock(folder)?;
+        let database = builder.open().map_err(|error| explain(path, error))?;
+        if !database.keyspace_exists(DATA_NAME) {
+            return Err(damaged(path, "the engine lost its keyspace".to_owned()));
+        }
+        let data = database.keyspace(DATA_NAME, || options(config));
+        let data = data.map_err(|error| explain(path, error))?;
+        let (path, table_bytes, users) = (path.to_owned(), config.table_bytes, Arc::default());
+        Ok(Handles { path, database, data, table_bytes, users })
+    }
+
+    /// The commit that the engine has, which must be the one that was found before.
+    fn check_commit(&self, commit: u64) -> Result<(), StorageError> {
+        let found = last_commit(&self.path, &self.database, &self.data)?;
+        if found == commit {
+            return Ok(());
+        }
+        let detail = format!("commit {commit} was found before opening, {found} after");
+        Err(damaged(&self.path, detail))
+    }
+
+    /// The state for views from now on. Called between commits only.
+    fn state(&self) -> State {
+        let snapshot = self.database.snapshot();
+        // Number 0 means "none" to the engine when it looks for the oldest snapshot:
+        // while one is open, it lets go of what later ones show.
+        let snapshot = (snapshot.seqno() > 0).then_some(snapshot);
+        State { handles: self.clone(), snapshot }
+    }
+
+    /// Free bytes that the next merge needs, whatever it is.
+    pub(super) fn merge_needs(&self) -> u64 {
+        self.data.disk_space().min(MERGE_BYTES_MAX) + BRAKE_BYTES
+    }
+
+    /// Makes the merge that is due most. Whether anything changed.
+    pub(super) fn merge(&self) -> Result<bool, StorageError> {
+        let strategy = Leveled::default().with_table_target_size(self.table_bytes);
+        let before = self.data.tree.current_version().id();
+        let oldest = self.database.supervisor.snapshot_tracker.get_seqno_safe_to_gc();
+        let merged = self.data.tree.compact(Arc::new(strategy), oldest);
+        self.explained(merged.map_err(fjall::Error::from))?;
+        Ok(self.data.tree.current_version().id() != before)
+    }
+
     /// Persisting what is persisted already costs next to nothing and is the one call
     /// that tells of a failed flush or compaction.
     fn check(&self) -> Result<(), StorageError> {
@@ -189,15 +352,25 @@ impl Handles {
         Ok(())
     }
 
-    /// Waits until the engine has caught up with flushing and compacting.
-    fn await_room(&self) -> Result<(), StorageError> {
-        while self.data.tree.sealed_memtable_count() > SEALED_MEMTABLES_MAX
-            || self.data.tree.l0_run_count() > SMALL_RUNS_MAX
-        {
+    /// Waits until flushes and merges have caught up.
+    fn await_upkeep(&self, upkeep: &Upkeep) -> Result<(), StorageError> {
+        loop {
+            let runs = self.data.tree.l0_run_count();
+            if runs >= SMALL_RUNS_DUE {
+                upkeep.want_merge();
+            }
+            let flushed = self.data.tree.sealed_memtable_count() <= SEALED_MEMTABLES_MAX;
+            if flushed && runs <= SMALL_RUNS_MAX {
+                return Ok(());
+            }
             self.check()?;
+            upkeep.check()?;
+            let needed = self.merge_needs();
+            if runs > SMALL_RUNS_MAX && !upkeep.is_merging() && upkeep.room.free() < needed {
+                return Err(upkeep.room.full(needed));
+            }
             step();
         }
-        Ok(())
     }
 
     /// Drops the tables that hold nothing but keys of `range`. Whether there were any.
@@ -237,43 +410,46 @@ impl Handles {
 
 pub(super) struct LocalEngine {
     published: Arc<Published>,
+    upkeep: Arc<Upkeep>,
     open: Option<Handles>,
+    /// Whether the disk was full when the engine wrote to it: it takes nothing more and
+    /// has to be opened anew.
+    stopped: bool,
     commit: u64,
     witness: Witness,
-    durability: Durability,
+    config: LocalConfig,
+    /// Bytes of all tables, as of so many bytes ago.
+    tables: u64,
+    tables_age: u64,
 }
 
 impl LocalEngine {
     /// Opens the engine and holds it to what the inspection found.
     pub(super) fn open(
         published: &Arc<Published>,
+        upkeep: &Arc<Upkeep>,
         commit: u64,
         mut witness: Witness,
-        config: &LocalConfig,
+        config: LocalConfig,
     ) -> Result<LocalEngine, StorageError> {
-        let path = &published.path;
-        restore_engine_lock(path)?;
-        let database = database(path, config).map_err(|error| explain(path, error))?;
-        if !database.keyspace_exists(DATA_NAME) {
-            return Err(damaged(path, "the engine lost its keyspace".to_owned()));
+        if upkeep.room.free() < RELIEF_BYTES {
+            upkeep.room.give_up_reserve();
         }
-        let data = database.keyspace(DATA_NAME, || options(config));
-        let data = data.map_err(|error| explain(path, error))?;
-        let found = last_commit(path, &database, &data)?;
-        if found != commit {
-            let detail = format!("commit {commit} was found before opening, {found} after");
-            return Err(damaged(path, detail));
-        }
+        let handles = Handles::open(&published.path, &config, upkeep)?;
+        handles.check_commit(commit)?;
         witness.start_from(commit)?;
-        let table_bytes = config.table_bytes;
         let engine = LocalEngine {
             published: Arc::clone(published),
-            open: Some(Handles { path: path.clone(), database, data, table_bytes }),
+            upkeep: Arc::clone(upkeep),
+            open: Some(handles),
+            stopped: false,
             commit,
             witness,
-            durability: config.durability,
+            config,
+            tables: 0,
+            tables_age: u64::MAX,
         };
-        engine.publish();
+        engine.publish()?;
         Ok(engine)
     }
 
@@ -282,20 +458,14 @@ impl LocalEngine {
     }
 
     /// Takes the snapshot that views get from now on. Called between commits only.
-    fn publish(&self) {
-        let state = self.open.as_ref().map(|handles| {
-            let snapshot = handles.database.snapshot();
-            // Number 0 means "none" to the engine when it looks for the oldest snapshot:
-            // while one is open, it lets go of what later ones show.
-            let snapshot = (snapshot.seqno() > 0).then_some(snapshot);
-            State { handles: handles.clone(), snapshot }
-        });
-        self.published.publish(state);
+    fn publish(&self) -> Result<(), StorageError> {
+        self.published.publish(Standing::Open(self.handles()?.state()));
+        Ok(())
     }
 
     fn write(&self, writes: &Joined, commit: u64) -> Result<(), StorageError> {
         let Handles { database, data, .. } = self.handles()?;
-        let mut batch = database.batch().durability(Some(match self.durability {
+        let mut batch = database.batch().durability(Some(match self.config.durability {
             Durability::Full => PersistMode::SyncData,
             Durability::Os => PersistMode::Buffer,
         }));
@@ -308,31 +478,203 @@ impl LocalEngine {
         batch.insert(data, Bytes::from_static(record::KEY), record::encode(commit));
         batch.commit().map_err(|error| explain(&self.published.path, error))
     }
+
+    /// Free bytes without which nothing more is written: room for all that is in memory to
+    /// become tables, and for these to be merged.
+    fn needs(&mut self, relief: bool) -> Result<u64, StorageError> {
+        if relief {
+            return Ok(RELIEF_BYTES);
+        }
+        let handles = self.open.as_ref().ok_or(StorageError::Closed)?;
+        if self.tables_age >= LOOK_EVERY_BYTES {
+            self.tables = handles.data.disk_space();
+            self.tables_age = 0;
+        }
+        let merge = self.tables.min(MERGE_BYTES_MAX);
+        Ok(merge + handles.database.write_buffer_size() + FLOOR_BYTES)
+    }
+
+    /// Looks for so many free bytes beyond what is needed anyway, and makes room where
+    /// that is possible.
+    fn find_room(&mut self, bytes: u64, relief: bool) -> Result<(), StorageError> {
+        let (mut steps, mut busy, mut tried) = (0, 0, false);
+        loop {
+            let (free, needed) = (self.upkeep.room.free(), self.needs(relief)? + bytes);
+            if free >= needed {
+                if !relief {
+                    self.upkeep.room.restore_reserve(free - needed);
+                }
+                return Ok(());
+            }
+            self.tables_age = u64::MAX;
+            if self.upkeep.is_merging() && steps < MERGE_STEPS_MAX {
+                steps += 1;
+                step();
+            } else if !tried && self.is_worth_reopening()? {
+                // Who is busy with the files is so for a moment, unless it waits for us.
+                busy += 1;
+                tried = self.reopen()? || busy > BUSY_STEPS_MAX;
+                step();
+            } else if !(relief && self.upkeep.room.give_up_reserve()) {
+                return Err(self.upkeep.room.full(needed));
+            }
+        }
+    }
+
+    /// Makes room for a merge of everything, as far as that is possible.
+    pub(super) fn make_room(&mut self) -> Result<(), StorageError> {
+        self.recover(true)?;
+        if self.upkeep.room.free() < self.handles()?.merge_needs() && self.is_worth_reopening()? {
+            self.reopen()?;
+        }
+        if self.upkeep.room.free() < self.handles()?.merge_needs() {
+            self.upkeep.room.give_up_reserve();
+        }
+        Ok(())
+    }
+
+    /// Whether opening the engine anew would give space back: it never shortens its
+    /// journal, and does not remove what a broken merge leaves.
+    fn is_worth_reopening(&self) -> Result<bool, StorageError> {
+        let journals = journal::list(&self.published.path)?;
+        let sizes = journals.iter().filter_map(|journal| std::fs::metadata(&journal.path).ok());
+        let bytes: u64 = sizes.map(|found| room::allocated(&found)).sum();
+        Ok(bytes >= JOURNALS_BYTES_MIN || self.upkeep.has_leftovers())
+    }
+
+    /// Opens an engine anew that has stopped, once there is room.
+    fn recover(&mut self, relief: bool) -> Result<(), StorageError> {
+        if !self.stopped && self.open.is_some() {
+            return Ok(());
+        }
+        if self.open.is_none() && !self.stopped {
+            return Err(StorageError::Closed);
+        }
+        let needed = FLOOR_BYTES;
+        if self.upkeep.room.free() < needed && relief {
+            self.upkeep.room.give_up_reserve();
+        }
+        if self.upkeep.room.free() < needed {
+            return Err(self.upkeep.room.full(needed));
+        }
+        if self.reopen()? {
+            tracing::info!(commit = self.commit, "the store was opened anew");
+            return Ok(());
+        }
+        Err(StorageError::Full { detail: "the store is being rewritten".to_owned() })
+    }
+
+    /// Closes the engine and opens it again, as a restart would. Whether it was possible:
+    /// not while somebody rewrites files. Who reads for long makes it fail for now.
+    fn reopen(&mut self) -> Result<bool, StorageError> {
+        let (upkeep, published) = (Arc::clone(&self.upkeep), Arc::clone(&self.published));
+        let Some(_alone) = upkeep.try_alone() else { return Ok(false) };
+        if !self.stopped {
+            let flushed = self.handles()?.flush();
+            self.classify(flushed)?;
+        }
+        let Some(mut standing) = published.quiet() else {
+            return Err(StorageError::Full { detail: "the store is being read".to_owned() });
+        };
+        // From here on there is no way back: what fails is tried again by the next one.
+        self.stopped = true;
+        self.open = None;
+        *standing = Standing::Down;
+        let inspection = Inspection::of(&published.path)?.without_commits_behind(self.commit)?;
+        inspection.check_witness(Testimony::load(&published.path)?)?;
+        inspection.tidy()?;
+        let handles = Handles::open(&published.path, &self.config, &upkeep)?;
+        handles.check_commit(self.commit)?;
+        *standing = Standing::Open(handles.state());
+        self.open = Some(handles);
+        self.stopped = false;
+        self.tables_age = u64::MAX;
+        upkeep.forget_leftovers();
+        upkeep.want_merge();
+        Ok(true)
+    }
+
+    /// Tells a failure that room would have prevented from others. The engine does not
+    /// say why one of its threads has failed, but then the disk is full still: what could
+    /// not be finished lies there until the engine is opened anew.
+    fn classify<T>(&mut self, result: Result<T, StorageError>) -> Result<T, StorageError> {
+        let full = match &result {
+            Err(StorageError::Full { .. }) => true,
+            Err(StorageError::Failed { .. }) => {
+                let needed = self.needs(false)?;
+                self.upkeep.room.free() < needed
+            }
+            Ok(_) | Err(_) => false,
+        };
+        match result {
+            Err(StorageError::Failed { detail }) if full => {
+                self.stopped = true;
+                Err(StorageError::Full { detail })
+            }
+            Err(error) if full => {
+                self.stopped = true;
+                Err(error)
+            }
+            other => other,
+        }
+    }
 }
 
 impl Engine for LocalEngine {
+    fn admit(&mut self, bytes: usize, relief: bool) -> Result<(), StorageError> {
+        self.upkeep.check()?;
+        if let Some(handles) = self.open.as_ref().filter(|_| !self.stopped) {
+            let checked = handles.check();
+            if let Err(error) = self.classify(checked)
+                && !self.stopped
+            {
+                return Err(error);
+            }
+        }
+        self.recover(relief)?;
+        // Once in the journal and once in a table.
+        let bytes = 2 * bytes as u64;
+        self.find_room(bytes, relief)?;
+        self.tables_age = self.tables_age.saturating_add(bytes);
+        Ok(())
+    }
+
     fn commit(&mut self, writes: &Joined) -> Result<(), StorageError> {
-        self.handles()?.await_room()?;
+        if self.stopped {
+            return Err(StorageError::Full { detail: "the store waits for room".to_owned() });
+        }
+        let ready = self.handles()?.await_upkeep(&self.upkeep);
+        self.classify(ready)?;
         let commit = self.commit + 1;
-        self.write(writes, commit)?;
+        let written = self.write(writes, commit);
+        self.classify(written)?;
         self.commit = commit;
-        self.publish();
-        self.witness.testify(commit)
+        self.publish()?;
+        let testified = self.witness.testify(commit);
+        self.classify(testified)
     }
 
     fn syncs_per_commit(&self) -> u64 {
-        match self.durability {
+        match self.config.durability {
             Durability::Full => 1,
             Durability::Os => 0,
         }
     }
 
-    /// Leaves a folder that opens without replaying anything.
+    /// Leaves a folder that opens without replaying anything, unless there is no room for
+    /// that: then all is in the journal.
     fn close(&mut self) -> Result<(), StorageError> {
-        let flushed = self.handles().and_then(Handles::flush);
-        self.published.publish(None);
+        let flushed = match self.handles() {
+            Ok(handles) if !self.stopped => handles.flush(),
+            Ok(_) | Err(_) => Ok(()),
+        };
+        let flushed = self.classify(flushed);
+        self.published.publish(Standing::Closed);
         self.open = None;
-        self.witness.sync()?;
+        if self.stopped {
+            tracing::warn!("closed without tidying up: no space left on device");
+            return self.witness.sync();
+        }
         flushed?;
         let inspection = Inspection::of(&self.published.path)?;
         if inspection.commit != self.commit {
@@ -340,7 +682,8 @@ impl Engine for LocalEngine {
             let detail = format!("commit {commit} was written but {found} was found on closing");
             return Err(damaged(&self.published.path, detail));
         }
-        inspection.tidy()
+        inspection.tidy()?;
+        self.witness.end_with(self.commit)
     }
 }
 

@@ -6,15 +6,23 @@ use std::path::Path;
 
 use crate::StorageError;
 
-pub(super) fn read(path: &Path) -> Result<Vec<u8>, StorageError> {
+pub(crate) fn read(path: &Path) -> Result<Vec<u8>, StorageError> {
     fs::read(path).map_err(|source| during("read", path, source))
 }
 
 /// Writes a file that is there either whole or not at all, also after a power cut.
-pub(super) fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), StorageError> {
+pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), StorageError> {
+    write_whole_by(path, |file| file.write_all(bytes))
+}
+
+/// The same for a file that `write` puts together.
+pub(super) fn write_whole_by(
+    path: &Path,
+    write: impl FnOnce(&mut File) -> io::Result<()>,
+) -> Result<(), StorageError> {
     let temporary = path.with_extension("tmp");
     let written = File::create(&temporary).and_then(|mut file| {
-        file.write_all(bytes)?;
+        write(&mut file)?;
         file.sync_all()
     });
     written
@@ -25,7 +33,7 @@ pub(super) fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), StorageError>
 
 /// Makes created, renamed and removed names in `folder` durable. Windows neither
 /// needs nor allows it.
-pub(super) fn sync_folder(folder: &Path) -> Result<(), StorageError> {
+pub(crate) fn sync_folder(folder: &Path) -> Result<(), StorageError> {
     if cfg!(windows) {
         return Ok(());
     }
@@ -33,7 +41,17 @@ pub(super) fn sync_folder(folder: &Path) -> Result<(), StorageError> {
     synced.map_err(|source| during("sync", folder, source))
 }
 
-pub(super) fn truncate(path: &Path, len: u64) -> Result<(), StorageError> {
+/// Makes the names in a folder and in all folders below it durable.
+pub(super) fn sync_folders(folder: &Path) -> Result<(), StorageError> {
+    for (name, is_folder) in list(folder)? {
+        if is_folder {
+            sync_folders(&folder.join(name))?;
+        }
+    }
+    sync_folder(folder)
+}
+
+pub(crate) fn truncate(path: &Path, len: u64) -> Result<(), StorageError> {
     let file = OpenOptions::new().write(true).open(path);
     file.and_then(|file| {
         file.set_len(len)?;
@@ -44,7 +62,7 @@ pub(super) fn truncate(path: &Path, len: u64) -> Result<(), StorageError> {
 
 /// The names in a folder, sorted, with whether each is a folder itself. Names
 /// that are not text are left out: neither the engine nor we write such.
-pub(super) fn list(folder: &Path) -> Result<Vec<(String, bool)>, StorageError> {
+pub(crate) fn list(folder: &Path) -> Result<Vec<(String, bool)>, StorageError> {
     let entries = fs::read_dir(folder).and_then(|entries| {
         entries
             .map(|entry| {
@@ -63,7 +81,7 @@ pub(super) fn list(folder: &Path) -> Result<Vec<(String, bool)>, StorageError> {
 }
 
 /// Feeds a file to `update` piece by piece.
-pub(super) fn for_each_piece(path: &Path, mut update: impl FnMut(&[u8])) -> io::Result<()> {
+pub(crate) fn for_each_piece(path: &Path, mut update: impl FnMut(&[u8])) -> io::Result<()> {
     const PIECE_BYTES: usize = 1 << 20;
     let mut file = File::open(path)?;
     let mut piece = vec![0; PIECE_BYTES];
@@ -76,6 +94,6 @@ pub(super) fn for_each_piece(path: &Path, mut update: impl FnMut(&[u8])) -> io::
     }
 }
 
-pub(super) fn during(action: &str, path: &Path, source: io::Error) -> StorageError {
+pub(crate) fn during(action: &str, path: &Path, source: io::Error) -> StorageError {
     StorageError::io(format!("{action} {}", path.display()), source)
 }

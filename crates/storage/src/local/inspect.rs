@@ -12,11 +12,11 @@ use super::journal::{Journal, JournalBatch, Scan, Tail};
 use super::tables::{self, Reach};
 use super::witness::Testimony;
 use super::{files, journal};
-use crate::{Durability, StorageError};
+use crate::StorageError;
 
 /// Sequence numbers stay below this. The engine stops working at 2^63, and
 /// nobody gets here by counting: a number above it is damage.
-const SEQUENCE_MAX: u64 = 1 << 62;
+pub(super) const SEQUENCE_MAX: u64 = 1 << 62;
 
 /// What a closed folder holds.
 #[derive(Debug)]
@@ -27,6 +27,8 @@ pub(super) struct Inspection {
     /// Whether the tables hold everything, so that no journal is needed.
     settled: bool,
     journals: Vec<Journal>,
+    /// The journal with the newest batch, and where that begins.
+    newest: Option<(PathBuf, u64)>,
     /// A journal with an unfinished batch at its end, and where that begins.
     torn: Option<(PathBuf, u64)>,
 }
@@ -37,12 +39,17 @@ impl Inspection {
         let reach = tables::reach(folder, &folder.join(super::DATA_FOLDER))?;
         let journals = journal::list(folder)?;
         let mut chain = Chain::new(folder, reach);
+        let mut newest_batch = None;
         for (index, journal) in journals.iter().enumerate() {
             let before = index.checked_sub(1).and_then(|index| journals.get(index));
             if before.is_some_and(|before| before.id + 1 != journal.id) {
-                return Err(chain.damaged(format!("the journal before {} is missing", journal.id)));
+                chain.skip_to(journal)?;
             }
-            chain.append(journal, &Scan::of(&journal.path)?)?;
+            let scan = Scan::of(&journal.path)?;
+            chain.append(journal, &scan)?;
+            if !scan.batches.is_empty() {
+                newest_batch = Some((journal.path.clone(), scan.start));
+            }
         }
         let newest = chain.last.map_or(0, |batch| batch.commit);
         Ok(Inspection {
@@ -50,40 +57,38 @@ impl Inspection {
             commit: newest.max(reach.commit),
             settled: newest <= reach.commit,
             journals,
+            newest: newest_batch,
             torn: chain.torn,
         })
     }
 
-    /// Compares with the highest commit that anyone was told is durable.
-    pub(super) fn check_witness(
-        &self,
-        testimony: Option<Testimony>,
-        accept_lost_writes: bool,
-    ) -> Result<(), StorageError> {
-        let detail = match testimony {
-            Some(witness) if witness.commit <= self.commit => return Ok(()),
-            Some(witness) => self.lost(witness),
-            None => "the file WITNESS is missing or cannot be read, so nobody can tell whether \
-                     acknowledged writes are missing (accept_lost_writes opens it as it is)"
-                .to_owned(),
-        };
-        if accept_lost_writes {
-            tracing::warn!(folder = %self.folder.display(), detail, "opened as told");
-            return Ok(());
+    /// Takes back a commit that failed in a way that left open whether it was written. As
+    /// long as the process goes on nobody was told that it was, and others have worked on
+    /// without it: it must not come to light.
+    pub(super) fn without_commits_behind(self, commit: u64) -> Result<Inspection, StorageError> {
+        match &self.newest {
+            Some((path, start)) if self.commit == commit + 1 && !self.settled => {
+                files::truncate(path, *start)?;
+                Inspection::of(&self.folder)
+            }
+            Some(_) | None => Ok(self),
         }
-        Err(StorageError::Damaged { path: self.folder.clone(), detail })
     }
 
-    fn lost(&self, witness: Testimony) -> String {
-        let cause = match witness.durability {
-            Durability::Full => "",
-            Durability::Os => " The store ran with durability `os`, where a power cut does this.",
+    /// Compares with the highest commit that anyone was told is durable.
+    pub(super) fn check_witness(&self, testimony: Option<Testimony>) -> Result<(), StorageError> {
+        let detail = match testimony {
+            Some(witness) if witness.commit <= self.commit => return Ok(()),
+            Some(witness) => format!(
+                "commit {} was acknowledged but only commit {} was found, so acknowledged writes \
+                 are lost",
+                witness.commit, self.commit
+            ),
+            None => "the file WITNESS is missing or cannot be read, so nobody can tell whether \
+                     acknowledged writes are missing"
+                .to_owned(),
         };
-        format!(
-            "commit {} was acknowledged but only commit {} was found, so acknowledged writes are \
-             lost (accept_lost_writes opens it without them).{cause}",
-            witness.commit, self.commit
-        )
+        Err(StorageError::Damaged { path: self.folder.clone(), detail })
     }
 
     /// Takes away what was never acknowledged or is no longer needed, so that the
@@ -130,6 +135,16 @@ impl Chain<'_> {
         Chain { folder, reach, last: None, torn: None }
     }
 
+    /// The engine removes journals that are in the tables, and a power cut may bring back
+    /// any of them: one is not missing when all that came before it is in the tables.
+    fn skip_to(&mut self, journal: &Journal) -> Result<(), StorageError> {
+        if self.last.is_some_and(|last| last.commit > self.reach.commit) {
+            return Err(self.damaged(format!("the journal before {} is missing", journal.id)));
+        }
+        self.last = None;
+        Ok(())
+    }
+
     fn append(&mut self, journal: &Journal, scan: &Scan) -> Result<(), StorageError> {
         if self.torn.is_some() && !scan.batches.is_empty() {
             return Err(self.damaged(format!("the journal before {} is unfinished", journal.id)));
@@ -171,7 +186,7 @@ impl Chain<'_> {
 
 /// The engine panics over a folder name that is no number, and deletes keyspaces
 /// that it does not expect.
-fn check_shape(folder: &Path) -> Result<(), StorageError> {
+pub(super) fn check_shape(folder: &Path) -> Result<(), StorageError> {
     let keyspaces = files::list(&folder.join("keyspaces")).unwrap_or_default();
     let folders = keyspaces.iter().filter(|(_, is_folder)| *is_folder).map(|(name, _)| name);
     if !folders.eq(["0", "1"]) {
@@ -182,114 +197,4 @@ fn check_shape(folder: &Path) -> Result<(), StorageError> {
 }
 
 #[cfg(test)]
-mod tests {
-    use runtime::Runtime;
-
-    use super::super::journal::testing::batch;
-    use super::super::witness::Witness;
-    use super::super::{LocalConfig, create, open};
-    use super::*;
-
-    /// An empty store with journals of these commits, each a run `first..=last`.
-    fn store_with(journals: &[(u64, &[u64])]) -> tempfile::TempDir {
-        let folder = tempfile::tempdir().unwrap();
-        let store = create(folder.path(), LocalConfig::default(), &Runtime::real()).unwrap();
-        store.close().unwrap();
-        std::fs::remove_file(folder.path().join("0.jnl")).unwrap();
-        for (id, commits) in journals {
-            let bytes: Vec<u8> =
-                commits.iter().flat_map(|commit| batch(*commit, commit * 10)).collect();
-            std::fs::write(folder.path().join(format!("{id}.jnl")), bytes).unwrap();
-        }
-        folder
-    }
-
-    fn append(folder: &Path, journal: u64, bytes: &[u8]) {
-        let path = folder.join(format!("{journal}.jnl"));
-        let before = std::fs::read(&path).unwrap();
-        std::fs::write(&path, [before.as_slice(), bytes].concat()).unwrap();
-    }
-
-    fn inspect(folder: &Path) -> Result<u64, String> {
-        Inspection::of(folder).map(|found| found.commit).map_err(|error| error.to_string())
-    }
-
-    #[test]
-    fn sealed_journals_chain_up_and_replay() {
-        let folder = store_with(&[(3, &[1, 2]), (4, &[3]), (5, &[4, 5])]);
-        assert_eq!(inspect(folder.path()), Ok(5));
-        let store = open(folder.path(), LocalConfig::default(), &Runtime::real()).unwrap();
-        let value = store.view().unwrap().get(b"key").unwrap();
-        assert_eq!(value.as_deref(), Some(b"5".as_slice()));
-        store.close().unwrap();
-        assert_eq!(inspect(folder.path()), Ok(5));
-        assert_eq!(journal::list(folder.path()).unwrap().len(), 1, "the others are not needed");
-    }
-
-    #[test]
-    fn missing_journals_are_noticed() {
-        let middle = store_with(&[(3, &[1, 2]), (5, &[4, 5])]);
-        let error = inspect(middle.path()).unwrap_err();
-        assert!(error.contains("the journal before 5 is missing"), "{error}");
-        let oldest = store_with(&[(4, &[3]), (5, &[4, 5])]);
-        let error = inspect(oldest.path()).unwrap_err();
-        assert!(error.contains("commit 3 in journal 4 is out of order"), "{error}");
-        let newest = store_with(&[(3, &[1, 2]), (4, &[3])]);
-        let found = Inspection::of(newest.path()).unwrap();
-        let witness = Testimony { commit: 5, durability: Durability::Full };
-        let error = found.check_witness(Some(witness), false).unwrap_err().to_string();
-        assert!(error.contains("commit 5 was acknowledged but only commit 3"), "{error}");
-        found.check_witness(Some(witness), true).unwrap();
-        assert!(found.check_witness(None, false).is_err());
-        found.check_witness(Some(Testimony { commit: 3, ..witness }), false).unwrap();
-    }
-
-    #[test]
-    fn lost_writes_can_be_accepted_once_and_for_all() {
-        let folder = store_with(&[(0, &[1, 2])]);
-        let mut witness = Witness::open(folder.path(), Durability::Full).unwrap();
-        witness.testify(8).unwrap();
-        witness.testify(9).unwrap();
-        let open = |accept_lost_writes| {
-            let config = LocalConfig { accept_lost_writes, ..LocalConfig::default() };
-            open(folder.path(), config, &Runtime::real())
-        };
-        assert!(matches!(open(false), Err(StorageError::Damaged { .. })));
-        open(true).unwrap().close().unwrap();
-        open(false).unwrap().close().unwrap();
-    }
-
-    #[test]
-    fn an_unfinished_batch_is_cut_off_at_the_very_end_only() {
-        let last = store_with(&[(3, &[1, 2]), (4, &[3])]);
-        append(last.path(), 4, &batch(4, 40)[..30]);
-        let found = Inspection::of(last.path()).unwrap();
-        assert_eq!(found.commit, 3);
-        found.tidy().unwrap();
-        let whole = batch(3, 30);
-        assert_eq!(std::fs::read(last.path().join("4.jnl")).unwrap(), whole);
-
-        let before = store_with(&[(3, &[1, 2]), (4, &[3])]);
-        append(before.path(), 3, &batch(3, 30)[..30]);
-        let error = inspect(before.path()).unwrap_err();
-        assert!(error.contains("the journal before 4 is unfinished"), "{error}");
-    }
-
-    #[test]
-    fn numbers_out_of_order_are_noticed() {
-        let rewrite = |sequences: [u64; 3]| {
-            let folder = store_with(&[(0, &[])]);
-            let batches = [1, 2, 3].into_iter().zip(sequences);
-            let bytes: Vec<u8> =
-                batches.flat_map(|(commit, sequence)| batch(commit, sequence)).collect();
-            append(folder.path(), 0, &bytes);
-            inspect(folder.path())
-        };
-        assert_eq!(rewrite([1, 5, 9]), Ok(3));
-        assert!(rewrite([5, 1, 9]).is_err());
-        assert!(rewrite([1, 1, 9]).is_err());
-        assert!(rewrite([1, 5, SEQUENCE_MAX]).is_err());
-        let repeated = store_with(&[(0, &[1, 2, 2])]);
-        assert!(inspect(repeated.path()).is_err());
-    }
-}
+mod tests;

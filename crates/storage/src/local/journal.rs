@@ -8,6 +8,7 @@
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use super::decode::Reader;
@@ -41,10 +42,19 @@ pub(super) enum Tail {
     Interrupted,
 }
 
+/// An intact batch, and where in its file it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Placed {
+    pub(super) batch: JournalBatch,
+    pub(super) range: Range<u64>,
+}
+
 #[derive(Debug)]
 pub(super) struct Scan {
     pub(super) batches: Vec<JournalBatch>,
-    /// Where the last intact batch ends.
+    /// Where the last intact batch begins.
+    pub(super) start: u64,
+    /// Where it ends.
     pub(super) end: u64,
     pub(super) tail: Tail,
 }
@@ -60,6 +70,36 @@ pub(super) fn list(folder: &Path) -> Result<Vec<Journal>, StorageError> {
     Ok(journals)
 }
 
+/// All intact batches of a journal, also those behind holes.
+pub(super) fn find_batches(path: &Path) -> Result<Vec<Placed>, StorageError> {
+    let bytes = read_without_zeros(path).map_err(|source| files::during("read", path, source))?;
+    Ok(find_in(&bytes))
+}
+
+fn find_in(bytes: &[u8]) -> Vec<Placed> {
+    let (mut found, mut at) = (Vec::new(), 0);
+    while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) {
+        let mut reader = Reader::new(rest);
+        at += match read_batch(&mut reader) {
+            Some(batch) => {
+                let len = rest.len() - reader.remaining();
+                found.push(Placed { batch, range: at as u64..(at + len) as u64 });
+                len
+            }
+            // No document can pass for a batch: a batch has the key of the commit record
+            // in it, which is not UTF-8.
+            None => 1 + rest.iter().skip(1).take_while(|byte| **byte != START).count(),
+        };
+    }
+    found
+}
+
+/// Copies a journal as far as there is something in it.
+pub(super) fn copy(from: &Path, to: &Path) -> Result<(), StorageError> {
+    let bytes = read_without_zeros(from).map_err(|source| files::during("read", from, source))?;
+    std::fs::write(to, bytes).map_err(|source| files::during("write", to, source))
+}
+
 impl Scan {
     pub(super) fn of(path: &Path) -> Result<Scan, StorageError> {
         let bytes = read_without_zeros(path);
@@ -69,14 +109,15 @@ impl Scan {
     fn of_bytes(bytes: &[u8]) -> Scan {
         let mut reader = Reader::new(bytes);
         let mut intact = reader;
-        let mut batches = Vec::new();
+        let (mut batches, mut start) = (Vec::new(), 0);
         while let Some(batch) = read_batch(&mut reader) {
             batches.push(batch);
+            start = (bytes.len() - intact.remaining()) as u64;
             intact = reader;
         }
         let last = batches.last().map_or(0, |batch| batch.commit);
         let end = (bytes.len() - intact.remaining()) as u64;
-        Scan { batches, end, tail: classify(intact, last) }
+        Scan { batches, start, end, tail: classify(intact, last) }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use fjall::{AbstractTree, Guard, Keyspace, Readable, Snapshot};
@@ -15,11 +16,18 @@ pub(super) struct LocalView {
     data: Keyspace,
     /// None of a store that nothing was written to yet.
     snapshot: Option<Snapshot>,
+    /// Tells whoever wants to open the engine anew that somebody reads.
+    _user: Arc<()>,
 }
 
 impl LocalView {
-    pub(super) fn new(path: PathBuf, data: Keyspace, snapshot: Option<Snapshot>) -> LocalView {
-        LocalView { path, data, snapshot }
+    pub(super) fn new(
+        path: PathBuf,
+        data: Keyspace,
+        snapshot: Option<Snapshot>,
+        user: Arc<()>,
+    ) -> LocalView {
+        LocalView { path, data, snapshot, _user: user }
     }
 
     /// Reads every byte of every table, including the parts that no row of this

@@ -60,18 +60,32 @@ impl Witness {
 
     /// Testifies that `commit` is durable. Not synced: see the format.
     pub(super) fn testify(&mut self, commit: u64) -> Result<(), StorageError> {
-        self.write(commit % 2, commit)
+        self.write(commit % 2, commit, self.durability)
     }
 
-    /// Testifies to `commit` and nothing else, also when the witness knew of later
-    /// ones that someone has accepted as lost.
+    /// Testifies to `commit` and nothing else, also when the witness knew of later ones
+    /// that are lost. Synced, so that after a power cut it is known whether the commits that
+    /// follow had to wait for the disk.
     pub(super) fn start_from(&mut self, commit: u64) -> Result<(), StorageError> {
-        self.write(0, commit)?;
-        self.write(1, commit)
+        self.write(0, commit, self.durability)?;
+        self.write(1, commit, self.durability)?;
+        self.sync()
     }
 
-    fn write(&mut self, slot: u64, commit: u64) -> Result<(), StorageError> {
-        let bytes = Testimony { commit, durability: self.durability }.encode();
+    /// Testifies that everything up to `commit` is on the disk, and nothing came later.
+    pub(super) fn end_with(&mut self, commit: u64) -> Result<(), StorageError> {
+        self.write(0, commit, Durability::Full)?;
+        self.write(1, commit, Durability::Full)?;
+        self.sync()
+    }
+
+    fn write(
+        &mut self,
+        slot: u64,
+        commit: u64,
+        durability: Durability,
+    ) -> Result<(), StorageError> {
+        let bytes = Testimony { commit, durability }.encode();
         let offset = SeekFrom::Start(slot * SLOT_STRIDE);
         let written = self.file.seek(offset).and_then(|_| self.file.write_all(&bytes));
         written.map_err(|source| StorageError::io("write the witness", source))

@@ -66,7 +66,7 @@ pub fn partition_key(input: &[u8]) {
     for definition in definitions(key.components().len()) {
         let location = definition.locate(&key).expect("it has as many paths as the key has values");
         let range = definition.prefix_range(&key).expect("a whole key is its own prefix");
-        assert!(range.min <= location.epk && location.epk < range.max, "{location:?} in {range:?}");
+        assert!(range.contains(&location.position), "{location:?} in {range:?}");
         let (first, last) = definition.prefix_places(&key).expect("a whole key is its own prefix");
         assert!(first <= location.place && location.place <= last, "{location:?}");
     }
@@ -167,7 +167,7 @@ pub fn sql_run(input: &[u8]) {
 
 fn is_looked_at(document: Raw<'_>, bound: &Bound, key: &PartitionKeyDefinition) -> bool {
     let Ok(own) = key.extract(document) else { return true };
-    let epk = key.locate(&own).expect("a whole key").epk;
+    let epk = key.epk(&own).expect("a whole key");
     let ranges = bound.key_ranges(&KeyShape::from(key)).on_ring(key);
     let holds = |range: &RingRange| {
         range.min <= epk && (epk < range.max || (range.max_inclusive && epk == range.max))

@@ -277,7 +277,7 @@ fn ring_range(range: &Value) -> EpkRange {
         Epk::from_hex(hex).expect("plans give places on the ring")
     };
     if range.get("isMaxInclusive").and_then(Value::as_bool) == Some(true) {
-        return EpkRange::of(bound("min"));
+        return EpkRange::around(bound("min"));
     }
     EpkRange::new(bound("min"), bound("max"))
 }

@@ -189,7 +189,12 @@ impl Oracle {
                 Ok(ControlFlow::Continue(()))
             })?;
         }
-        run.finish()
+        let mut groups = Vec::new();
+        let _ = run.finish(&mut |row| {
+            groups.extend(row.value()?);
+            Ok(ControlFlow::Continue(()))
+        })?;
+        Ok(groups)
     }
 
     fn raw<'o>(&'o self, scope: &'o Scope) -> impl Iterator<Item = Raw<'o>> {
@@ -201,6 +206,6 @@ impl Oracle {
         let own = self.key.extract(document).expect("items have keys");
         let place = self.key.locate(&own).expect("items have whole keys");
         let prefix = scope.key.as_ref().map(PartitionKey::components).unwrap_or_default();
-        scope.within.contains(&place.epk) && own.components().starts_with(prefix)
+        scope.within.contains(&place.position) && own.components().starts_with(prefix)
     }
 }

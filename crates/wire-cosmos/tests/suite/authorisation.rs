@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
-use wire_cosmos::{EMULATOR_KEY, HttpRequest};
+use wire_cosmos::{EMULATOR_KEY, HttpHead};
 
 use crate::world::{READ_KEY, WRONG_KEY, World, claimed, sign};
 
@@ -79,15 +79,8 @@ fn ask(
     if let Some(token) = token {
         headers.insert("authorization", HeaderValue::from_str(token).unwrap());
     }
-    let body = Some(Bytes::copy_from_slice(body.as_bytes()));
-    let request = HttpRequest {
-        method: method.clone(),
-        path: path.to_owned(),
-        headers,
-        body,
-        scheme: "http",
-    };
-    let response = world.tokio.block_on(world.gateway.answer(request));
+    let head = HttpHead { method: method.clone(), path: path.to_owned(), headers, scheme: "http" };
+    let response = world.ask(head, Bytes::copy_from_slice(body.as_bytes()));
     (response.status(), response.into_body())
 }
 

@@ -280,3 +280,117 @@ fn a_token_of_one_key_queries_that_key() {
         assert_eq!(answered, expected, "{headers:?}");
     }
 }
+
+#[test]
+fn a_database_and_its_containers_may_be_called_docs() {
+    let world = World::new();
+    let definition = r#"{"id":"docs","partitionKey":{"paths":["/pk"],"version":2}}"#;
+    for (path, body) in [
+        ("/dbs", r#"{"id":"docs"}"#),
+        ("/dbs/docs/colls", definition),
+        ("/dbs/docs/colls/docs/docs", r#"{"id":"docs","pk":"a"}"#),
+        ("/dbs/docs/colls/docs/docs", r#"{"id":"2","pk":"a"}"#),
+        ("/dbs/docs/users", r#"{"id":"docs"}"#),
+    ] {
+        let created = world.send(Method::POST, path, body, &[]);
+        assert_eq!(created.status(), StatusCode::CREATED, "{path}: {:?}", created.body());
+    }
+    for (resource, second) in [("dbs/docs/colls/docs", 200), ("dbs/docs/colls/docs/docs/docs", 403)]
+    {
+        let body = format!(r#"{{"id":"docs","permissionMode":"Read","resource":"{resource}"}}"#);
+        let permissions = "/dbs/docs/users/docs/permissions";
+        let upserts = [("x-ms-documentdb-is-upsert", "true")];
+        let created = world.send(Method::POST, permissions, &body, &upserts);
+        assert!(created.status().is_success(), "{resource}: {:?}", created.body());
+        let token = token_of(created.body());
+        let read = |path| ask(&world, &token, asked(Method::GET, path, "", Some(A)));
+        assert_eq!(read("/dbs/docs/colls/docs/docs/docs"), 200, "{resource}");
+        assert_eq!(read("/dbs/docs/colls/docs/docs/2"), second, "{resource}");
+    }
+}
+
+/// As a tenant that shows a token for its name uses it: item by item and all at once.
+#[test]
+fn a_token_of_a_prefix_opens_the_items_below_it() {
+    let world = world();
+    let container = r#"{"id":"h","partitionKey":
+        {"paths":["/tenant","/user","/at"],"kind":"MultiHash","version":2}}"#;
+    assert_eq!(
+        world.send(Method::POST, "/dbs/d/colls", container, &[]).status(),
+        StatusCode::CREATED
+    );
+    let (items, one) = ("/dbs/d/colls/h/docs", "/dbs/d/colls/h/docs/1");
+    let body = |tenant: &str| format!(r#"{{"id":"1","tenant":"{tenant}","user":"u","at":1}}"#);
+    for tenant in ["t", "other"] {
+        let key = format!(r#"["{tenant}","u",1]"#);
+        let header = [("x-ms-documentdb-partitionkey", key.as_str())];
+        let created = world.send(Method::POST, items, body(tenant), &header);
+        assert_eq!(created.status(), StatusCode::CREATED);
+    }
+    let of = |id: &str, mode: &str, key: &str| token(&world, id, mode, "dbs/d/colls/h", Some(key));
+    let tokens = [
+        of("read", "Read", r#"["t"]"#),
+        of("all", "All", r#"["t"]"#),
+        of("user", "All", r#"["t","u"]"#),
+        of("other user", "All", r#"["t","v"]"#),
+        of("whole", "All", r#"["t","u",1]"#),
+        of("none", "All", "[]"),
+    ];
+    let (own, foreign) = (r#"["t","u",1]"#, r#"["other","u",1]"#);
+    let patch = r#"{"operations":[{"op":"set","path":"/n","value":1}]}"#;
+    let (same, moved) = (body("t"), body("other"));
+    let second = r#"{"id":"2","tenant":"t","user":"u","at":1}"#;
+    // What each is answered: read, all, user, other user, whole, none.
+    let table: [(Asked<'_>, [u16; 6]); 13] = [
+        (asked(Method::GET, one, "", Some(own)), [200, 200, 200, 403, 200, 403]),
+        (asked(Method::GET, one, "", Some(foreign)), [403; 6]),
+        (asked(Method::GET, one, "", Some(r#"["t","u"]"#)), [400, 400, 400, 403, 403, 403]),
+        (asked(Method::GET, one, "", Some("[]")), [403; 6]),
+        (asked(Method::GET, one, "", None), [403; 6]),
+        (asked(Method::PATCH, one, patch, Some(own)), [403, 200, 200, 403, 200, 403]),
+        (asked(Method::PUT, one, &same, Some(own)), [403, 200, 200, 403, 200, 403]),
+        // The document says whose it is: it cannot be carried over.
+        (asked(Method::PUT, one, &moved, Some(own)), [403, 400, 400, 403, 400, 403]),
+        (asked(Method::PUT, one, &moved, Some(foreign)), [403; 6]),
+        (asked(Method::DELETE, one, "", Some(foreign)), [403; 6]),
+        (asked(Method::GET, items, "", Some(r#"["t"]"#)), [200, 200, 403, 403, 403, 403]),
+        (asked(Method::GET, items, "", Some(r#"["t","u"]"#)), [200, 200, 200, 403, 403, 403]),
+        (asked(Method::GET, items, "", Some("[]")), [403; 6]),
+    ];
+    for (Asked { method, path, body, key }, expected) in table {
+        let again = || Asked { method: method.clone(), path, body, key };
+        let answered = tokens.each_ref().map(|token| ask(&world, token, again()));
+        assert_eq!(answered, expected, "{method} {path} {key:?}");
+    }
+    let [_, all, ..] = &tokens;
+    assert_eq!(ask(&world, all, asked(Method::POST, items, second, Some(own))), 201);
+    assert_eq!(ask(&world, all, asked(Method::DELETE, one, "", Some(own))), 204);
+}
+
+/// The second key was made to have the hash of the first (see `testkit::collide`).
+#[test]
+fn a_token_of_a_colliding_key_opens_its_own() {
+    let world = world();
+    let victim = r#"["victim"]"#;
+    let like = r#"["000000000000007@@@@CUEYBL]=&p3J~%\u0001N\u00098x;collided"]"#;
+    for (key, n) in [(victim, 1), (like, 2)] {
+        let pk = &key[1..key.len() - 1];
+        let body = format!(r#"{{"id":"same","pk":{pk},"n":{n}}}"#);
+        let header = [("x-ms-documentdb-partitionkey", key)];
+        assert_eq!(world.send(Method::POST, ITEMS, &body, &header).status(), StatusCode::CREATED);
+    }
+    let token = token(&world, "like", "All", "dbs/d/colls/c", Some(like));
+    let path = "/dbs/d/colls/c/docs/same";
+    let read = |authorization: Option<&str>, key: &str| {
+        let mut headers = vec![("x-ms-documentdb-partitionkey", key)];
+        headers.extend(authorization.map(|token| ("authorization", token)));
+        let answer = world.send(Method::GET, path, "", &headers);
+        let body: Value = serde_json::from_slice(answer.body()).unwrap();
+        (answer.status().as_u16(), body["n"].as_u64())
+    };
+    assert_eq!(read(Some(&token), like), (200, Some(2)));
+    assert_eq!(read(Some(&token), victim).0, 403);
+    assert_eq!(ask(&world, &token, asked(Method::DELETE, path, "", Some(like))), 204);
+    assert_eq!(ask(&world, &token, asked(Method::GET, path, "", Some(like))), 404);
+    assert_eq!(read(None, victim), (200, Some(1)));
+}

@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use goldenscript::ArgumentConsumer;
-use http::{HeaderMap, HeaderName, HeaderValue, Method};
-use wire_cosmos::{BODY_BYTES_MAX, EMULATOR_KEY, HttpRequest};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
+use runtime::{Clock as _, Millis};
+use wire_cosmos::{EMULATOR_KEY, HttpHead};
 
 use crate::world::{READ_KEY, WRONG_KEY, World, claimed, sign};
 
@@ -37,7 +38,7 @@ impl goldenscript::Runner for World {
     /// `METHOD /path [body] [header=value …] [key=…] [sign=…] [date=±secs] [keep=name:property]`,
     /// and `refuse` before it for a request that must change nothing. What is kept is a
     /// property of the body or, by a name that begins with `x-ms-`, a header. `wait 5`
-    /// lets five seconds pass.
+    /// lets five seconds pass, `wait -5` sets the clock back.
     fn run(
         &mut self,
         command: &goldenscript::Command,
@@ -45,7 +46,14 @@ impl goldenscript::Runner for World {
     ) -> Result<String, Box<dyn Error>> {
         let mut args = command.consume_args();
         if command.name == "wait" {
-            self.clock.advance(Duration::from_secs(args.next_pos().ok_or("seconds")?.parse()?));
+            let secs: i64 = args.next_pos().ok_or("seconds")?.parse()?;
+            let step = Duration::from_secs(secs.unsigned_abs());
+            if secs < 0 {
+                let back = self.clock.now().as_unix_ms() - secs.unsigned_abs() * 1_000;
+                self.clock.set(Millis::from_unix_ms(back));
+            } else {
+                self.clock.advance(step);
+            }
             return Ok(String::new());
         }
         if command.name != "refuse" {
@@ -55,7 +63,9 @@ impl goldenscript::Runner for World {
         let method = Method::from_bytes(args.next_pos().ok_or("a method")?.as_bytes())?;
         let before = self.dump();
         let response = self.exchange(method, args)?;
-        if !response.status().is_client_error() || self.dump() != before {
+        let status = response.status();
+        let refused = status.is_client_error() || status == StatusCode::SERVICE_UNAVAILABLE;
+        if !refused || self.dump() != before {
             return Err(format!("not refused: {response:?}").into());
         }
         Ok(refusal(&response))
@@ -100,10 +110,8 @@ impl World {
             let token = sign(key, &verb, &resource, &link, &date);
             headers.entry("authorization").or_insert(HeaderValue::from_str(&token)?);
         }
-        // As the server does it, a body that is too large is not handed on.
-        let body = Some(Bytes::from(body)).filter(|body| body.len() <= BODY_BYTES_MAX);
-        let request = HttpRequest { method, path, headers, body, scheme: "http" };
-        let response = self.tokio.block_on(self.gateway.answer(request));
+        let head = HttpHead { method, path, headers, scheme: "http" };
+        let response = self.ask(head, Bytes::from(body));
         if let Some((name, property)) = keep.as_deref().and_then(|keep| keep.split_once(':')) {
             self.kept.insert(name.to_owned(), kept(&response, property)?);
         }

@@ -15,7 +15,7 @@ use model::limits::Limits;
 use runtime::{Runtime, SimulatedClock};
 use service::Service;
 use sha2::Sha256;
-use wire_cosmos::{AccountKeys, EMULATOR_KEY, Gateway, GatewayConfig, HttpRequest};
+use wire_cosmos::{AccountKeys, BODY_BYTES_MAX, EMULATOR_KEY, Gateway, GatewayConfig, HttpHead};
 
 /// A key that may only read.
 pub(crate) const READ_KEY: &str = "cmVhZC1vbmx5LWtleS1vZi10aGUtdGVzdHM=";
@@ -84,7 +84,7 @@ impl World {
         path: &str,
         body: impl AsRef<[u8]>,
         given: &[(&str, &str)],
-    ) -> HttpRequest {
+    ) -> (HttpHead, Bytes) {
         let date = self.date(0);
         let (verb, resource, link) = claimed(&method, path);
         let token = sign(EMULATOR_KEY, &verb, &resource, &link, &date);
@@ -94,8 +94,17 @@ impl World {
             let name = HeaderName::from_bytes(name.as_bytes()).unwrap();
             headers.insert(name, HeaderValue::from_bytes(value.as_bytes()).unwrap());
         }
-        let (path, body) = (path.to_owned(), Some(Bytes::copy_from_slice(body.as_ref())));
-        HttpRequest { method, path, headers, body, scheme: "http" }
+        let head = HttpHead { method, path: path.to_owned(), headers, scheme: "http" };
+        (head, Bytes::copy_from_slice(body.as_ref()))
+    }
+
+    /// As the server does it: first the head, then the body, unless that is too large.
+    pub(crate) fn ask(&self, head: HttpHead, body: Bytes) -> http::Response<Bytes> {
+        let body = Some(body).filter(|body| body.len() <= BODY_BYTES_MAX);
+        match self.gateway.let_in(head) {
+            Ok(request) => self.tokio.block_on(self.gateway.answer(request, body)),
+            Err(refusal) => *refusal,
+        }
     }
 
     /// Sends it.
@@ -106,8 +115,8 @@ impl World {
         body: impl AsRef<[u8]>,
         given: &[(&str, &str)],
     ) -> http::Response<Bytes> {
-        let request = self.request(method, path, body, given);
-        self.tokio.block_on(self.gateway.answer(request))
+        let (head, body) = self.request(method, path, body, given);
+        self.ask(head, body)
     }
 
     /// Everything that is there, as the account's owner reads it.

@@ -11,24 +11,22 @@ use index::encode_order;
 use model::json::Value;
 use model::position::Ordinal;
 use partition::{Candidate, Choice, Item};
-use query::{QueryError, Row, Run, STEPS_MAX};
+use query::{Ledger, QueryError, Row, Run, STEPS_MAX};
 
 use super::trail::Spot;
 use crate::query::candidates::Candidates;
 use crate::query::cursor::Position;
 use crate::query::layout::Layout;
-use crate::query::threads::Pace;
+use crate::query::threads::Turn;
 use crate::query::{PageQuery, QueryFailure};
 
 /// Candidates between two looks at the clock, and steps: a hundredth of a second.
 pub(super) const PACE_CANDIDATES: u64 = 16;
 const PACE_STEPS: usize = STEPS_MAX / 100;
 
-/// Bytes of rows and items that are kept while they are sorted or compared.
-const KEPT_BYTES_MAX: usize = 64 * 1024 * 1024;
-
-/// What a kept row takes besides its texts.
-pub(super) const ROW_BYTES: usize = 64;
+/// What a kept row takes besides its texts: a list that grows has up to twice the room
+/// that it needs.
+pub(super) const ROW_BYTES: usize = 2 * size_of::<Made>();
 
 /// Whether whoever takes rows wants more.
 type Flow = Result<ControlFlow<()>, QueryError>;
@@ -36,12 +34,14 @@ type Flow = Result<ControlFlow<()>, QueryError>;
 pub(super) const MORE: Flow = Ok(ControlFlow::Continue(()));
 
 /// The items behind the cursor of a query.
-pub(super) struct Source<'p, 't> {
+pub(super) struct Source<'p> {
     pub(super) query: &'p PageQuery,
     pub(super) layout: &'p Layout,
     pub(super) choice: &'p Choice,
     pub(super) candidates: Candidates<'p>,
-    pace: &'p mut Pace<'t>,
+    /// What the page keeps in memory.
+    pub(super) ledger: Rc<Ledger>,
+    turn: &'p Turn,
     /// Steps that were left at the last look at the clock.
     paced_at: usize,
     /// For each key of the order, whether it descends.
@@ -61,16 +61,17 @@ pub(super) struct Made {
     pub(super) identity: String,
 }
 
-impl<'p, 't> Source<'p, 't> {
+impl<'p> Source<'p> {
     pub(super) fn new(
         query: &'p PageQuery,
         layout: &'p Layout,
         choice: &'p Choice,
-        pace: &'p mut Pace<'t>,
-    ) -> Source<'p, 't> {
+        ledger: Rc<Ledger>,
+        turn: &'p Turn,
+    ) -> Source<'p> {
         let candidates = Candidates::new(query, layout, choice);
         let order = query.bound.order().iter().map(|key| key.descending).collect();
-        Source { query, layout, choice, candidates, pace, paced_at: usize::MAX, order }
+        Source { query, layout, choice, candidates, ledger, turn, paced_at: usize::MAX, order }
     }
 
     /// Goes to the next place and gives the rows there to `sink`, in order. Where an index
@@ -98,6 +99,11 @@ impl<'p, 't> Source<'p, 't> {
             }
         }
         Ok(Some(spot))
+    }
+
+    /// A run of the query that may take so many steps.
+    pub(super) fn run(&self, steps: usize) -> Run<'p> {
+        Run::within(&self.query.bound, steps, Rc::clone(&self.ledger))
     }
 
     /// Gives all rows of all items to `keep`, with their places in the order.
@@ -128,7 +134,7 @@ impl<'p, 't> Source<'p, 't> {
 
     /// Whether a page that can end anywhere may look at more: it has not cost enough.
     pub(super) fn may_go_on(&mut self, run: &Run<'_>) -> bool {
-        let in_time = !self.is_time_to_look(run) || self.pace.go_on(self.query.bounds.time);
+        let in_time = !self.is_time_to_look(run) || self.turn.go_on(self.query.bounds.time);
         let costs_enough = self.candidates.met >= self.query.bounds.met;
         in_time && !costs_enough && run.steps_left() >= STEPS_MAX / 2
     }
@@ -139,7 +145,7 @@ impl<'p, 't> Source<'p, 't> {
     }
 
     pub(super) fn go_on_to_the_end(&mut self) -> Result<(), QueryFailure> {
-        self.pace.go_on_to_the_end()
+        self.turn.go_on_to_the_end()
     }
 
     /// Whether enough was done since the last look at the clock.
@@ -169,7 +175,7 @@ impl<'p, 't> Source<'p, 't> {
         first: Candidate,
         shared: &[u8],
     ) -> Result<Vec<Made>, QueryFailure> {
-        let (mut kept, mut next) = (Kept::default(), Some(first));
+        let (mut kept, mut next) = (Kept::new(&self.ledger), Some(first));
         while let Some(Candidate { item, .. }) = next {
             let mut sink = |row| kept.add(row).map(ControlFlow::Continue);
             self.make(run, part, item.as_ref(), true, &mut sink)?;
@@ -235,34 +241,29 @@ impl Made {
     }
 
     pub(super) fn bytes(&self) -> usize {
-        self.place.len() + self.text.len() + self.identity.len() + ROW_BYTES
+        self.place.capacity() + self.text.capacity() + self.identity.capacity() + ROW_BYTES
     }
 }
 
-/// Rows that are kept to be sorted.
-#[derive(Default)]
+/// Rows that are kept to be sorted. What they take is counted until the page is done.
 pub(super) struct Kept {
     rows: Vec<Made>,
-    bytes: usize,
+    ledger: Rc<Ledger>,
 }
 
 impl Kept {
+    pub(super) fn new(ledger: &Rc<Ledger>) -> Kept {
+        Kept { rows: Vec::new(), ledger: Rc::clone(ledger) }
+    }
+
     pub(super) fn add(&mut self, row: Made) -> Result<(), QueryError> {
-        self.bytes += row.bytes();
+        self.ledger.keep(row.bytes())?;
         self.rows.push(row);
-        check_kept(self.bytes)
+        Ok(())
     }
 
     pub(super) fn sorted(mut self) -> Vec<Made> {
         self.rows.sort_unstable();
         self.rows
     }
-}
-
-pub(super) fn check_kept(bytes: usize) -> Result<(), QueryError> {
-    let what = "bytes kept while sorting or comparing rows";
-    if bytes > KEPT_BYTES_MAX {
-        return Err(QueryError::Limit { what, limit: KEPT_BYTES_MAX });
-    }
-    Ok(())
 }

@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use query::{Run, STEPS_MAX};
+use query::STEPS_MAX;
 
 use super::Filled;
 use super::sheet::{More, Sheet};
@@ -12,8 +12,8 @@ use super::trail::Trail;
 /// Items that are looked at to see whether there is another row behind a full page.
 const LOOK_AHEAD_MAX: u64 = 32;
 
-pub(super) fn fill(source: &mut Source<'_, '_>, sheet: &mut Sheet<'_>) -> Filled {
-    let run = &mut Run::new(&source.query.bound, STEPS_MAX);
+pub(super) fn fill(source: &mut Source<'_>, sheet: &mut Sheet<'_>) -> Filled {
+    let run = &mut source.run(STEPS_MAX);
     let (mut trail, mut looked_ahead) = (Trail::new(source), 0);
     loop {
         let (mut is_hit, mut more) = (false, More::Continue(()));

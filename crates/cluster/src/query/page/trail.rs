@@ -28,7 +28,7 @@ pub(super) struct Trail {
 }
 
 impl Trail {
-    pub(super) fn new(source: &Source<'_, '_>) -> Trail {
+    pub(super) fn new(source: &Source<'_>) -> Trail {
         Trail { way: source.choice.way(), last: source.spot(Position::default()), rows: 0 }
     }
 

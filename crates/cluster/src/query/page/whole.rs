@@ -5,11 +5,12 @@
 
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
+use std::rc::Rc;
 
-use query::{QueryError, Run, STEPS_MAX};
+use query::{Ledger, QueryError, Row, STEPS_MAX};
 
 use super::sheet::Sheet;
-use super::source::{Kept, MORE, Made, PACE_CANDIDATES, ROW_BYTES, Source, check_kept};
+use super::source::{Kept, MORE, Made, PACE_CANDIDATES, ROW_BYTES, Source};
 use super::{Filled, LONG_STEPS_MAX};
 use crate::query::cursor::Place;
 
@@ -17,9 +18,9 @@ use crate::query::cursor::Place;
 const GATHERED_STEPS_MAX: usize = STEPS_MAX * 5;
 
 /// Rows that differ from all before them.
-pub(super) fn distinct(source: &mut Source<'_, '_>, sheet: &mut Sheet<'_>) -> Filled {
-    let run = &mut Run::new(&source.query.bound, LONG_STEPS_MAX);
-    let (mut distinct, wanted) = (Distinct::default(), sheet.wanted_behind(sheet.given));
+pub(super) fn distinct(source: &mut Source<'_>, sheet: &mut Sheet<'_>) -> Filled {
+    let run = &mut source.run(LONG_STEPS_MAX);
+    let (mut distinct, wanted) = (Distinct::new(&source.ledger), sheet.wanted_behind(sheet.given));
     if source.choice.ordered {
         while distinct.rows.len() < wanted {
             let met =
@@ -30,17 +31,20 @@ pub(super) fn distinct(source: &mut Source<'_, '_>, sheet: &mut Sheet<'_>) -> Fi
             source.keep_pace(run)?;
         }
     } else {
-        let mut all = Kept::default();
+        let mut all = Kept::new(&source.ledger);
         source.each_placed(run, |row| all.add(row))?;
-        all.sorted().into_iter().try_for_each(|row| distinct.add(row))?;
+        all.sorted().into_iter().try_for_each(|row| {
+            source.ledger.release(row.bytes());
+            distinct.add(row)
+        })?;
     }
     Ok(put_behind(sheet, sheet.skip, distinct.rows))
 }
 
 /// One row of all items, or of each group.
-pub(super) fn aggregate(source: &mut Source<'_, '_>, sheet: &mut Sheet<'_>) -> Filled {
+pub(super) fn aggregate(source: &mut Source<'_>, sheet: &mut Sheet<'_>) -> Filled {
     let bound = &source.query.bound;
-    let mut run = Run::new(bound, LONG_STEPS_MAX);
+    let mut run = source.run(LONG_STEPS_MAX);
     if source.choice.exact && bound.counts_documents() {
         while let Some(count) = source.candidates.count(PACE_CANDIDATES)? {
             run.add_documents(count);
@@ -54,28 +58,66 @@ pub(super) fn aggregate(source: &mut Source<'_, '_>, sheet: &mut Sheet<'_>) -> F
             source.keep_pace(&run)?;
         }
     }
-    let rows = run.finish()?.into_iter().map(|row| (0, row.to_string()));
-    Ok(put_behind(sheet, sheet.skip, rows))
+    let mut page = Behind::new(sheet, sheet.skip);
+    let _ = run.finish(&mut |row| page.take(&row))?;
+    Ok(page.rest())
 }
 
 /// Runs the query over all documents at once, where it must see all of them or none.
-pub(super) fn gather(source: &mut Source<'_, '_>, sheet: &mut Sheet<'_>) -> Filled {
+pub(super) fn gather(source: &mut Source<'_>, sheet: &mut Sheet<'_>) -> Filled {
     let bound = &source.query.bound;
-    let (mut items, mut bytes) = (Vec::new(), 0);
+    let mut items = Vec::new();
     while bound.reads_documents()
         && let Some((_, candidate)) = source.candidates.next()?
     {
         if let Some(item) = candidate.item {
-            bytes += item.text.len() + ROW_BYTES;
-            check_kept(bytes)?;
+            source.ledger.keep(item.text.len() + ROW_BYTES)?;
             items.push(item);
         }
         source.go_on_to_the_end()?;
     }
     let documents = items.iter().map(|item| item.json());
-    let rows = bound.execute_within(documents, GATHERED_STEPS_MAX)?;
-    // OFFSET has been applied to them.
-    Ok(put_behind(sheet, 0, rows.into_iter().map(|row| (0, row.to_string()))))
+    // OFFSET is applied to the rows before they come.
+    let mut page = Behind::new(sheet, 0);
+    bound
+        .execute_each(documents, GATHERED_STEPS_MAX, &source.ledger, &mut |row| page.take(&row))?;
+    Ok(page.rest())
+}
+
+/// The rows of a whole result that come behind those that were given, put on the page one
+/// by one: the result itself is never there at once.
+struct Behind<'s, 'q> {
+    sheet: &'s mut Sheet<'q>,
+    /// Rows that are still left out.
+    before: u64,
+    rest: Option<Place>,
+}
+
+impl<'s, 'q> Behind<'s, 'q> {
+    fn new(sheet: &'s mut Sheet<'q>, offset: u64) -> Behind<'s, 'q> {
+        let before = sheet.given.saturating_add(offset);
+        Behind { sheet, before, rest: None }
+    }
+
+    fn take(&mut self, row: &Row<'_, '_>) -> Result<ControlFlow<()>, QueryError> {
+        let Some(text) = row.text()? else { return MORE };
+        if self.before > 0 {
+            self.before -= 1;
+            return MORE;
+        }
+        match self.sheet.put((0, text), || Place::Again) {
+            ControlFlow::Continue(()) => MORE,
+            ControlFlow::Break(rest) => {
+                self.rest = rest;
+                Ok(ControlFlow::Break(()))
+            }
+        }
+    }
+
+    fn rest(self) -> Option<Place> {
+        self.sheet.hits = self.sheet.rows.len() as u64;
+        self.rest
+    }
 }
 
 /// Puts the next rows of a whole result on the page: those behind the ones that OFFSET
@@ -92,20 +134,23 @@ fn put_behind(
     more.break_value().flatten()
 }
 
-#[derive(Default)]
 struct Distinct {
     seen: BTreeSet<String>,
     rows: Vec<(usize, String)>,
-    bytes: usize,
+    ledger: Rc<Ledger>,
 }
 
 impl Distinct {
+    fn new(ledger: &Rc<Ledger>) -> Distinct {
+        Distinct { seen: BTreeSet::new(), rows: Vec::new(), ledger: Rc::clone(ledger) }
+    }
+
     fn add(&mut self, row: Made) -> Result<(), QueryError> {
-        let bytes = row.text.len() + row.identity.len() + ROW_BYTES;
+        let bytes = row.text.capacity() + row.identity.capacity() + ROW_BYTES;
         if self.seen.insert(row.identity) {
+            self.ledger.keep(bytes)?;
             self.rows.push((row.part, row.text));
-            self.bytes += bytes;
         }
-        check_kept(self.bytes)
+        Ok(())
     }
 }

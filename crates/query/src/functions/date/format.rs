@@ -1,7 +1,5 @@
 //! DATETIMEFORMAT: the specifiers of .NET's custom formats, for one culture.
 
-use std::fmt::Write;
-
 use super::instant::{Instant, SECOND};
 use super::part::Part;
 
@@ -69,7 +67,11 @@ fn specifier(instant: Instant, letter: char, length: usize, out: &mut String) ->
 }
 
 fn number(out: &mut String, number: i64, digits: usize) -> Option<()> {
-    write!(out, "{number:0digits$}").ok()
+    let shown = number.to_string();
+    // Longer than a width may be that the formatter takes.
+    out.extend(std::iter::repeat_n('0', digits.saturating_sub(shown.len())));
+    out.push_str(&shown);
+    Some(())
 }
 
 /// Three letters stand for the short name, more for the whole.

@@ -103,7 +103,11 @@ impl Part {
                 months = months.div_euclid(size).checked_mul(size)?;
                 let start = origin.plus_months(months)?;
                 // The origin may lie within its month, later than the moment does.
-                if start > instant { origin.plus_months(months - size) } else { Some(start) }
+                if start > instant {
+                    origin.plus_months(months.checked_sub(size)?)
+                } else {
+                    Some(start)
+                }
             }
             Part::Fixed(length) => {
                 let length = length.checked_mul(size)?;

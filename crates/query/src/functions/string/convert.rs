@@ -2,8 +2,8 @@
 
 use model::json::{self, Kind};
 
-use super::super::{defined, only};
-use crate::eval::{Datum, Type};
+use super::super::only;
+use crate::eval::{Ambient, Datum, Evaluated, Type};
 use crate::number::Numeric;
 
 /// Strings stay as they are; arrays and objects become compact JSON.
@@ -51,31 +51,33 @@ fn write(datum: &Datum<'_>, out: &mut String) {
     }
 }
 
-pub(super) fn to_array<'a>(arguments: &[Datum<'a>]) -> Datum<'a> {
-    parsed(arguments, Kind::Array)
+pub(super) fn to_array<'a>(ambient: &Ambient, arguments: &[Datum<'a>]) -> Evaluated<'a> {
+    parsed(ambient, arguments, Kind::Array)
 }
 
-pub(super) fn to_boolean<'a>(arguments: &[Datum<'a>]) -> Datum<'a> {
-    parsed(arguments, Kind::Bool)
+pub(super) fn to_boolean<'a>(ambient: &Ambient, arguments: &[Datum<'a>]) -> Evaluated<'a> {
+    parsed(ambient, arguments, Kind::Bool)
 }
 
-pub(super) fn to_null<'a>(arguments: &[Datum<'a>]) -> Datum<'a> {
-    parsed(arguments, Kind::Null)
+pub(super) fn to_null<'a>(ambient: &Ambient, arguments: &[Datum<'a>]) -> Evaluated<'a> {
+    parsed(ambient, arguments, Kind::Null)
 }
 
-pub(super) fn to_number<'a>(arguments: &[Datum<'a>]) -> Datum<'a> {
-    parsed(arguments, Kind::Number)
+pub(super) fn to_number<'a>(ambient: &Ambient, arguments: &[Datum<'a>]) -> Evaluated<'a> {
+    parsed(ambient, arguments, Kind::Number)
 }
 
-pub(super) fn to_object<'a>(arguments: &[Datum<'a>]) -> Datum<'a> {
-    parsed(arguments, Kind::Object)
+pub(super) fn to_object<'a>(ambient: &Ambient, arguments: &[Datum<'a>]) -> Evaluated<'a> {
+    parsed(ambient, arguments, Kind::Object)
 }
 
 /// The JSON value in a string, if it is of that kind.
-fn parsed<'a>(arguments: &[Datum<'a>], kind: Kind) -> Datum<'a> {
-    defined((|| {
-        let text = only(arguments).as_str()?;
-        let raw = json::parse_raw(text.as_bytes()).ok()?;
-        (raw.kind() == kind).then(|| Datum::owned(raw.to_value()))
-    })())
+fn parsed<'a>(ambient: &Ambient, arguments: &[Datum<'a>], kind: Kind) -> Evaluated<'a> {
+    let Some(text) = only(arguments).as_str() else { return Ok(Datum::Undefined) };
+    let Ok(raw) = json::parse_raw(text.as_bytes()) else { return Ok(Datum::Undefined) };
+    if raw.kind() != kind {
+        return Ok(Datum::Undefined);
+    }
+    ambient.budget.spend_reading(Datum::Json(raw).effort())?;
+    Ok(Datum::owned(raw.to_value()))
 }

@@ -133,6 +133,7 @@ fn kind(segment: Option<&str>) -> Result<Kind, Box<dyn std::error::Error>> {
         Kind::Container,
         Kind::User,
         Kind::Permission,
+        Kind::ClientEncryptionKey,
         Kind::StoredProcedure,
         Kind::Trigger,
         Kind::UserDefinedFunction,

@@ -1,0 +1,95 @@
+//! Partitions whose time is ahead of the clock, and setting them back.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use partition::Position;
+use storage::Outcome as Fate;
+
+use crate::cluster::Cluster;
+use crate::container::Container;
+use crate::error::ClusterError;
+use crate::map::RangeId;
+
+/// Items that are given another time between two commands.
+const CHUNK_ITEMS: usize = 256;
+
+/// A partition whose time is ahead of the clock.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ahead {
+    /// The name of its container.
+    pub container: String,
+    pub range: RangeId,
+    pub by: Duration,
+}
+
+impl Cluster {
+    /// The partitions whose time is ahead of the clock.
+    pub fn ahead(&self) -> Result<Vec<Ahead>, ClusterError> {
+        let (view, now) = (self.store().view()?, self.now());
+        let mut found = Vec::new();
+        for container in [Arc::clone(self.system())].into_iter().chain(self.containers()) {
+            for (range, slot) in container.layout().1 {
+                let recorded = slot.reader().size(view.as_ref())?.ts_millis;
+                let by = Duration::from_millis(recorded.saturating_sub(now.millis()));
+                if !by.is_zero() {
+                    let container = container.spec().definition.id().as_str().to_owned();
+                    found.push(Ahead { container, range, by });
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    /// Sets the time of every partition that is ahead back to the clock, and the times of
+    /// the items that were written later. Says how many items those were.
+    pub async fn reset_time(&self) -> Result<u64, ClusterError> {
+        let mut items = 0;
+        for container in [Arc::clone(self.system())].into_iter().chain(self.containers()) {
+            let _no_transition = container.one_transition().await;
+            items += self.reset_container(&container).await?;
+        }
+        Ok(items)
+    }
+
+    async fn reset_container(&self, container: &Container) -> Result<u64, ClusterError> {
+        let (mut items, now) = (0, self.now());
+        for (_, slot) in container.layout().1 {
+            let reader = slot.reader();
+            if reader.size(self.store().view()?.as_ref())?.ts_millis <= now.millis() {
+                continue;
+            }
+            let mut first = None;
+            for bucket in reader.buckets() {
+                let (number, mut after) = (bucket.number, None::<Position>);
+                first = first.or(Some(number));
+                loop {
+                    let view = self.store().view()?;
+                    let names = reader.names(view.as_ref(), number, after.as_ref(), CHUNK_ITEMS)?;
+                    let Some(last) = names.last() else { break };
+                    after = Some(last.clone());
+                    let done = self
+                        .with_owner(container, number, move |partition| {
+                            partition.restamp(now, &names)
+                        })
+                        .await?;
+                    items += done.items;
+                    settled(done.ticket.await)?;
+                }
+            }
+            if let Some(number) = first {
+                let reset = move |partition: &mut partition::Partition| partition.reset_time(now);
+                settled(self.with_owner(container, number, reset).await?.await)?;
+            }
+        }
+        Ok(items)
+    }
+}
+
+fn settled(fate: Fate) -> Result<(), ClusterError> {
+    match fate {
+        Fate::Durable => Ok(()),
+        Fate::Full => Err(ClusterError::Full),
+        Fate::Refused | Fate::Fenced | Fate::Unknown => Err(ClusterError::Busy),
+    }
+}

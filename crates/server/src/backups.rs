@@ -1,0 +1,138 @@
+//! Backups of the server that runs: `/_orrery/backup`.
+//!
+//! One at a time, on a thread for work that blocks. Nobody waits for it but whoever stops
+//! the server: the store is closed only when nobody reads it any more.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use service::Service;
+use storage::StorageError;
+use storage::backup::{self, Progress};
+use tokio::task::JoinHandle;
+
+use crate::layout::{Refusal, parse};
+
+/// The backup that runs, or the last one.
+#[derive(Debug, Default)]
+pub(crate) struct Backups {
+    state: Mutex<State>,
+    /// None may begin or go on.
+    ending: AtomicBool,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    folder: PathBuf,
+    progress: Progress,
+    phase: Phase,
+    work: Option<JoinHandle<()>>,
+}
+
+#[derive(Debug, Default)]
+enum Phase {
+    /// There was none yet.
+    #[default]
+    None,
+    Running,
+    Done,
+    Failed(String),
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Wanted {
+    folder: PathBuf,
+}
+
+impl Backups {
+    /// Begins one, and says so at once.
+    pub(crate) fn begin(
+        self: &Arc<Backups>,
+        service: &Arc<Service>,
+        body: &Bytes,
+    ) -> Result<Value, Refusal> {
+        let Wanted { folder } = parse(body, r#"{"folder":"/backups/monday"}"#)?;
+        if !folder.is_absolute() {
+            let folder = folder.display();
+            let message = format!("'{folder}' is not an absolute path on the server's machine");
+            return Err(Refusal::malformed(message));
+        }
+        if folder.exists() {
+            let message = format!("{} is there already: choose a new folder", folder.display());
+            return Err(Refusal::Conflict(message));
+        }
+        let mut state = self.state();
+        if matches!(state.phase, Phase::Running) {
+            let message = format!("a backup to {} is running", state.folder.display());
+            return Err(Refusal::Conflict(message));
+        }
+        if self.ending.load(Ordering::Relaxed) {
+            return Err(Refusal::Conflict("the server is stopping".to_owned()));
+        }
+        let (backups, service, to) = (Arc::clone(self), Arc::clone(service), folder.clone());
+        let work = tokio::task::spawn_blocking(move || backups.carry_out(&service, to));
+        let progress = Progress::default();
+        *state = State { folder, progress, phase: Phase::Running, work: Some(work) };
+        drop(state);
+        Ok(self.describe())
+    }
+
+    pub(crate) fn describe(&self) -> Value {
+        let state = self.state();
+        let (phase, message) = match &state.phase {
+            Phase::None => return json!({ "state": "none" }),
+            Phase::Running => ("running", None),
+            Phase::Done => ("done", None),
+            Phase::Failed(message) => ("failed", Some(message)),
+        };
+        json!({
+            "state": phase,
+            "folder": state.folder,
+            "rows": state.progress.rows,
+            "bytes": state.progress.bytes,
+            "message": message,
+        })
+    }
+
+    /// Stops the one that runs, and waits until nothing is left of it.
+    pub(crate) async fn end(&self) {
+        self.ending.store(true, Ordering::Relaxed);
+        let work = self.state().work.take();
+        if let Some(work) = work
+            && work.await.is_err()
+        {
+            tracing::error!("a backup panicked");
+        }
+    }
+
+    fn carry_out(&self, service: &Service, folder: PathBuf) {
+        let told = backup::write(service.store().as_ref(), &folder, |progress| {
+            self.state().progress = progress;
+            !self.ending.load(Ordering::Relaxed)
+        });
+        let folder = folder.display();
+        match &told {
+            Ok(Progress { rows, bytes }) => tracing::info!(%folder, rows, bytes, "backed up"),
+            Err(error) => tracing::warn!(%folder, %error, "a backup was not finished"),
+        }
+        self.state().phase =
+            told.map_or_else(|error| Phase::Failed(explain(&error)), |_| Phase::Done);
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// With what the system says about it.
+fn explain(error: &StorageError) -> String {
+    match std::error::Error::source(error) {
+        Some(source) => format!("{error}: {source}"),
+        None => error.to_string(),
+    }
+}

@@ -1,0 +1,175 @@
+//! How the memory of the process is divided.
+//!
+//! One number, `--memory`, bounds what clients can make the process hold. It is cut into
+//! parts that do not lend to each other: whoever uses up one cannot take the others
+//! from everybody else. What a part is for waits or is refused when it is used up; see
+//! `docs/design/memory.md`, which also says what is not counted.
+
+use std::fmt::Write as _;
+use std::str::FromStr;
+
+use model::limits::parse_number;
+use runtime::MemoryUsage;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use storage::local::LocalConfig;
+
+/// What the process may take unless told otherwise: enough for tests with large data,
+/// and little for a laptop.
+const DEFAULT_BYTES: u64 = 512 << 20;
+
+/// With less, a part could not hold a few of the largest bodies and answers.
+const MIN_BYTES: u64 = 128 << 20;
+
+/// Sets of writes that the store keeps in memory under load.
+const MEMTABLES: u64 = 4;
+
+/// How much memory the process may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub(crate) struct MemorySize(u64);
+
+#[derive(Debug, thiserror::Error)]
+#[error("'{0}' is not a size like 512MiB, of at least 128MiB")]
+pub(crate) struct InvalidSize(String);
+
+impl Default for MemorySize {
+    fn default() -> MemorySize {
+        MemorySize(DEFAULT_BYTES)
+    }
+}
+
+impl FromStr for MemorySize {
+    type Err = InvalidSize;
+
+    fn from_str(text: &str) -> Result<MemorySize, InvalidSize> {
+        let bytes = parse_number(text.trim()).filter(|bytes| *bytes >= MIN_BYTES);
+        bytes.map(MemorySize).ok_or_else(|| InvalidSize(text.to_owned()))
+    }
+}
+
+impl TryFrom<String> for MemorySize {
+    type Error = InvalidSize;
+
+    fn try_from(text: String) -> Result<MemorySize, InvalidSize> {
+        text.parse()
+    }
+}
+
+/// The parts. What is left of the whole is for the program itself, for connections, and
+/// for what work on a request takes besides its body and its answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct MemoryPlan {
+    pub(crate) total: u64,
+    /// Blocks that were read from the disk.
+    pub(crate) cache: u64,
+    /// Each of up to four sets of writes that are not tables yet. A store keeps the size
+    /// that it was made with.
+    pub(crate) memtable: u64,
+    /// Bodies that are being received or worked on.
+    pub(crate) bodies: usize,
+    /// Bodies that may be received beyond that, one after the other in each lane.
+    pub(crate) body_lanes: usize,
+    /// Answers that clients have not taken yet.
+    pub(crate) answers: usize,
+    /// What queries keep while they run: groups, rows to sort and to compare.
+    pub(crate) queries: usize,
+}
+
+impl MemoryPlan {
+    pub(crate) fn of(MemorySize(total): MemorySize) -> MemoryPlan {
+        let part = |divisor: u64| usize::try_from(total / divisor).unwrap_or(usize::MAX);
+        let own = LocalConfig::default();
+        MemoryPlan {
+            total,
+            cache: own.cache_bytes.min(total / 16),
+            memtable: own.memtable_bytes.min(total / 32),
+            bodies: part(16),
+            body_lanes: part(64 << 20).clamp(2, 8),
+            answers: part(8),
+            queries: part(4),
+        }
+    }
+}
+
+/// What is held of the parts.
+#[derive(Clone, Debug)]
+pub(crate) struct MemoryReport {
+    pub(crate) plan: MemoryPlan,
+    pub(crate) parts: [(&'static str, MemoryUsage); 3],
+    /// How often a body waited for memory.
+    pub(crate) bodies_waited: u64,
+}
+
+impl MemoryReport {
+    pub(crate) fn to_json(&self) -> Value {
+        let mut report = json!({
+            "limitBytes": self.plan.total,
+            "cache": { "limitBytes": self.plan.cache },
+            "memtables": { "limitBytes": MEMTABLES * self.plan.memtable },
+        });
+        for (name, MemoryUsage { limit, held, high, refused }) in &self.parts {
+            report[*name] = json!({
+                "limitBytes": limit, "heldBytes": held, "highBytes": high, "refused": refused,
+            });
+        }
+        report["bodies"]["waited"] = json!(self.bodies_waited);
+        report
+    }
+
+    /// In the text format of Prometheus.
+    pub(crate) fn to_metrics(&self) -> String {
+        type Read = fn(&MemoryUsage) -> u64;
+        let metrics: [(&str, &str, &str, Read); 4] = [
+            ("orrery_memory_limit_bytes", "gauge", "Memory set aside for a purpose.", |of| {
+                of.limit as u64
+            }),
+            ("orrery_memory_held_bytes", "gauge", "How much of it is in use.", |of| of.held as u64),
+            ("orrery_memory_high_bytes", "gauge", "The most that was in use at once.", |of| {
+                of.high as u64
+            }),
+            (
+                "orrery_memory_refused_total",
+                "counter",
+                "How often there was not enough of it left.",
+                |of| of.refused,
+            ),
+        ];
+        let mut out = String::new();
+        for (name, kind, help, read) in metrics {
+            let _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} {kind}");
+            for (purpose, usage) in &self.parts {
+                let _ = writeln!(out, "{name}{{purpose=\"{purpose}\"}} {}", read(usage));
+            }
+        }
+        out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_written_with_units_and_have_a_minimum() {
+        let size = |text: &str| text.parse::<MemorySize>().map(|MemorySize(bytes)| bytes).ok();
+        assert_eq!(size("512MiB"), Some(512 << 20));
+        assert_eq!(size(" 2 GiB"), Some(2 << 30));
+        assert_eq!(size("134_217_728"), Some(MIN_BYTES));
+        for text in ["", "much", "127MiB", "1", "-1", "512MB"] {
+            assert_eq!(size(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn the_parts_leave_something_of_the_whole() {
+        for text in ["128MiB", "512MiB", "16GiB"] {
+            let plan = MemoryPlan::of(text.parse().unwrap());
+            let lanes = plan.body_lanes * wire_cosmos::BODY_BYTES_MAX;
+            let counted = plan.bodies + lanes + plan.answers + plan.queries;
+            let store = plan.cache + MEMTABLES * plan.memtable;
+            let left = plan.total - store - u64::try_from(counted).unwrap();
+            assert!(left >= plan.total / 4, "{text}: {left}");
+        }
+    }
+}

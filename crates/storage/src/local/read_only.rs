@@ -1,0 +1,192 @@
+//! A store that is read and never written: not a byte, a name or a time of its folder
+//! changes.
+//!
+//! The engine repairs, empties and deletes as it opens, so it is given a folder of its
+//! own in the system's temporary folder: journals and lists of tables are copied there,
+//! which are small, and the tables, which never change, are linked to. It has no threads
+//! there that could flush or compact. The original is locked as by any other handle, for
+//! reading it while a server writes to it would show damage that is none.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::engine::{self, Published};
+use super::format::{self, Format};
+use super::recover::Recovery;
+use super::{DATA_FOLDER, LocalConfig, files, guarded, journal, lock, witness};
+use crate::{
+    Batch, Counters, KeyRange, Loss, Outcome, StorageError, Store, Stream, Ticket, VerifyReport,
+    View,
+};
+
+/// Opens an existing store for reading, also one in a folder that cannot be written to.
+/// What was written last may still be in journals: as much memory is needed as they have
+/// bytes, and as much room in the temporary folder.
+///
+/// # Errors
+/// As those of [`open`](super::open).
+pub fn open_read_only(path: &Path) -> Result<Arc<dyn Store>, StorageError> {
+    let lock = lock(path)?;
+    Format::load(path)?.check_fixed_files(path)?;
+    check(path)?;
+    let copy = Copy::of(path)?;
+    let Recovery { commit, loss, .. } = Recovery::of(&copy.folder, false)?.perform()?;
+    let config = LocalConfig::default();
+    let published = guarded(path, || engine::show(path, &copy.folder, commit, &config))??;
+    let path = path.to_owned();
+    Ok(Arc::new(ReadOnlyStore { path, published, loss, _copy: copy, _lock: lock }))
+}
+
+/// Looks at the original before anything is copied, so that damage is told of it and not
+/// of the copy.
+fn check(path: &Path) -> Result<(), StorageError> {
+    Recovery::of(path, false).map(drop)
+}
+
+/// The engine's own folder. Removed when dropped.
+#[derive(Debug)]
+struct Copy {
+    folder: PathBuf,
+}
+
+/// Tells the copies of one process apart.
+static COPIES: AtomicU64 = AtomicU64::new(0);
+
+impl Copy {
+    fn of(store: &Path) -> Result<Copy, StorageError> {
+        let number = COPIES.fetch_add(1, Ordering::Relaxed);
+        let name = format!("orrery-read-only-{}-{number}", std::process::id());
+        let folder = std::env::temp_dir().join(name);
+        // What stands there by this name is not ours: never follow or fill it.
+        private_folder(&folder)?;
+        let copy = Copy { folder };
+        copy.fill(store)?;
+        Ok(copy)
+    }
+
+    fn fill(&self, store: &Path) -> Result<(), StorageError> {
+        let Copy { folder } = self;
+        for name in [format::FILE, witness::FILE, "version"] {
+            copy_file(&store.join(name), &folder.join(name))?;
+        }
+        for journal in journal::list(store)? {
+            let name = journal.path.file_name().unwrap_or_default();
+            journal::copy(&journal.path, &folder.join(name))?;
+        }
+        let is_table = Path::new(DATA_FOLDER).join("tables");
+        let mut folders = vec![PathBuf::from("keyspaces")];
+        while let Some(inside) = folders.pop() {
+            let (from, to) = (store.join(&inside), folder.join(&inside));
+            fs::create_dir(&to).map_err(|source| files::during("create", &to, source))?;
+            for (name, is_folder) in files::list(&from)? {
+                match is_folder {
+                    true => folders.push(inside.join(name)),
+                    false if inside == is_table => link(&from.join(&name), &to.join(&name))?,
+                    false => copy_file(&from.join(&name), &to.join(&name))?,
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Copy {
+    fn drop(&mut self) {
+        if let Err(error) = fs::remove_dir_all(&self.folder) {
+            tracing::warn!(%error, folder = %self.folder.display(), "a temporary copy is left");
+        }
+    }
+}
+
+/// Data of users goes there: for nobody else to look at.
+fn private_folder(folder: &Path) -> Result<(), StorageError> {
+    let mut builder = fs::DirBuilder::new();
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(folder).map_err(|source| files::during("create", folder, source))
+}
+
+/// The bytes alone: the copy of a file that cannot be written to can be.
+fn copy_file(from: &Path, to: &Path) -> Result<(), StorageError> {
+    let bytes = files::read(from)?;
+    fs::write(to, bytes).map_err(|source| files::during("write", to, source))
+}
+
+#[cfg(unix)]
+fn link(from: &Path, to: &Path) -> Result<(), StorageError> {
+    let linked = fs::canonicalize(from).and_then(|from| std::os::unix::fs::symlink(from, to));
+    linked.map_err(|source| files::during("link to", from, source))
+}
+
+/// Links take special rights elsewhere.
+#[cfg(not(unix))]
+fn link(from: &Path, to: &Path) -> Result<(), StorageError> {
+    let copied = fs::copy(from, to).map(drop);
+    copied.map_err(|source| files::during("copy", from, source))
+}
+
+#[derive(Debug)]
+struct ReadOnlyStore {
+    path: PathBuf,
+    // Before the copy, which goes when nobody reads it any more.
+    published: Published,
+    loss: Option<Loss>,
+    _copy: Copy,
+    _lock: fs::File,
+}
+
+impl Store for ReadOnlyStore {
+    fn stream(&self) -> Box<dyn Stream> {
+        Box::new(RefusingStream)
+    }
+
+    fn view(&self) -> Result<Box<dyn View>, StorageError> {
+        Ok(Box::new(self.published.view()?))
+    }
+
+    fn counters(&self) -> Counters {
+        Counters::default()
+    }
+
+    fn loss(&self) -> Option<Loss> {
+        self.loss
+    }
+
+    fn health(&self) -> Result<(), StorageError> {
+        self.published.check_engine()
+    }
+
+    fn verify(&self) -> Result<VerifyReport, StorageError> {
+        Format::load(&self.path)?.check_fixed_files(&self.path)?;
+        self.published.verify()
+    }
+
+    fn table_bytes(&self) -> Result<u64, StorageError> {
+        self.published.table_bytes()
+    }
+
+    fn discard(&self, _range: &KeyRange) -> Result<(), StorageError> {
+        Err(StorageError::ReadOnly)
+    }
+
+    fn compact(&self) -> Result<(), StorageError> {
+        Err(StorageError::ReadOnly)
+    }
+
+    fn close(&self) -> Result<(), StorageError> {
+        self.published.close();
+        Ok(())
+    }
+}
+
+/// Writes nothing, and says so.
+#[derive(Debug)]
+struct RefusingStream;
+
+impl Stream for RefusingStream {
+    fn submit(&mut self, _batch: Batch) -> Ticket {
+        Ticket::resolved(Outcome::Refused)
+    }
+}

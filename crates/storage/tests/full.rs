@@ -1,0 +1,182 @@
+//! A full disk is no trap: writes are refused with the cause and go on by themselves when
+//! there is room, and what makes room works meanwhile.
+//!
+//! The disk is a quota at the door here, the same for every machine; what the engine does
+//! when it meets a disk that others have filled is tested on a real small one, where the
+//! machine allows to mount it.
+#![allow(clippy::unwrap_used, reason = "helpers of tests fail the test")]
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use runtime::{Random, Runtime, SeededRandom};
+use storage::local::{self, LocalConfig};
+use storage::{
+    Batch, Direction, KeyRange, Outcome, ScanLimit, StorageError, Store, Stream, memory,
+};
+
+const DISK: u64 = 48 << 20;
+const VALUE_BYTES: usize = 64 << 10;
+/// Far more than fits, so that a store which is never full ends the test.
+const WRITES_MAX: usize = 4_096;
+
+fn config() -> LocalConfig {
+    LocalConfig {
+        memtable_bytes: 1 << 20,
+        table_bytes: 2 << 20,
+        disk_bytes_max: Some(DISK),
+        reserve_bytes: 1 << 20,
+        ..LocalConfig::default()
+    }
+}
+
+fn open(folder: &Path) -> Arc<dyn Store> {
+    local::open(folder, config(), &Runtime::real()).unwrap()
+}
+
+fn batch(key: &str, random: &SeededRandom) -> (Bytes, Batch) {
+    let mut value = vec![0; VALUE_BYTES];
+    random.fill(&mut value);
+    let (value, mut batch) = (Bytes::from(value), Batch::new());
+    batch.put(key.to_owned(), value.clone());
+    (value, batch)
+}
+
+/// Writes prefixes in turns until the store is full. What was acknowledged.
+fn fill(store: &dyn Store, prefixes: &[&str]) -> BTreeMap<String, Bytes> {
+    let (random, mut ledger, mut stream) = (SeededRandom::new(7), BTreeMap::new(), store.stream());
+    for at in 0..WRITES_MAX {
+        let key = format!("{}{:08x}", prefixes[at % prefixes.len()], at * 0x9E37 % 0xFFFF);
+        let (value, batch) = batch(&key, &random);
+        match stream.submit(batch).wait() {
+            Outcome::Durable => drop(ledger.insert(key, value)),
+            Outcome::Full => return ledger,
+            other @ (Outcome::Refused | Outcome::Fenced | Outcome::Unknown) => {
+                panic!("{other:?} after {at} writes")
+            }
+        }
+    }
+    panic!("never full");
+}
+
+fn submit(store: &dyn Store, key: &str) -> Outcome {
+    store.stream().submit(batch(key, &SeededRandom::new(1)).1).wait()
+}
+
+fn is_there(store: &dyn Store, ledger: &BTreeMap<String, Bytes>) {
+    let view = store.view().unwrap();
+    for (key, value) in ledger {
+        assert_eq!(view.get(key.as_bytes()).unwrap().as_ref(), Some(value), "{key}");
+    }
+}
+
+/// What a sweep does with a range that nobody reads any more.
+fn give_up(store: &dyn Store, range: &KeyRange) {
+    store.discard(range).unwrap();
+    let mut rest = Some(range.clone());
+    while let Some(range) = rest {
+        let view = store.view().unwrap();
+        let chunk = view.scan(&range, Direction::Forward, ScanLimit::default()).unwrap();
+        drop(view);
+        let mut batch = Batch::new().for_relief(true);
+        chunk.rows.into_iter().for_each(|(key, _)| batch.delete(key));
+        assert_eq!(store.stream().submit(batch).wait(), Outcome::Durable);
+        rest = chunk.rest;
+    }
+}
+
+#[test]
+fn a_full_store_refuses_goes_on_and_loses_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = local::create(folder.path(), config(), &Runtime::real()).unwrap();
+    let mut ledger = fill(store.as_ref(), &["a/", "b/"]);
+    // Merges that were under way may have given something back since.
+    while submit(store.as_ref(), "b/last") == Outcome::Durable {}
+    println!("full after {} writes of {VALUE_BYTES} bytes on {DISK}", ledger.len());
+    assert!(ledger.len() * VALUE_BYTES * 3 > usize::try_from(DISK).unwrap(), "{}", ledger.len());
+    let health = store.health().unwrap_err();
+    assert!(matches!(health, StorageError::Full { .. }), "{health}");
+    assert!(health.to_string().contains("no space left on device"), "{health}");
+    is_there(store.as_ref(), &ledger);
+
+    // Whatever is done on the full disk works: a stop, a start, a rewrite.
+    store.close().unwrap();
+    let store = open(folder.path());
+    store.compact().unwrap();
+    is_there(store.as_ref(), &ledger);
+    drop(store);
+    let store = open(folder.path());
+    let more = fill(store.as_ref(), &["c/"]);
+    assert!(more.len() < ledger.len() / 2, "{} more after {}", more.len(), ledger.len());
+    ledger.extend(more);
+
+    let mut mark = Batch::new().for_relief(true);
+    mark.put("retired", "a/");
+    assert_eq!(store.stream().submit(mark).wait(), Outcome::Durable, "room is kept for it");
+    give_up(store.as_ref(), &KeyRange::prefix(b"a/"));
+    ledger.retain(|key, _| !key.starts_with("a/"));
+    assert_eq!(submit(store.as_ref(), "d/"), Outcome::Durable, "writes go on by themselves");
+    store.health().unwrap();
+    is_there(store.as_ref(), &ledger);
+    drop(store);
+    let store = open(folder.path());
+    is_there(store.as_ref(), &ledger);
+    store.verify().unwrap();
+    let left = store.view().unwrap();
+    let left = left.scan(&KeyRange::prefix(b"a/"), Direction::Forward, ScanLimit::default());
+    assert_eq!(left.unwrap().rows, []);
+}
+
+/// A large range goes with the rewrite and not by deletes, which would need room first.
+#[test]
+fn a_large_range_needs_no_deletes() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = local::create(folder.path(), config(), &Runtime::real()).unwrap();
+    let filled = fill(store.as_ref(), &["a/", "b/"]).len();
+    let keys = store.counters().keys;
+    give_up(store.as_ref(), &KeyRange::prefix(b"a/"));
+    let deleted = usize::try_from(store.counters().keys - keys).unwrap();
+    assert!(deleted < filled / 4, "{deleted} of {filled} keys deleted one by one");
+}
+
+/// Readers and writers meet the engine being opened anew, which empties its journal.
+#[test]
+fn views_outlive_and_survive_what_makes_room() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = local::create(folder.path(), config(), &Runtime::real()).unwrap();
+    assert_eq!(submit(store.as_ref(), "first"), Outcome::Durable);
+    let view = store.view().unwrap();
+    let ledger = fill(store.as_ref(), &["a/"]);
+    assert!(view.get(b"first").unwrap().is_some());
+    assert!(view.get(ledger.keys().next().unwrap().as_bytes()).unwrap().is_none());
+    drop(view);
+    // With the view gone the journal can be emptied, so there is room for more.
+    let more = fill(store.as_ref(), &["b/"]);
+    println!("{} writes beside a view, {} more without", ledger.len(), more.len());
+    assert!(!more.is_empty());
+    is_there(store.as_ref(), &ledger);
+    is_there(store.as_ref(), &more);
+}
+
+#[test]
+fn both_backends_refuse_a_stream_for_want_of_room_alike() {
+    let folder = tempfile::tempdir().unwrap();
+    let local = local::create(folder.path(), config(), &Runtime::real()).unwrap();
+    for store in [local, memory::create_within(4 << 20)] {
+        fill(store.as_ref(), &["a/"]);
+        let mut stream: Box<dyn Stream> = store.stream();
+        let random = SeededRandom::new(2);
+        assert_eq!(stream.submit(batch("b/1", &random).1).wait(), Outcome::Full);
+        let behind = Batch::new().for_relief(true);
+        assert_eq!(stream.submit(behind).wait(), Outcome::Full, "the stream is broken");
+        let mut small = Batch::new().for_relief(true);
+        small.put("b/2", "2");
+        assert_eq!(store.stream().submit(small).wait(), Outcome::Durable);
+        assert_eq!(store.stream().submit(Batch::new()).wait(), Outcome::Durable, "a barrier");
+        let view = store.view().unwrap();
+        assert_eq!(view.get(b"b/1").unwrap(), None, "surely not written");
+        assert_eq!(view.get(b"b/2").unwrap().as_deref(), Some(b"2".as_slice()));
+    }
+}
