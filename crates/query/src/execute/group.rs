@@ -1,12 +1,13 @@
 //! GROUP BY, and aggregates without it: one group for all rows.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use super::aggregate::Accumulator;
 use super::{ENOUGH, Flow, MORE, Sink};
 use crate::bound::{Block, Grouping};
 use crate::error::QueryError;
-use crate::eval::{ALLOCATION_BYTES, Datum, Env, evaluate, identity};
+use crate::eval::{ALLOCATION_BYTES, Datum, Env, evaluate, identity, total_order};
 
 /// The groups so far, by the identities of their keys. Nothing in here refers to
 /// a document, so groups can be gathered from documents that come and go.
@@ -93,7 +94,13 @@ impl Groups {
         env: &mut Env<'a>,
         sink: Sink<'_, 'a>,
     ) -> Flow {
-        for group in self.groups.into_values() {
+        let groups = self.groups.into_values();
+        let groups: Box<dyn Iterator<Item = Group>> = if grouping.order.is_empty() {
+            Box::new(groups)
+        } else {
+            Box::new(ordered(groups.collect(), grouping, env)?.into_iter())
+        };
+        for group in groups {
             for (key, value) in grouping.keys.iter().zip(group.keys) {
                 env.set(key.slot, value);
             }
@@ -107,6 +114,37 @@ impl Groups {
         }
         MORE
     }
+}
+
+/// The groups in the order that the query asks for; equal ones in that of their keys.
+fn ordered<'a>(
+    groups: Vec<Group>,
+    grouping: &'a Grouping,
+    env: &mut Env<'a>,
+) -> Result<Vec<Group>, QueryError> {
+    let mut keyed = Vec::with_capacity(groups.len());
+    for group in groups {
+        for (key, value) in grouping.keys.iter().zip(&group.keys) {
+            env.set(key.slot, value.clone());
+        }
+        let mut keys = Vec::with_capacity(grouping.order.len());
+        for order in &grouping.order {
+            let key = evaluate(&order.expr, env)?;
+            env.budget().spend_bytes(key.weight().saturating_add(size_of::<Datum<'_>>()))?;
+            env.budget().spend_reading(key.effort())?;
+            keys.push(key);
+        }
+        keyed.push((keys, group));
+    }
+    keyed.sort_by(|(a, _), (b, _)| {
+        let each = grouping.order.iter().zip(a.iter().zip(b));
+        let mut orders = each.map(|(key, (a, b))| {
+            let order = total_order(a, b);
+            if key.descending { order.reverse() } else { order }
+        });
+        orders.find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
+    });
+    Ok(keyed.into_iter().map(|(_, group)| group).collect())
 }
 
 impl Group {
