@@ -33,9 +33,10 @@ pub(crate) async fn answer(call: &Call<'_>, container: Link) -> Result<Answer, W
     if body.first() == Some(&HYBRID_ROW) {
         return Err(WireError::later("A batch in HybridRow encoding (the .NET SDK's)"));
     }
-    let raw = json::parse_raw(body).map_err(ServiceError::from)?;
+    let body = json::canonical_body(body).map_err(ServiceError::from)?;
+    let raw = Raw::trusted(std::str::from_utf8(&body).unwrap_or_default());
     let mut parsed =
-        raw.elements().map(|raw| parse(body, raw)).collect::<Result<Vec<Parsed>, WireError>>()?;
+        raw.elements().map(|raw| parse(&body, raw)).collect::<Result<Vec<Parsed>, WireError>>()?;
     if call.headers.wants_minimal() {
         parsed.iter_mut().for_each(|parsed| parsed.minimal = true);
     }
