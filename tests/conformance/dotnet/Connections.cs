@@ -9,7 +9,7 @@ internal static class Connections
 {
     internal static readonly Case[] Cases = Case.All(
         ConnectionStrings, Credentials, ClientsThatLookAtContainersFirst, TheAccount, WrongKeysAreRefused,
-        TokensOpenWhatTheirPermissionNames);
+        TokensOpenWhatTheirPermissionNames, DirectModeIsToldWhatToDo);
 
     private static async Task ConnectionStrings(World world)
     {
@@ -84,5 +84,14 @@ internal static class Connections
             await Check.Refused(HttpStatusCode.Forbidden, () => writer.GetDatabase(world.Database.Id).ReadAsync());
         }
         await user.DeleteAsync();
+    }
+
+    /// <summary>It is the SDK's default, and not spoken here.</summary>
+    private static async Task DirectModeIsToldWhatToDo(World world)
+    {
+        using var client = world.NewClient(options => options.ConnectionMode = ConnectionMode.Direct);
+        var container = client.GetContainer(world.Database.Id, world.Container.Id);
+        var refusal = await Check.Refused(HttpStatusCode.BadRequest, () => container.ReadItemAsync<Item>("any", new PartitionKey("any")));
+        Check.That(refusal.Message.Contains("ConnectionMode = ConnectionMode.Gateway"), refusal.Message);
     }
 }
