@@ -238,14 +238,14 @@ impl Compiler {
         Ok(plan.to_value(definition))
     }
 
-    /// Refuses what the service leaves to its clients, and gives the plan for it:
-    /// aggregates of everything, DISTINCT and ORDER BY. Neither the number of
-    /// partitions nor a filter that names the key matters there.
+    /// Refuses what the service's gateway leaves to its clients, and gives the plan for it.
+    /// Neither the number of partitions nor a filter that names the key matters there:
+    /// whether a program works must not depend on how much data it has.
     fn check_merge(&self, query: &ItemQuery, bound: &Bound) -> Result<(), ServiceError> {
-        let is_across = query.across_partitions && !is_routed(&query.scope);
-        let in_order = !bound.order().is_empty();
-        let merges = in_order || bound.is_distinct() || !bound.aggregates().is_empty();
-        if query.merges || !is_across || !merges {
+        let spec = self.entry.container.spec();
+        let is_partitioned = !spec.definition.partition_key().paths().is_empty();
+        let is_across = query.across_partitions && is_partitioned && !is_routed(&query.scope);
+        if query.merges || !is_across || !needs_merge(bound) {
             return Ok(());
         }
         let plan = self.client_plan(&query.text, &query.parameters, &Features::all())?;
@@ -303,6 +303,16 @@ pub(crate) fn refused(error: &QueryError, text: &str) -> ServiceError {
         return ServiceError::OutOfMemory;
     }
     ServiceError::query(error, text)
+}
+
+/// Whether the rows of several partitions, one behind the other, are not yet the answer.
+fn needs_merge(bound: &Bound) -> bool {
+    const NO_WINDOW: (usize, usize) = (0, usize::MAX);
+    let puts_together = !bound.order().is_empty()
+        || bound.is_distinct()
+        || bound.is_aggregated()
+        || bound.window() != NO_WINDOW;
+    puts_together && bound.reads_documents()
 }
 
 /// Whether the client says where to look.

@@ -260,9 +260,9 @@ pub struct ItemQuery {
     pub scope: Scope,
     /// Whether the client agrees to a query that asks more than one partition.
     pub across_partitions: bool,
-    /// Whether what partitions have is put together here, for ORDER BY, DISTINCT and
-    /// aggregates. Otherwise these are refused with a plan, as clients expect that
-    /// merge themselves.
+    /// Whether what partitions have is put together here, for ORDER BY, TOP, DISTINCT,
+    /// aggregates and the like. Otherwise these are refused with a plan by which the
+    /// client merges, unless it says where to look.
     pub merges: bool,
     /// What the client has seen already: an answer may not be older.
     pub session: Option<SessionToken>,

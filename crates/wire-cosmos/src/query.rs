@@ -2,13 +2,14 @@
 //!
 //! A client sends a query as it stands and follows the tokens of its pages, or it asks
 //! for a plan first and sends what the plan says to one range after another. Both are
-//! the same request here: which items it is about is in its headers.
+//! the same request here: which items it is about is in its headers. What would have to be
+//! put together of several partitions is left to clients, as in the service, so that a
+//! program that works here works there; people and tools can ask for the answer itself.
 
 mod metrics;
 
 use bytes::Bytes;
 use http::StatusCode;
-use http::header::USER_AGENT;
 use model::json::{Object, Value};
 use service::{
     Approach, ContainerAction, Features, ItemQuery, Link, QueryReport, Reply, advice_on,
@@ -34,12 +35,10 @@ const INDEX_METRICS: &str = "x-ms-cosmos-index-utilization";
 
 /// Our own: `scan` has every item read, whatever the index knows.
 const APPROACH: &str = "x-orrery-query-approach";
+/// Our own: asks for the one answer of all partitions, whatever has to be merged for it.
+const MERGE: &str = "x-orrery-query-merge";
 /// Our own: asks how the items were found, and answers it.
 const EXPLAIN: &str = "x-orrery-query-explain";
-
-/// The SDKs for Python, with or without `-async`, and JavaScript, as they call
-/// themselves. Other SDKs ask for a plan first, or cannot merge at all.
-const MERGING_CLIENTS: [&str; 2] = ["azsdk-python-cosmos", "azure-cosmos-js"];
 
 /// Rows of a page where the client leaves their number to the server: the most that a
 /// page is documented to have. Bytes, time and charge end most pages before.
@@ -108,12 +107,13 @@ fn item_query(call: &Call<'_>) -> Result<ItemQuery, WireError> {
     let Statement { text, parameters } = Statement::of(call)?;
     check_token_limit(call)?;
     let after = call.headers.text(CONTINUATION).filter(|token| !token.is_empty());
+    let merges = call.headers.flag(MERGE);
     Ok(ItemQuery {
         text,
         parameters,
         scope: scope(call)?,
-        across_partitions: call.headers.flag(ACROSS_PARTITIONS) || routes_itself(call),
-        merges: !merges_itself(call),
+        across_partitions: merges || call.headers.flag(ACROSS_PARTITIONS) || routes_itself(call),
+        merges,
         session: call.headers.session()?,
         after: after.map(continuation::parse_cursor).transpose()?.flatten(),
         items_max: call.headers.items_max(PAGE_ROWS)?,
@@ -127,15 +127,6 @@ fn routes_itself(call: &Call<'_>) -> bool {
     [RANGE_ID, START_EPK, END_EPK, READ_KEY_TYPE]
         .iter()
         .any(|name| call.headers.text(name).is_some_and(|value| !value.is_empty()))
-}
-
-/// Whether the client sends a query as it stands and, on being told so, makes a plan
-/// and merges. What works with such a client here must work with the service, which
-/// leaves it to them; everybody else is better served with an answer.
-fn merges_itself(call: &Call<'_>) -> bool {
-    let names = [USER_AGENT.as_str(), "x-ms-useragent"];
-    let mut agents = names.iter().filter_map(|name| call.headers.text(name));
-    agents.any(|agent| MERGING_CLIENTS.iter().any(|client| agent.contains(client)))
 }
 
 /// Tokens are never longer than the least that can be asked for, which is a kilobyte.
