@@ -6,9 +6,10 @@ use model::charge::Charge;
 use model::json::{self, Raw, write_string};
 use model::name::ItemId;
 use model::partition_key::PartitionKey;
+use model::session::SessionToken;
 use service::{
-    BulkOperation, BulkResult, ContainerAction, EffectKind, EtagMatch, Failure, ItemOperation,
-    ItemResult, Link, Reply, ServiceError,
+    BulkOperation, BulkPace, BulkResult, ContainerAction, EffectKind, EtagMatch, Failure,
+    ItemOperation, ItemResult, Link, Reply, ServiceError,
 };
 
 use crate::error::WireError;
@@ -29,6 +30,7 @@ struct Parsed {
 }
 
 pub(crate) async fn answer(call: &Call<'_>, container: Link) -> Result<Answer, WireError> {
+    let session = call.headers.session()?;
     let body = call.body()?;
     if body.first() == Some(&HYBRID_ROW) {
         return Err(WireError::later("A batch in HybridRow encoding (the .NET SDK's)"));
@@ -40,7 +42,7 @@ pub(crate) async fn answer(call: &Call<'_>, container: Link) -> Result<Answer, W
         parsed.iter_mut().for_each(|parsed| parsed.minimal = true);
     }
     if call.headers.flag(BATCH_ATOMIC) {
-        atomic(call, container, parsed).await
+        atomic(call, container, parsed, session).await
     } else {
         bulk(call, container, parsed).await
     }
@@ -50,13 +52,15 @@ async fn atomic(
     call: &Call<'_>,
     container: Link,
     parsed: Vec<Parsed>,
+    session: Option<SessionToken>,
 ) -> Result<Answer, WireError> {
     let key = call.headers.partition_key()?;
     let key =
         key.ok_or_else(|| WireError::bad_request("A transactional batch needs a partition key."))?;
     let minimal: Vec<bool> = parsed.iter().map(|parsed| parsed.minimal).collect();
     let operations = parsed.into_iter().map(|parsed| parsed.operation).collect();
-    match call.try_container(container, ContainerAction::Batch { key, operations }).await {
+    let action = ContainerAction::Batch { key, operations, session };
+    match call.try_container(container, action).await {
         Ok(response) => {
             let Reply::Batch { results } = &response.reply else {
                 return Ok(Answer::empty(StatusCode::INTERNAL_SERVER_ERROR));
@@ -74,9 +78,10 @@ async fn atomic(
 }
 
 async fn bulk(call: &Call<'_>, container: Link, parsed: Vec<Parsed>) -> Result<Answer, WireError> {
-    if !call.headers.flag(BATCH_CONTINUE) {
-        return Err(WireError::later("A batch that is neither atomic nor goes on after errors"));
-    }
+    let pace = match call.headers.flag(BATCH_CONTINUE) {
+        true => BulkPace::All,
+        false => BulkPace::UpToFailure,
+    };
     let minimal: Vec<bool> = parsed.iter().map(|parsed| parsed.minimal).collect();
     let keyed = |parsed: Parsed| {
         let key = parsed
@@ -85,8 +90,8 @@ async fn bulk(call: &Call<'_>, container: Link, parsed: Vec<Parsed>) -> Result<A
         Ok(BulkOperation { key, operation: parsed.operation })
     };
     let operations = parsed.into_iter().map(keyed).collect::<Result<Vec<_>, WireError>>()?;
-    let action = ContainerAction::Bulk { range: range_id(call)?, operations };
-    let response = call.container(container, action).await?;
+    let action = ContainerAction::Bulk { range: range_id(call)?, operations, pace };
+    let response = call.container(container, action).await.map_err(plainly_missing)?;
     let Reply::Bulk { results } = response.reply else {
         return Ok(Answer::empty(StatusCode::INTERNAL_SERVER_ERROR));
     };
@@ -100,6 +105,11 @@ async fn bulk(call: &Call<'_>, container: Link, parsed: Vec<Parsed>) -> Result<A
         );
     let status = if all_done { StatusCode::OK } else { StatusCode::MULTI_STATUS };
     Ok(Answer::json(status, array(lines)).with_receipt(&response.receipt))
+}
+
+/// Of a bulk request the service does not say what is missing.
+fn plainly_missing(error: WireError) -> WireError {
+    if error.status == StatusCode::NOT_FOUND { WireError { substatus: 0, ..error } } else { error }
 }
 
 fn parse(body: &Bytes, raw: Raw<'_>) -> Result<Parsed, WireError> {
@@ -174,8 +184,7 @@ fn refused(error: &WireError, charge: Charge) -> String {
 /// The operation that failed carries its error and the charge, all others depended on it.
 fn failed(at: usize, error: ServiceError, charge: Charge, count: usize) -> String {
     let error = WireError::from(error);
-    let dependency =
-        WireError::new(StatusCode::FAILED_DEPENDENCY, 0, "Another operation of the batch failed.");
+    let dependency = WireError::from(ServiceError::Dependency);
     array((0..count).map(|position| {
         if position == at { refused(&error, charge) } else { refused(&dependency, Charge::ZERO) }
     }))

@@ -75,11 +75,12 @@ pub(crate) fn is_query(headers: Headers<'_>) -> bool {
 pub(crate) async fn answer(call: &Call<'_>, container: Link) -> Result<Answer, WireError> {
     let query = item_query(call)?;
     let keyed = query.scope.key.is_some();
+    let is_across = query.across_partitions && !routes_itself(call) && !keyed;
     let response = call.container(container, ContainerAction::QueryItems(Box::new(query))).await?;
     let Reply::Rows { owner_rid, rows, rest, report } = &response.reply else {
         return Ok(Answer::empty(StatusCode::INTERNAL_SERVER_ERROR));
     };
-    let rest = rest.as_ref().map(continuation::cursor_token);
+    let rest = rest.as_ref().map(|rest| continuation::cursor_token(rest, is_across));
     let answer = page(owner_rid, rows).with_receipt(&response.receipt);
     Ok(reported(call, answer, report, keyed).with_continuation(rest.as_deref()))
 }
@@ -106,7 +107,7 @@ fn unplanned(error: WireError) -> WireError {
 fn item_query(call: &Call<'_>) -> Result<ItemQuery, WireError> {
     let Statement { text, parameters } = Statement::of(call)?;
     check_token_limit(call)?;
-    let after = call.headers.text(CONTINUATION).filter(|token| !token.is_empty());
+    let after = call.headers.text(CONTINUATION);
     let merges = call.headers.flag(MERGE);
     Ok(ItemQuery {
         text,
@@ -118,6 +119,7 @@ fn item_query(call: &Call<'_>) -> Result<ItemQuery, WireError> {
         after: after.map(continuation::parse_cursor).transpose()?.flatten(),
         items_max: call.headers.items_max(PAGE_ROWS)?,
         approach: approach(call)?,
+        is_timed: call.headers.flag(POPULATE_METRICS),
     })
 }
 
@@ -135,7 +137,10 @@ fn check_token_limit(call: &Call<'_>) -> Result<(), WireError> {
         None | Some("") => Ok(()),
         Some(text) => match text.parse::<u32>() {
             Ok(1..) => Ok(()),
-            Ok(0) | Err(_) => Err(call.headers.invalid(TOKEN_KB_MAX)),
+            Ok(0) => Err(WireError::bad_request(
+                "The continuation token limit specified is not large enough.",
+            )),
+            Err(_) => Err(call.headers.invalid(TOKEN_KB_MAX)),
         },
     }
 }
@@ -160,7 +165,7 @@ fn reported(call: &Call<'_>, mut answer: Answer, report: &QueryReport, keyed: bo
         answer.set("x-ms-documentdb-query-metrics", &metrics::of(report));
     }
     // Clients of the second form take a later page that has it for a mistake.
-    let is_first = call.headers.text(CONTINUATION).is_none_or(str::is_empty);
+    let is_first = call.headers.text(CONTINUATION).is_none();
     if call.headers.flag(POPULATE_INDEX_METRICS_V2) && is_first {
         answer.set(INDEX_METRICS, &metrics::index_use_v2(&report.usage, keyed));
     } else if call.headers.flag(POPULATE_INDEX_METRICS) {

@@ -16,7 +16,10 @@ const TOKEN_BYTES_MAX: usize = 1024;
 
 /// A container with five partitions and these items.
 fn world(items: &[Value]) -> World {
-    let world = World::new();
+    filled(World::new(), items)
+}
+
+fn filled(world: World, items: &[Value]) -> World {
     let container = json!({"id": "c", "partitionKey": {"paths": ["/pk"], "version": 2}});
     let setup = [("/dbs", json!({"id": "d"})), ("/dbs/d/colls", container)];
     let items = items.iter().map(|item| (ITEMS, item.clone()));
@@ -78,6 +81,46 @@ fn pages_make_the_whole_whatever_their_size() {
             assert_eq!(rows(&world, text, size), whole, "{text} in pages of {size}");
         }
     }
+}
+
+#[test]
+fn metrics_have_every_field_of_the_service() {
+    const TIMES: [&str; 9] = [
+        "totalExecutionTimeInMs",
+        "queryCompileTimeInMs",
+        "queryLogicalPlanBuildTimeInMs",
+        "queryPhysicalPlanBuildTimeInMs",
+        "queryOptimizationTimeInMs",
+        "VMExecutionTimeInMs",
+        "documentLoadTimeInMs",
+        "systemFunctionExecuteTimeInMs",
+        "writeOutputTimeInMs",
+    ];
+    let item = |n: usize| json!({"id": n.to_string(), "pk": "a", "n": n, "text": "x".repeat(n)});
+    let world = filled(World::real(), &(0..50).map(item).collect::<Vec<_>>());
+    let text =
+        "SELECT c.id, UPPER(c.text) AS loud FROM c WHERE c.n >= 25 AND CONTAINS(c.text, 'x')";
+    let key = ("x-ms-documentdb-partitionkey", r#"["a"]"#);
+    let headers = [QUERY, key, ("x-ms-documentdb-populatequerymetrics", "True")];
+    let answer = world.send(Method::POST, ITEMS, json!({"query": text}).to_string(), &headers);
+    let metrics = answer.headers()["x-ms-documentdb-query-metrics"].to_str().unwrap();
+    let fields: Vec<(&str, f64)> = metrics
+        .split(';')
+        .map(|field| field.split_once('=').unwrap())
+        .map(|(name, value)| (name, value.parse().unwrap()))
+        .collect();
+    let field = |name: &str| fields.iter().find(|field| field.0 == name).unwrap().1;
+    for name in TIMES {
+        assert!(field(name) > 0.0, "{metrics}");
+    }
+    // Users' functions are not run yet, and this query needs no index.
+    for name in ["userFunctionExecuteTimeInMs", "indexLookupTimeInMs"] {
+        assert!(field(name) >= 0.0, "{metrics}");
+    }
+    let inner = ["documentLoadTimeInMs", "systemFunctionExecuteTimeInMs", "writeOutputTimeInMs"];
+    assert!(inner.iter().all(|name| field(name) <= field("VMExecutionTimeInMs")), "{metrics}");
+    assert!(field("VMExecutionTimeInMs") <= field("totalExecutionTimeInMs"), "{metrics}");
+    assert_eq!((field("outputDocumentCount"), fields.len()), (25.0, 16));
 }
 
 #[test]
