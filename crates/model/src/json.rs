@@ -9,11 +9,13 @@
 //! property twice. The grammar leaves the meaning open, and an index that saw
 //! one of the two while a scan saw the other would give two answers.
 
+mod distinct;
 mod number;
 mod raw;
 mod scanner;
 mod value;
 
+pub use distinct::DistinctHash;
 pub use number::Number;
 pub use raw::{Kind, Raw};
 pub use value::{Object, Value};
