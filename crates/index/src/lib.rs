@@ -11,12 +11,14 @@
 
 mod entries;
 mod explain;
+mod order;
 mod path_hash;
 mod plan;
 mod range;
 mod value;
 
+pub use order::{EntryEnd, EntryOrder, Seek, SortKey, encode_key, encode_order, encode_ordinal};
 pub use path_hash::PathHash;
 pub use plan::{CompositeIndex, IndexPlan, IndexedPath, Next};
 pub use range::KeyRange;
-pub use value::{DecodeError, Decoded, IndexValue, encode_order};
+pub use value::{DecodeError, Decoded, IndexValue};

@@ -222,9 +222,9 @@ impl Reader {
         bucket: &Bucket,
         access: &Access,
         wanted: &Wanted<'_>,
-        start: Start<'_>,
+        starts: &[Start],
     ) -> Result<Walk<'v>, Problem> {
-        Walk::open((view, now), &self.setup, bucket, access, wanted, start)
+        Walk::open((view, now), &self.setup, bucket, access, wanted, starts)
     }
 
     /// How many entries of a bucket are in a range; counting stops at `most`.
@@ -236,14 +236,6 @@ impl Reader {
         most: u64,
     ) -> Result<u64, Problem> {
         finding::count_entries(view, &self.setup.keys(bucket), range, most)
-    }
-
-    /// Where items whose positions agree up to there may still differ in what they
-    /// are sorted by.
-    #[must_use]
-    pub fn cut_of(&self, position: &[u8]) -> Option<usize> {
-        let (entry, _) = key::parse_trailing_ordinal(position)?;
-        self.setup.plans.values().next_back()?.cut_of(entry)
     }
 
     pub(crate) fn setup(&self) -> &Setup {

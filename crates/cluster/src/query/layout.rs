@@ -128,7 +128,7 @@ impl Layout {
         query: &PageQuery,
         access: &Access,
         stretch: &Stretch,
-        start: Start<'_>,
+        starts: &[Start],
     ) -> Result<Vec<(usize, Walk<'l>)>, Problem> {
         let from = (self.view.as_ref(), self.now);
         let mut walks = Vec::with_capacity(stretch.legs.len());
@@ -136,7 +136,7 @@ impl Layout {
             let Some(owner) = self.parts.get(*part) else { continue };
             let (ordinals, prefix) = (&query.ordinals, query.prefix.as_ref());
             let wanted = Wanted { within, ordinals, prefix };
-            walks.push((*part, owner.reader.walk(from, bucket, access, &wanted, start)?));
+            walks.push((*part, owner.reader.walk(from, bucket, access, &wanted, starts)?));
         }
         Ok(walks)
     }

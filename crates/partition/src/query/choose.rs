@@ -10,7 +10,7 @@ use std::fmt;
 use std::ops::{Bound as Edge, Range};
 use std::sync::Arc;
 
-use index::KeyRange;
+use index::{EntryOrder, KeyRange};
 use model::json::{Kind, Value};
 use query::{Bound, Comparison, IndexUse, Order, Path, Requirement};
 
@@ -41,6 +41,8 @@ pub struct Choice {
     pub access: Access,
     /// Whether candidates come in the order of the query.
     pub ordered: bool,
+    /// How the entries lie that are walked for an order, if they are.
+    pub along: Option<EntryOrder>,
     /// Whether the filter keeps every candidate, so that it need not be asked.
     pub exact: bool,
     /// Whether rows stay that have no value to be sorted by.
@@ -52,9 +54,6 @@ impl Choice {
     /// What the positions of candidates are positions in.
     #[must_use]
     pub fn way(&self) -> Way {
-        if !self.ordered {
-            return Way::Sorted;
-        }
         match self.access {
             Access::Nothing | Access::Items => Way::Items,
             Access::Entries { .. } => Way::Entries,
@@ -68,6 +67,7 @@ impl Choice {
         Choice {
             access: Access::Nothing,
             ordered: true,
+            along: None,
             exact: true,
             keeps_undefined: true,
             usage: IndexUse::default(),
@@ -110,8 +110,6 @@ pub enum Way {
     Ordinals,
     /// The entries of the index that their first bytes name.
     Entries,
-    /// The order of the query, which no index has.
-    Sorted,
 }
 
 /// What whoever asks knows about the items in question.
@@ -133,7 +131,7 @@ pub trait Survey {
     fn items_around(&self) -> Result<u64, Problem>;
 }
 
-/// Chooses, for all buckets alike.
+/// Chooses, for all buckets alike. Queries without an order go on the way that they came.
 pub(crate) fn choose(
     setup: &Setup,
     (bound, approach): (&Bound, Approach),
@@ -151,6 +149,7 @@ pub(crate) fn choose(
     let scan = Choice {
         access: Access::Items,
         ordered: order.is_empty(),
+        along: None,
         exact: false,
         keeps_undefined,
         usage: IndexUse::default(),
@@ -168,7 +167,7 @@ pub(crate) fn choose(
     let found = chooser.together(filter.requirement.parts()).or(found);
     let found = found.map(|found| Found { whole: found.whole && filter.exact, ..found });
     let choice = match (came, served) {
-        (Some((way, _)), served) => chooser.as_before(way, served, found, scan)?,
+        (Some((way, _)), _) => chooser.as_before(way, found, scan),
         (None, Some(served)) => Some(chooser.ordered(served, found, scan)?),
         (None, None) => Some(chooser.unordered(found, scan)?),
     };
@@ -194,6 +193,7 @@ struct Served {
     backwards: bool,
     /// Whether only a part of it is read whose first values are given.
     begun: bool,
+    order: EntryOrder,
 }
 
 /// A way to what a requirement asks for.
@@ -246,8 +246,9 @@ impl Chooser<'_> {
         }
         let all = if keeps_undefined { path.all() } else { path.is_defined() };
         let range = self.narrowed(all, key.path, &requirement);
-        let of = key.path.in_policy().into();
-        Ok((Some(Served { of, range, backwards: key.descending, begun: false }), keeps_undefined))
+        let (of, order) = (key.path.in_policy().into(), path.order());
+        let served = Served { of, range, backwards: key.descending, begun: false, order };
+        Ok((Some(served), keeps_undefined))
     }
 
     /// Along a composite index whose last path is that of the order and whose others the
@@ -260,9 +261,8 @@ impl Chooser<'_> {
     ) -> Option<Served> {
         let (names, parts) = (key.path.names()?, requirement.parts());
         let leaves = composite::in_order_of(self.indexes, parts, &names, keeps_undefined);
-        let mut leaves = leaves.into_iter();
-        let Leaf { of, range } = leaves.find(|leaf| self.is_open(Way::Entries, &leaf.range))?;
-        Some(Served { of, range, backwards: key.descending, begun: true })
+        let (Leaf { of, range }, order) = leaves.into_iter().next()?;
+        Some(Served { of, range, backwards: key.descending, begun: true, order })
     }
 
     /// Along a composite index, or the part of it whose first values the filter gives.
@@ -282,8 +282,8 @@ impl Chooser<'_> {
         let values: Vec<&Value> = order.iter().map_while(given).collect();
         let range = plan.composite_range(index, &values);
         let of = described(order);
-        let begun = !values.is_empty();
-        Ok((Some(Served { of, range, backwards: index.backwards, begun }), true))
+        let (begun, order) = (!values.is_empty(), plan.composite_order(index, &[]));
+        Ok((Some(Served { of, range, backwards: index.backwards, begun, order }), true))
     }
 
     /// The part of a path's entries that the filter leaves, if it is about the path.
@@ -297,34 +297,19 @@ impl Chooser<'_> {
 
     /// The same way as before, also where another would be chosen by now. None if it
     /// is not there any more.
-    fn as_before(
-        &self,
-        way: Way,
-        served: Option<Served>,
-        found: Option<Found>,
-        scan: Choice,
-    ) -> Result<Option<Choice>, Problem> {
-        Ok(match way {
-            Way::Items => Some(scan).filter(|scan| scan.ordered),
-            Way::Sorted if scan.ordered => None,
-            Way::Sorted => Some(self.unordered(found, scan)?),
-            Way::Entries if !scan.ordered => {
-                let served = served.filter(|served| self.came_along(&served.range));
-                served.map(|served| along(served, scan))
+    fn as_before(&self, way: Way, found: Option<Found>, scan: Choice) -> Option<Choice> {
+        if way == Way::Items {
+            return Some(scan);
+        }
+        let exact = found.as_ref().is_some_and(|found| found.whole);
+        let access = found.map(as_access).filter(|access| match access {
+            Access::Set(_) => way == Way::Ordinals,
+            Access::Entries { ranges, .. } => {
+                way == Way::Entries && ranges.iter().all(|range| self.came_along(range))
             }
-            Way::Ordinals | Way::Entries => {
-                let exact = found.as_ref().is_some_and(|found| found.whole);
-                let access = found.map(as_access);
-                let access = access.filter(|access| match access {
-                    Access::Set(_) => way == Way::Ordinals,
-                    Access::Entries { ranges, .. } => {
-                        way == Way::Entries && ranges.iter().all(|range| self.came_along(range))
-                    }
-                    Access::Nothing | Access::Items => false,
-                });
-                access.map(|access| Choice { exact: exact && access.is_exact(), access, ..scan })
-            }
-        })
+            Access::Nothing | Access::Items => false,
+        });
+        access.map(|access| Choice { exact: exact && access.is_exact(), access, ..scan })
     }
 
     /// Whether the page before read the entries of this index.
@@ -338,7 +323,7 @@ impl Chooser<'_> {
     /// Whether a way can be gone that the page before may not have gone.
     fn is_open(&self, way: Way, range: &KeyRange) -> bool {
         match self.came {
-            None | Some((Way::Items | Way::Sorted, _)) => true,
+            None | Some((Way::Items, _)) => true,
             Some((Way::Entries, _)) => way == Way::Entries && self.came_along(range),
             Some((Way::Ordinals, _)) => way == Way::Ordinals,
         }
@@ -583,9 +568,9 @@ fn narrow(ranges: &mut [(&Requirement, Found)], part: &Requirement, found: &Foun
 const INDEX_BYTES: usize = 8;
 
 /// Along the index of the order.
-fn along(Served { of, range, backwards, .. }: Served, scan: Choice) -> Choice {
+fn along(Served { of, range, backwards, order, .. }: Served, scan: Choice) -> Choice {
     let access = Access::Entries { of, ranges: vec![range], backwards };
-    Choice { access, ordered: true, ..scan }
+    Choice { access, ordered: true, along: Some(order), ..scan }
 }
 
 /// The types that a value may have.

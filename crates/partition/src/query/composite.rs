@@ -4,7 +4,7 @@
 use std::ops::Bound as Edge;
 use std::sync::Arc;
 
-use index::{CompositeIndex, IndexPlan, KeyRange, Next};
+use index::{CompositeIndex, EntryOrder, IndexPlan, KeyRange, Next};
 use model::json::Value;
 use query::{Comparison, Composite, Indexed as _, Requirement};
 
@@ -45,7 +45,7 @@ pub(super) fn in_order_of(
     parts: &[Requirement],
     names: &[&str],
     with_undefined: bool,
-) -> Vec<Leaf> {
+) -> Vec<(Leaf, EntryOrder)> {
     let composites = indexes.composites();
     let in_order = |of: &Composite| {
         let given = Given::by(indexes, of, parts)?;
@@ -61,7 +61,7 @@ pub(super) fn in_order_of(
             (Edge::Unbounded, Edge::Unbounded) => Some(Next::Defined),
             (lower, upper) => Some(Next::Between(lower, upper)),
         };
-        given.leaf(next)
+        Some((given.leaf(next)?, given.plan.composite_order(given.index, &given.values)))
     };
     composites.iter().filter_map(in_order).collect()
 }

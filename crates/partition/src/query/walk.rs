@@ -27,16 +27,15 @@ pub struct Candidate {
     pub item: Option<Item>,
 }
 
-/// Where a walk begins.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Start<'p> {
-    Beginning,
+/// Where a walk begins, if not at its beginning.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Start {
     /// With the first candidate that is not before all those that begin so.
-    At(&'p [u8]),
+    At(Vec<u8>),
     /// With the first one behind it.
-    Behind(&'p [u8]),
+    Behind(Vec<u8>),
     /// With the first one behind all those that begin so.
-    Past(&'p [u8]),
+    Past(Vec<u8>),
 }
 
 /// Which items of a bucket a walk is about.
@@ -103,14 +102,14 @@ enum What {
 }
 
 impl<'v> Walk<'v> {
-    /// Begins.
+    /// Begins, behind all starts.
     pub(crate) fn open(
         (view, now): (&'v dyn View, Timestamp),
         setup: &Arc<Setup>,
         bucket: &Bucket,
         access: &Access,
         wanted: &Wanted<'_>,
-        start: Start<'_>,
+        starts: &[Start],
     ) -> Result<Walk<'v>, Problem> {
         let Wanted { within, ordinals, prefix } = *wanted;
         let keys = setup.keys(bucket);
@@ -124,7 +123,7 @@ impl<'v> Walk<'v> {
                     if within.max < bucket.range.max {
                         range.end = Some(keys.item(&within.max, ""));
                     }
-                    begin(&mut range, &group, start, Direction::Forward);
+                    begin(&mut range, &group, starts, Direction::Forward);
                     range
                 };
                 let probed = within.len() > 1;
@@ -139,7 +138,7 @@ impl<'v> Walk<'v> {
                 let group = keys.group(Group::Index);
                 let mut rest: Vec<KeyRange> =
                     ranges.iter().map(|range| set::stored(&keys, range)).collect();
-                rest.iter_mut().for_each(|range| begin(range, &group, start, direction));
+                rest.iter_mut().for_each(|range| begin(range, &group, starts, direction));
                 if direction == Direction::Forward {
                     rest.reverse();
                 }
@@ -148,13 +147,13 @@ impl<'v> Walk<'v> {
             }
             Access::Set(set) => {
                 let members = Members::open(view, &keys, (set, ordinals))?;
-                let first = match start {
-                    Start::Beginning => 0,
+                let first = starts.iter().map(|start| match start {
                     Start::At(position) => ordinal_at(position),
                     Start::Behind(position) | Start::Past(position) => {
                         ordinal_at(position).saturating_add(1)
                     }
-                };
+                });
+                let first = first.max().unwrap_or_default();
                 let next = ordinals.start.max(first)..ordinals.end;
                 Source::Set { members, next }
             }
@@ -352,11 +351,14 @@ impl fmt::Debug for Walk<'_> {
 }
 
 /// Lets a range begin where a walk does.
-fn begin(range: &mut KeyRange, group: &[u8], start: Start<'_>, direction: Direction) {
+fn begin(range: &mut KeyRange, group: &[u8], starts: &[Start], direction: Direction) {
+    starts.iter().for_each(|start| begin_at(range, group, start, direction));
+}
+
+fn begin_at(range: &mut KeyRange, group: &[u8], start: &Start, direction: Direction) {
     let at = |position: &[u8]| -> Bytes { [group, position].concat().into() };
     let behind = |position: &[u8]| -> Bytes { [group, position, &[0]].concat().into() };
     let (first, end) = match (start, direction) {
-        (Start::Beginning, _) => return,
         (Start::At(position), Direction::Forward) => (Some(at(position)), None),
         (Start::Behind(position), Direction::Forward) => (Some(behind(position)), None),
         (Start::At(position), Direction::Backward) => (None, KeyRange::prefix(&at(position)).end),

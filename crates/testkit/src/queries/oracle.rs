@@ -84,6 +84,11 @@ impl Oracle {
         self.documents.len()
     }
 
+    /// The partition key of an item.
+    pub(super) fn key_of(&self, item: &str) -> PartitionKey {
+        self.key.extract(Raw::trusted(item)).expect("items have keys")
+    }
+
     /// Answers a query over all documents, or those that are asked for.
     #[must_use]
     pub fn answer(&self, ask: &Ask) -> Verdict {

@@ -23,16 +23,20 @@ pub(super) fn distinct(source: &mut Source<'_>, sheet: &mut Sheet<'_>) -> Filled
     let (mut distinct, wanted) = (Distinct::new(&source.ledger), sheet.wanted_behind(sheet.given));
     if source.choice.ordered {
         while distinct.rows.len() < wanted {
-            let met =
-                source.next(run, &mut |_, row| distinct.add(row).map(ControlFlow::Continue))?;
-            if met.is_none() {
+            let sink = &mut |row| distinct.add(row).map(ControlFlow::Continue);
+            let is_met = if source.choice.along.is_some() {
+                source.next_in_order(run, sink)?.is_some()
+            } else {
+                source.next(run, &mut |_, row| sink(row))?.is_some()
+            };
+            if !is_met {
                 break;
             }
             source.keep_pace(run)?;
         }
     } else {
         let mut all = Kept::new(&source.ledger);
-        source.each_placed(run, |row| all.add(row))?;
+        source.each_placed(run, |_, row| all.add(row))?;
         all.sorted().into_iter().try_for_each(|row| {
             source.ledger.release(row.bytes());
             distinct.add(row)
