@@ -14,14 +14,16 @@ use model::policy::SortOrder;
 /// a storage block, and strings that differ only later are rare.
 pub(crate) const TEXT_BYTES_MAX: usize = 128;
 
-const UNDEFINED: u8 = 0x10;
-const NULL: u8 = 0x20;
+pub(crate) const UNDEFINED: u8 = 0x10;
+pub(crate) const NULL: u8 = 0x20;
 const FALSE: u8 = 0x30;
 const TRUE: u8 = 0x31;
 const NUMBER: u8 = 0x40;
 pub(crate) const STRING: u8 = 0x50;
 pub(crate) const ARRAY: u8 = 0x60;
 pub(crate) const OBJECT: u8 = 0x70;
+/// The names of an object's members; see `absence.rs`.
+pub(crate) const MEMBERS: u8 = 0x80;
 
 /// Ends a string. Text bytes are written one higher than they are, so this is
 /// below all of them: a string sorts before its continuations.

@@ -238,6 +238,18 @@ impl Reader {
         finding::count_entries(view, &self.setup.keys(bucket), range, most)
     }
 
+    /// How many sets of names a bucket has among entries for the names of members; counting
+    /// stops at `most`.
+    pub fn count_sets_of_names(
+        &self,
+        view: &dyn View,
+        bucket: &Bucket,
+        range: &index::KeyRange,
+        most: u64,
+    ) -> Result<u64, Problem> {
+        finding::count_sets_of_names(view, &self.setup.keys(bucket), range, most)
+    }
+
     pub(crate) fn setup(&self) -> &Setup {
         &self.setup
     }

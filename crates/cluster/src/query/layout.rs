@@ -185,6 +185,17 @@ impl Survey for Scene<'_> {
         Ok(count)
     }
 
+    /// Buckets share most of them, so the one with the most is what counts.
+    fn sets_of_names(&self, range: &KeyRange, most: u64) -> Result<u64, Problem> {
+        let mut sets = 0;
+        self.each_bucket(|reader, bucket| {
+            let view = self.layout.view.as_ref();
+            sets = reader.count_sets_of_names(view, bucket, range, most)?.max(sets);
+            Ok(sets < most)
+        })?;
+        Ok(sets)
+    }
+
     fn ordinals(&self) -> &Range<u64> {
         &self.query.ordinals
     }

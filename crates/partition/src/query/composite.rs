@@ -39,12 +39,11 @@ pub(super) fn widest(indexes: Indexes<'_>, parts: &[Requirement]) -> Option<Slic
 }
 
 /// The slices whose entries are in the order of one path and then of ordinals, as those of
-/// the path alone are. Items without a value there are in them if they are asked for.
+/// the path alone are. Items without a value there are in them.
 pub(super) fn in_order_of(
     indexes: Indexes<'_>,
     parts: &[Requirement],
     names: &[&str],
-    with_undefined: bool,
 ) -> Vec<(Leaf, EntryOrder)> {
     let composites = indexes.composites();
     let in_order = |of: &Composite| {
@@ -57,8 +56,7 @@ pub(super) fn in_order_of(
             return None;
         }
         let next = match bounds_at(parts, last) {
-            (Edge::Unbounded, Edge::Unbounded) if with_undefined => None,
-            (Edge::Unbounded, Edge::Unbounded) => Some(Next::Defined),
+            (Edge::Unbounded, Edge::Unbounded) => None,
             (lower, upper) => Some(Next::Between(lower, upper)),
         };
         Some((given.leaf(next)?, given.plan.composite_order(given.index, &given.values)))

@@ -219,11 +219,7 @@ impl<'p> Source<'p> {
             number += 1;
             let mut place = Vec::new();
             if !self.order.is_empty() {
-                let keys = row.keys()?;
-                if !self.choice.keeps_undefined && keys.iter().any(Option::is_none) {
-                    return MORE;
-                }
-                place = self.place(&keys, item.ordinal, number);
+                place = self.place(&row.keys()?, item.ordinal, number);
                 if self.points.iter().any(|point| point.is_behind(&place)) {
                     return MORE;
                 }
