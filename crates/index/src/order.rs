@@ -123,26 +123,22 @@ impl EntryOrder {
         descends: bool,
         key: &mut Vec<u8>,
     ) -> Option<bool> {
-        let (start, place, way) = (key.len(), *rest, direction(descends));
-        let text = match Decoded::read_part(rest, way) {
-            Ok(Decoded::Whole(value)) => {
-                value.encode_part(part, self.text_max, key);
-                let is_told = value.is_whole_in(self.text_max);
-                return (!is_told).then(|| hash_bytes(&value) > 0 && rest.is_empty());
-            }
-            // The end of a long text is not in the place.
-            Ok(Decoded::Cut(_)) | Err(_) => match open_text(place, way) {
-                Some(text) => text,
-                None => return Some(false),
-            },
+        let start = key.len();
+        let Some((text, is_ended)) = take_text(rest, descends) else {
+            let value = match Decoded::read_part(rest, direction(descends)) {
+                Ok(Decoded::Whole(value)) => value,
+                Ok(Decoded::Cut(_)) | Err(_) => return Some(false),
+            };
+            value.encode_part(part, self.text_max, key);
+            let is_told = value.is_whole_in(self.text_max);
+            return (!is_told).then_some(rest.is_empty());
         };
         key.push(STRING);
         encode_text_open(text.get(..self.text_max).unwrap_or(&text), key);
-        if text.len() > self.text_max {
-            key.push(CUT);
-        }
+        let is_cut = text.len() > self.text_max;
+        key.extend(if is_cut { Some(CUT) } else { is_ended.then_some(WHOLE) });
         turn(key, start, part == SortOrder::Descending);
-        Some(text.len() <= self.text_max)
+        if is_ended && !is_cut { None } else { Some(!is_cut) }
     }
 
     /// Where the items at an entry end, or at all entries that begin like one which does not
@@ -209,11 +205,16 @@ fn hash_bytes(value: &IndexValue<'_>) -> usize {
     }
 }
 
-/// The text that a place ends in before the text does.
-fn open_text(place: &[u8], way: SortOrder) -> Option<Vec<u8>> {
-    let turned = |byte: &u8| if way == SortOrder::Descending { !*byte } else { *byte };
-    let (tag, text) = place.split_first()?;
-    (turned(tag) == STRING).then(|| text.iter().map(|byte| turned(byte).wrapping_sub(1)).collect())
+/// Takes a text off a place, if that is next, and says whether it is all there. Entries cut
+/// texts between any two bytes, so it need not be one that can be read.
+fn take_text(place: &mut &[u8], descends: bool) -> Option<(Vec<u8>, bool)> {
+    let turned = |byte: &u8| if descends { !*byte } else { *byte };
+    let (_, bytes) = place.split_first().filter(|(tag, _)| turned(tag) == STRING)?;
+    let end = bytes.iter().position(|byte| turned(byte) == WHOLE);
+    let (text, rest) = bytes.split_at_checked(end.unwrap_or(bytes.len()))?;
+    *place = rest.get(usize::from(end.is_some())..).unwrap_or_default();
+    let text = text.iter().map(|byte| turned(byte).wrapping_sub(1)).collect();
+    Some((text, end.is_some()))
 }
 
 #[cfg(test)]
@@ -244,6 +245,8 @@ mod tests {
             (&[Ascending], &[("", true)], true),
             (&[Ascending], &[("\"abcd\"", false)], true),
             (&[Ascending], &[("\"abcde\"", true)], false),
+            (&[Ascending], &[("\"abcé\"", true)], false),
+            (&[Ascending], &[("\"abcé\"", false)], false),
             (&[Ascending], &[("[1]", false)], false),
             (&[Ascending, Descending], &[("true", true), ("\"a\"", false)], true),
             (&[Ascending, Descending], &[("null", false), ("\"abcdef\"", true)], false),

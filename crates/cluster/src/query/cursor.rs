@@ -24,8 +24,8 @@ pub struct Cursor {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
-    /// The rows are made again and those given are left out: queries that compare
-    /// each row with all others cannot say where they are in fewer words.
+    /// The rows are made again and as many as were given are left out: rows of subqueries
+    /// over all items have nothing else by which they could be told.
     Again,
     /// What comes before this position of the ring is done, the rest is not begun.
     From(Epk),
@@ -33,7 +33,7 @@ pub(crate) enum Place {
     Past(Past),
 }
 
-/// A place in the order of the query.
+/// A place in the order of the query, or of rows that are groups or distinct.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Past {
     /// The part of the ring that was asked for, in outline. Who asks for more would miss

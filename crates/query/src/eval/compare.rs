@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 use std::cmp::Ordering;
 
-use model::json::{DistinctHash, write_string};
+use model::json::{DistinctHash, Value, write_string};
 
 use super::datum::{Datum, Type};
 use crate::number::Numeric;
@@ -122,4 +122,25 @@ fn write_identity(datum: &Datum<'_>, out: &mut String) {
             out.push('}');
         }
     }
+}
+
+/// Bytes that a place keeps of texts, before it goes on by their hash.
+const PLACE_TEXT_BYTES_MAX: usize = 256;
+
+/// Where values belong in an order that has one place for each: a place that can be kept,
+/// however long they are. Made of their identities.
+pub(crate) fn place<'t>(identities: impl Iterator<Item = &'t str>) -> Vec<u8> {
+    let (mut place, mut all) = (Vec::new(), String::new());
+    for identity in identities {
+        place.extend_from_slice(identity.as_bytes());
+        // Below everything that a text may go on with.
+        place.push(0);
+        all.push_str(identity);
+        all.push('\0');
+    }
+    if place.len() > PLACE_TEXT_BYTES_MAX {
+        place.truncate(PLACE_TEXT_BYTES_MAX);
+        place.extend(DistinctHash::of(&Value::String(all)).to_bytes());
+    }
+    place
 }

@@ -1,5 +1,6 @@
 //! Random containers, each asked random queries in all ways.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::ops::AddAssign;
 
@@ -130,6 +131,9 @@ fn ask_while_changing(
         let query = RandomQuery::random(dice).of_ids();
         ask_while_writing(lab, oracle, dice, (&query, number), tally)
             .map_err(|what| (query.to_string(), what))?;
+        let query = values_query(dice);
+        ask_values_while_writing(lab, oracle, dice, (&query, CHANGED_QUERIES + number), tally)
+            .map_err(|what| (query, what))?;
     }
     data.change_policy(dice);
     lab.replace_container(&data.definition).expect("a policy that can be had");
@@ -188,6 +192,44 @@ fn ask_while_writing(
         }
         Some(_) | None => Ok(()),
     }
+}
+
+/// A query whose rows are all different, whatever is written.
+fn values_query(dice: &Dice) -> String {
+    let path =
+        dice.pick(&["c.a", "c.b", "c.s", "c.num", "c.big", "c.n.x", "c.n", "c.tags", "c.pk"]);
+    match dice.below(4) {
+        0 => format!("SELECT {path} AS v FROM c GROUP BY {path}"),
+        1 => format!("SELECT c.t AS t, {path} AS v FROM c GROUP BY c.t, {path}"),
+        2 => format!("SELECT DISTINCT VALUE {path} FROM c ORDER BY {path} DESC"),
+        _ => format!("SELECT DISTINCT c.t AS t, {path} AS v FROM c"),
+    }
+}
+
+/// Asks page by page while other items are written and removed. Each row that there was
+/// before is found, and no row comes twice.
+fn ask_values_while_writing(
+    lab: &Lab,
+    oracle: &Oracle,
+    dice: &Dice,
+    (query, number): (&str, usize),
+    tally: &mut Tally,
+) -> Result<(), String> {
+    let ask = Ask::new(query);
+    let Verdict::Rows { rows: expected, .. } = oracle.answer(&ask) else { return Ok(()) };
+    let page = 1 + oracle.documents() / 50 + dice.below(4);
+    let approach = *dice.pick(&[Approach::Index, Approach::Scan]);
+    let mut writer = Writer { lab, oracle, dice, number, written: Vec::new() };
+    let answer = lab.all(&ask, approach, page, |pages| writer.write(pages));
+    let found = texts(&answer.map_err(|error| error.to_string())?.rows);
+    tally.queries += 1;
+    let distinct: BTreeSet<&String> = found.iter().collect();
+    let missed: Vec<String> =
+        texts(&expected).into_iter().filter(|row| !distinct.contains(row)).collect();
+    if distinct.len() == found.len() && missed.is_empty() {
+        return Ok(());
+    }
+    Err(format!("while writing, pages of {page}: {missed:?} missed in {found:?}"))
 }
 
 /// Writes items between pages, and removes them again.

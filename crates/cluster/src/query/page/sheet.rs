@@ -78,12 +78,7 @@ impl<'q> Sheet<'q> {
 
     /// How many rows fill the page and tell whether there is another one.
     pub(super) fn wanted(&self) -> usize {
-        self.wanted_behind(0)
-    }
-
-    /// As `wanted`, where the rows begin with so many that were given before.
-    pub(super) fn wanted_behind(&self, given: u64) -> usize {
-        let before = usize::try_from(given.saturating_add(self.skip)).unwrap_or(usize::MAX);
+        let before = usize::try_from(self.skip).unwrap_or(usize::MAX);
         before.saturating_add(self.query.bounds.rows).saturating_add(1)
     }
 

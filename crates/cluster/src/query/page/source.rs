@@ -55,12 +55,13 @@ pub(super) struct Source<'p> {
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Made {
     /// Where it belongs in the order: the sort keys, then the item, in the direction of
-    /// the first key, then the number of the row. Empty where rows need not be sorted.
+    /// the first key, then the number of the row. Rows that are distinct or of groups, and
+    /// have no order, are in that of their values. Empty where rows need not be sorted.
     pub(super) place: Vec<u8>,
     /// The partition that it is from.
     pub(super) part: usize,
     pub(super) text: String,
-    /// What DISTINCT compares; empty without it.
+    /// What DISTINCT compares where there is an order; empty otherwise.
     pub(super) identity: String,
 }
 
@@ -225,7 +226,12 @@ impl<'p> Source<'p> {
                 }
             }
             let Some(text) = row.text()? else { return MORE };
-            let identity = if is_distinct { row.identity() } else { String::new() };
+            let mut identity = String::new();
+            match (is_distinct, self.order.is_empty()) {
+                (true, true) => place = row.place(),
+                (true, false) => identity = row.identity(),
+                (false, _) => {}
+            }
             sink(Made { place, part, text, identity })
         })?;
         Ok(())
@@ -243,6 +249,12 @@ impl<'p> Source<'p> {
 }
 
 impl Made {
+    /// What it is sorted by: its place without the item and the number of the row.
+    pub(super) fn keys(&self) -> &[u8] {
+        const TAIL_BYTES: usize = size_of::<u64>() + size_of::<u32>();
+        self.place.get(..self.place.len().saturating_sub(TAIL_BYTES)).unwrap_or_default()
+    }
+
     pub(super) fn bytes(&self) -> usize {
         self.place.capacity() + self.text.capacity() + self.identity.capacity() + ROW_BYTES
     }
