@@ -15,6 +15,7 @@ mod page;
 mod point;
 mod portion;
 mod schedule;
+mod stopwatch;
 mod threads;
 
 use std::ops::Range;
@@ -32,6 +33,7 @@ use query::{Bound, IndexUse, QueryError};
 use cursor::{Behind, Past, Place};
 pub use cursor::{Cursor, CursorError};
 pub use point::Point;
+pub use stopwatch::FunctionTimes;
 pub(crate) use threads::QueryThreads;
 pub use threads::Turn;
 
@@ -64,6 +66,8 @@ pub struct PageQuery {
     pub resume: Option<Point>,
     pub bounds: PageBounds,
     pub approach: Approach,
+    /// Whether somebody wants to know where the time goes.
+    pub is_timed: bool,
 }
 
 impl PageQuery {
@@ -137,12 +141,25 @@ pub struct QueryReport {
 /// Where the time went.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct QueryTimes {
-    /// From the text to what can be run.
-    pub compiling: Duration,
+    /// From the text to a tree.
+    pub parsing: Duration,
+    /// From the tree to what can be run.
+    pub binding: Duration,
+    /// Finding out where to look.
+    pub aiming: Duration,
     /// Choosing how to find items.
     pub choosing: Duration,
-    /// Finding and loading items.
+    /// Running: what follows is a part of it.
+    pub running: Duration,
+    /// Going along indexes.
+    pub finding: Duration,
+    /// Reading items.
     pub loading: Duration,
+    /// Calls of the language's functions, and of those that users have stored.
+    pub system_functions: Duration,
+    pub user_functions: Duration,
+    /// Making texts of rows.
+    pub writing: Duration,
     /// From the beginning of the page to its end, without waiting for a thread.
     pub total: Duration,
 }

@@ -29,6 +29,7 @@ use super::layout::{Layout, Scene};
 use super::ledger;
 use super::point::Point;
 use super::portion::Portion;
+use super::stopwatch::Stopwatch;
 use super::threads::Turn;
 use super::{PageQuery, QueryFailure, QueryPage, QueryReport};
 use crate::cluster::Served;
@@ -47,14 +48,16 @@ pub(super) fn answer(
     if !is_own_cursor(&query) {
         return Err(CursorError::OtherQuery.into());
     }
+    let begun = turn.elapsed();
     let beyond = narrow(&mut query, container);
     let query = &query;
     let layout = Layout::of(container, now, &query.within)?;
     let choice = choose(query, &layout)?;
-    let choosing = turn.elapsed();
+    let chosen = turn.elapsed();
+    let watch = Stopwatch::new(turn, query.is_timed);
     let strategy = Strategy::of(&query.bound, choice.ordered);
     let (ledger, points) = (ledger::open(turn.memory()), strategy.points(query));
-    let mut source = Source::new(query, &layout, &choice, ledger, turn, points);
+    let mut source = Source::new(query, &layout, &choice, ledger, (turn, &watch), points);
     let mut sheet = Sheet::new(query, layout.parts.len());
     let mut place = None;
     if !sheet.is_last() {
@@ -64,8 +67,11 @@ pub(super) fn answer(
         place = place.or(beyond);
     }
     let mut page = finished(source, sheet, place);
-    page.report.times.choosing = choosing;
-    page.report.times.total = turn.elapsed();
+    let times = &mut page.report.times;
+    times.total = turn.elapsed();
+    times.choosing = chosen.saturating_sub(begun);
+    times.running = times.total.saturating_sub(chosen);
+    watch.add_to(times);
     Ok(page)
 }
 

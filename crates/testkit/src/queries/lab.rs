@@ -246,6 +246,7 @@ impl Lab {
             resume: ask.resume.clone(),
             items_max,
             approach,
+            is_timed: false,
         };
         let reply = self.within(ContainerAction::QueryItems(Box::new(query)))?.reply;
         let Reply::Rows { rows, rest, report, .. } = reply else { panic!("rows were asked for") };

@@ -18,6 +18,7 @@ use crate::query::candidates::Candidates;
 use crate::query::cursor::Position;
 use crate::query::layout::Layout;
 use crate::query::point::Point;
+use crate::query::stopwatch::{Part, Stopwatch};
 use crate::query::threads::Turn;
 use crate::query::{PageQuery, QueryFailure};
 
@@ -43,6 +44,7 @@ pub(super) struct Source<'p> {
     /// What the page keeps in memory.
     pub(super) ledger: Rc<Ledger>,
     turn: &'p Turn,
+    pub(super) watch: &'p Stopwatch<'p>,
     /// Steps that were left at the last look at the clock.
     paced_at: usize,
     /// For each key of the order, whether it descends.
@@ -71,12 +73,12 @@ impl<'p> Source<'p> {
         layout: &'p Layout,
         choice: &'p Choice,
         ledger: Rc<Ledger>,
-        turn: &'p Turn,
+        (turn, watch): (&'p Turn, &'p Stopwatch<'p>),
         points: Vec<&'p Point>,
     ) -> Source<'p> {
-        let candidates = Candidates::new(query, layout, choice, &points);
+        let candidates = Candidates::new(query, layout, choice, (&points, watch));
         let (order, paced_at) = (query.descends(), usize::MAX);
-        Source { query, layout, choice, candidates, ledger, turn, paced_at, order, points }
+        Source { query, layout, choice, candidates, ledger, turn, watch, paced_at, order, points }
     }
 
     /// Goes to the next item and gives its rows to `sink`.
@@ -225,7 +227,8 @@ impl<'p> Source<'p> {
                     return MORE;
                 }
             }
-            let Some(text) = row.text()? else { return MORE };
+            let text = self.watch.measure(Part::Writing, || row.text())?;
+            let Some(text) = text else { return MORE };
             let mut identity = String::new();
             match (is_distinct, self.order.is_empty()) {
                 (true, true) => place = row.place(),
