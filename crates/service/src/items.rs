@@ -332,7 +332,7 @@ impl Service {
         receipt: &mut Receipt,
     ) -> Result<(Operation, Location), ServiceError> {
         let attempt = match operation {
-            ItemOperation::Read { .. } => Work::Probe,
+            ItemOperation::Read { .. } | ItemOperation::Unreadable { .. } => Work::Probe,
             ItemOperation::Create { .. }
             | ItemOperation::Upsert { .. }
             | ItemOperation::Replace { .. }
@@ -363,6 +363,7 @@ impl Service {
                 let patch = Patch::parse(&json::parse(&body)?, &self.limits)?;
                 Operation::Patch { id, patch, if_match }
             }
+            ItemOperation::Unreadable { why } => return Err(ServiceError::invalid(why)),
         };
         let location = self.locate(entry, key, document_of(&checked))?;
         Ok((checked, location))

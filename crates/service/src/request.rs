@@ -87,12 +87,36 @@ pub enum BulkPace {
 /// An operation as a client words it: bodies are not checked yet.
 #[derive(Clone, Debug)]
 pub enum ItemOperation {
-    Create { body: Bytes },
-    Upsert { body: Bytes, if_match: Option<EtagMatch> },
-    Read { id: ItemId, if_none_match: Option<EtagMatch> },
-    Replace { id: ItemId, body: Bytes, if_match: Option<EtagMatch> },
-    Delete { id: ItemId, if_match: Option<EtagMatch> },
-    Patch { id: ItemId, body: Bytes, if_match: Option<EtagMatch> },
+    Create {
+        body: Bytes,
+    },
+    Upsert {
+        body: Bytes,
+        if_match: Option<EtagMatch>,
+    },
+    Read {
+        id: ItemId,
+        if_none_match: Option<EtagMatch>,
+    },
+    Replace {
+        id: ItemId,
+        body: Bytes,
+        if_match: Option<EtagMatch>,
+    },
+    Delete {
+        id: ItemId,
+        if_match: Option<EtagMatch>,
+    },
+    Patch {
+        id: ItemId,
+        body: Bytes,
+        if_match: Option<EtagMatch>,
+    },
+    /// One that its protocol could make nothing of. It fails in its place, so that those
+    /// around it need not.
+    Unreadable {
+        why: String,
+    },
 }
 
 /// Everything that can be asked for.

@@ -66,6 +66,14 @@ impl Answer {
         answer
     }
 
+    /// An answer in a form that its reader knows by its first bytes.
+    pub(crate) fn binary(status: StatusCode, body: impl Into<Bytes>) -> Answer {
+        let mut answer = Answer::json(status, body);
+        let content_type = HeaderValue::from_static("application/octet-stream");
+        answer.response.headers_mut().insert(CONTENT_TYPE, content_type);
+        answer
+    }
+
     /// An answer that says no. Clients read `message` from every such body.
     pub(crate) fn error(error: &WireError, activity_id: &str) -> Answer {
         let mut answer = Answer::json(error.status, error.body(activity_id));
@@ -170,9 +178,8 @@ impl Answer {
         self.set("x-ms-serviceversion", concat!("version=orrery ", env!("CARGO_PKG_VERSION")));
         self.set("date", &rfc1123(now));
         if !self.response.body().is_empty() {
-            self.response
-                .headers_mut()
-                .insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+            let headers = self.response.headers_mut();
+            headers.entry(CONTENT_TYPE).or_insert(HeaderValue::from_static("application/json"));
         }
         self.cut_metrics();
         self.response

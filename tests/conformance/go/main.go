@@ -569,6 +569,16 @@ var cases = []func(*world){
 	changeFeedOfFeedRanges,
 	changeFeedGoesOnThroughSplits,
 	changeFeedPositionIsKept,
+	queriesThatNeedMergingAreRefused,
+	numbersHaveOneForm,
+	theLastOfEqualNamesCounts,
+	bareTabsAndLineEndsComeBackEscaped,
+	idsWithSlashes,
+	aParameterThatNobodyGaveIsUndefined,
+	rowsWithoutASortValueComeFirst,
+	noBodiesOfABatchWhenNotWanted,
+	aBatchThatHasSeenMoreIsToldSo,
+	theAnswerOfABatchIsBounded,
 	whatWasWrittenStays,
 }
 
