@@ -46,8 +46,10 @@ pub struct GatewayConfig {
 #[derive(Clone, Debug)]
 pub struct HttpHead {
     pub method: Method,
-    /// The path as it stands in the request line, with the query: it may be part of an id.
+    /// The path as it stands in the request line, without the query.
     pub path: String,
+    /// What stands behind the question mark, if there is one.
+    pub query: Option<String>,
     pub headers: HeaderMap,
     /// `http` or `https`, as the client sees it.
     pub scheme: &'static str,
@@ -186,7 +188,7 @@ impl Gateway {
 
     /// Who is asking, and for what.
     fn check(&self, head: &HttpHead) -> Result<(Principal, Caller, Route), WireError> {
-        let path = Path::parse(&head.path)?;
+        let path = Path::parse(&head.path, head.query.as_deref())?;
         let headers = Headers::new(&head.headers);
         let claim = Claim {
             verb: head.method.as_str(),
@@ -357,7 +359,7 @@ mod tests {
                 (name, http::HeaderValue::from_static(value))
             })
             .collect::<HeaderMap>();
-        let route = Path::parse(path).and_then(|path| path.route()).unwrap();
+        let route = Path::parse(path, None).and_then(|path| path.route()).unwrap();
         !changes(method, &route, Headers::new(&headers))
     }
 

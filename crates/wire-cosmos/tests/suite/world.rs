@@ -94,7 +94,8 @@ impl World {
             let name = HeaderName::from_bytes(name.as_bytes()).unwrap();
             headers.insert(name, HeaderValue::from_bytes(value.as_bytes()).unwrap());
         }
-        let head = HttpHead { method, path: path.to_owned(), headers, scheme: "http" };
+        let path = path.to_owned();
+        let head = HttpHead { method, path, query: None, headers, scheme: "http" };
         (head, Bytes::copy_from_slice(body.as_ref()))
     }
 
