@@ -78,9 +78,6 @@ pub(crate) enum PathError {
 /// endpoint without (Python SDKs up to 4.7 and those made of them; .NET for addresses).
 const DOUBLED: [&str; 2] = ["dbs", "addresses"];
 
-/// Segments in the path of an item.
-const ITEM_SEGMENTS: usize = 6;
-
 /// What only clients in direct mode ask for.
 const ADDRESSES: &str = "addresses";
 /// And of what.
@@ -89,7 +86,12 @@ const RESOLVE_FOR: &str = "$resolvefor";
 /// Parameters that the protocol has. Others, behind an item, are a part of its id.
 const PARAMETERS: [&str; 4] = [RESOLVE_FOR, "$filter", "$partitionkeyrangeids", "api-version"];
 
+/// Segments in the path of an item.
+const ITEM_SEGMENTS: usize = 6;
+
 impl Path {
+    /// Takes a path as it stands in the request line, with its query.
+    ///
     /// Splits first and decodes then, so that an encoded slash stays part of a name.
     pub(crate) fn parse(raw: &str, query: Option<&str>) -> Result<Path, PathError> {
         if raw.len().saturating_add(query.map_or(0, str::len)) > PATH_BYTES_MAX {
@@ -132,11 +134,15 @@ impl Path {
         &self.segments
     }
 
-    /// Whether this begins with an item's path and goes on: the id has a slash that was
-    /// not encoded. That leads nowhere, but its client has signed it as the item's.
+    /// Whether this is an item whose id has a slash that was not encoded: a path to
+    /// nothing, but signed by its client as the item's.
     pub(crate) fn is_below_item(&self) -> bool {
+        self.segments.len() > ITEM_SEGMENTS && self.has_item()
+    }
+
+    fn has_item(&self) -> bool {
         let words = self.segments.iter().step_by(2).map(String::as_str);
-        self.segments.len() > ITEM_SEGMENTS && words.take(3).eq(["dbs", "colls", "docs"])
+        words.take(3).eq(["dbs", "colls", "docs"])
     }
 
     pub(crate) fn route(&self) -> Result<Route, PathError> {
@@ -335,6 +341,7 @@ mod tests {
             ("//dbs//d", PathError::Empty),
             ("/addresses/", PathError::DirectMode),
             ("//addresses/", PathError::DirectMode),
+            ("//addresses/?$resolveFor=dbs%2fx", PathError::DirectMode),
             ("/addresses/x", PathError::Unknown),
             ("/dbs/d//", PathError::Empty),
             ("/dbs/%zz", PathError::Encoding),
