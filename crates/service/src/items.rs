@@ -275,7 +275,8 @@ impl Service {
         let mut within = common(&EpkRange::full(), &scope.within);
         if let Some(key) = &scope.key {
             let spec = entry.container.spec();
-            within = common(&within, &spec.definition.partition_key().prefix_range(key)?);
+            let definition = spec.definition.partition_key();
+            within = common(&within, &definition.prefix_range(definition.meant(key))?);
         }
         if let Some(id) = scope.range {
             within = common(&within, &self.range_of(entry, id)?);
@@ -379,7 +380,7 @@ impl Service {
         let spec = entry.container.spec();
         let definition = spec.definition.partition_key();
         let extracted = document.map(|document| definition.extract(document.json())).transpose()?;
-        match (key, &extracted) {
+        match (key.map(|key| definition.meant(key)), &extracted) {
             (Some(given), Some(extracted)) if given != extracted => {
                 let is_short = definition.kind() == KeyKind::MultiHash
                     && extracted.components().contains(&KeyComponent::Undefined);
