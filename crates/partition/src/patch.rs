@@ -121,7 +121,7 @@ impl Operation {
                 Ok(())
             }
             Operation::Remove { path } => path.target(document)?.remove().map(drop),
-            Operation::Increment { path, by } => increment(path, by, document),
+            Operation::Increment { path, by } => increment(path, *by, document),
             Operation::Move { from, path } => {
                 // The value must be there before anything changes, and `path`
                 // is resolved after the removal, as in RFC 6902.
@@ -132,18 +132,18 @@ impl Operation {
     }
 }
 
-fn increment(path: &Pointer, by: &Number, document: &mut Value) -> Result<(), String> {
+fn increment(path: &Pointer, by: Number, document: &mut Value) -> Result<(), String> {
     let target = path.target(document)?;
     let incremented = match target.get() {
-        None => by.clone(),
-        Some(Value::Number(number)) => sum(number, by)?,
+        None => by,
+        Some(Value::Number(number)) => sum(*number, by)?,
         Some(other) => return Err(format!("cannot increment {} at '{path}'", other.type_name())),
     };
     target.set(Value::Number(incremented))
 }
 
 /// Integers add exactly while they fit; everything else as doubles.
-fn sum(a: &Number, b: &Number) -> Result<Number, String> {
+fn sum(a: Number, b: Number) -> Result<Number, String> {
     let exact = a.as_i64().zip(b.as_i64()).and_then(|(a, b)| a.checked_add(b));
     match exact {
         Some(sum) => Ok(sum.into()),
@@ -183,7 +183,7 @@ fn parse_operation(operation: &Value) -> Result<Operation, String> {
             let by = value
                 .as_number()
                 .ok_or_else(|| format!("cannot increment by {}", value.type_name()))?;
-            Ok(Operation::Increment { path, by: by.clone() })
+            Ok(Operation::Increment { path, by })
         }
         "move" => {
             let from = Pointer::parse(text("from")?)?;

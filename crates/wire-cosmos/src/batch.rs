@@ -14,6 +14,7 @@ use http::StatusCode;
 use hybrid_row::batch::operation_type;
 use model::charge::Charge;
 use model::etag::Etag;
+use model::json::canonical_body;
 use model::name::ItemId;
 use model::partition_key::PartitionKey;
 use service::{
@@ -38,6 +39,15 @@ enum Form {
 impl Form {
     fn of(body: &[u8]) -> Form {
         if hybrid::is_hybrid(body) { Form::HybridRow } else { Form::Json }
+    }
+
+    /// The body as it is read: JSON in canonical form. Items in the other form are brought
+    /// into theirs one by one, as they are written.
+    fn check(self, body: &Bytes) -> Result<Bytes, WireError> {
+        match self {
+            Form::Json => Ok(canonical_body(body).map_err(ServiceError::from)?),
+            Form::HybridRow => Ok(body.clone()),
+        }
     }
 
     fn read(self, body: &Bytes, count_max: usize) -> Result<Vec<Wording<'_>>, WireError> {
@@ -197,9 +207,10 @@ impl Outcome {
 pub(crate) async fn answer(call: &Call<'_>, container: Link) -> Result<Answer, WireError> {
     let body = call.body()?;
     let form = Form::of(body);
+    let body = form.check(body)?;
     let minimal = call.headers.wants_minimal();
     // One more than there may be is enough to see that there are too many.
-    let worded = form.read(body, call.limits().batch_operations_max.saturating_add(1))?;
+    let worded = form.read(&body, call.limits().batch_operations_max.saturating_add(1))?;
     let parsed = worded.into_iter().map(|wording| wording.parse(minimal));
     let parsed = parsed.collect::<Result<Vec<Parsed>, WireError>>()?;
     if call.headers.flag(BATCH_ATOMIC) {

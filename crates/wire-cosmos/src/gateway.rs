@@ -46,7 +46,7 @@ pub struct GatewayConfig {
 #[derive(Clone, Debug)]
 pub struct HttpHead {
     pub method: Method,
-    /// The path as it stands in the request line, without the query.
+    /// The path as it stands in the request line, with the query: it may be part of an id.
     pub path: String,
     pub headers: HeaderMap,
     /// `http` or `https`, as the client sees it.

@@ -78,12 +78,33 @@ const DOUBLED: [&str; 2] = ["dbs", "addresses"];
 /// What only clients in direct mode ask for.
 const ADDRESSES: &str = "addresses";
 
+/// Segments in the path of an item.
+const ITEM_SEGMENTS: usize = 6;
+
+/// The query parameters that clients of the protocol send.
+const PARAMETERS: [&str; 3] = ["$resolveFor", "$filter", "$partitionKeyRangeIds"];
+
 impl Path {
+    /// Takes a path as it stands in the request line, with its query.
+    ///
     /// Splits first and decodes then, so that an encoded slash stays part of a name.
     pub(crate) fn parse(raw: &str) -> Result<Path, PathError> {
         if raw.len() > PATH_BYTES_MAX {
             return Err(PathError::TooLong);
         }
+        let (raw, query) = raw.split_once('?').unwrap_or((raw, ""));
+        let mut path = Path::parse_plain(raw)?;
+        // The JavaScript SDK encodes everything in an id but its question marks.
+        if !are_parameters(query)
+            && let Some(id) = path.item_id_mut()
+        {
+            id.push('?');
+            id.push_str(&decode(query)?);
+        }
+        Ok(path)
+    }
+
+    fn parse_plain(raw: &str) -> Result<Path, PathError> {
         let inner = raw.strip_prefix('/').unwrap_or(raw);
         let inner = inner.strip_prefix('/').filter(|rest| is_doubled(rest)).unwrap_or(inner);
         // Some clients end every path with a slash.
@@ -103,6 +124,22 @@ impl Path {
 
     pub(crate) fn segments(&self) -> &[String] {
         &self.segments
+    }
+
+    /// Whether this is an item whose id has a slash that was not encoded: a path to
+    /// nothing, but signed by its client as the item's.
+    pub(crate) fn is_below_item(&self) -> bool {
+        self.segments.len() > ITEM_SEGMENTS && self.has_item()
+    }
+
+    fn item_id_mut(&mut self) -> Option<&mut String> {
+        let is_item = self.segments.len() == ITEM_SEGMENTS && self.has_item();
+        self.segments.last_mut().filter(|_| is_item)
+    }
+
+    fn has_item(&self) -> bool {
+        let words = self.segments.iter().step_by(2).map(String::as_str);
+        words.take(3).eq(["dbs", "colls", "docs"])
     }
 
     pub(crate) fn route(&self) -> Result<Route, PathError> {
@@ -136,6 +173,14 @@ impl Path {
 fn is_doubled(rest: &str) -> bool {
     let first = rest.split('/').next().unwrap_or_default();
     DOUBLED.contains(&first)
+}
+
+/// Whether what follows a question mark is a query. On items none means anything.
+fn are_parameters(query: &str) -> bool {
+    query.split('&').all(|parameter| {
+        let name = parameter.split('=').next().unwrap_or_default();
+        name.is_empty() || PARAMETERS.contains(&name)
+    })
 }
 
 /// The longest beginning that is a link, and what follows it.
@@ -231,6 +276,25 @@ mod tests {
     }
 
     #[test]
+    fn question_marks_belong_to_ids() {
+        let id = |path: &str| match route(path) {
+            Ok(Route::Item { id, .. }) => id,
+            other => panic!("{path}: {other:?}"),
+        };
+        assert_eq!(id("/dbs/d/colls/c/docs/a?b"), "a?b");
+        assert_eq!(id("/dbs/d/colls/c/docs/a%3Fb"), "a?b");
+        assert_eq!(id("/dbs/d/colls/c/docs/a?b=1&c%20?"), "a?b=1&c ?");
+        assert_eq!(id("/dbs/d/colls/c/docs/a?b/c"), "a?b/c");
+        assert_eq!(id("/dbs/d/colls/c/docs/a?"), "a");
+        assert_eq!(id("/dbs/d/colls/c/docs/a?$filter=x&$resolveFor=y"), "a");
+        assert_eq!(id("/dbs/d/colls/c/docs/a?$other=x"), "a?$other=x");
+        let items = Route::Items { container: link("dbs/d/colls/c") };
+        assert_eq!(route("/dbs/d/colls/c/docs?x=1"), Ok(items));
+        assert_eq!(route("/dbs/d?x"), Ok(Route::Resource { link: link("dbs/d") }));
+        assert_eq!(route("/dbs/d/colls/c/docs/a?%zz"), Err(PathError::Encoding));
+    }
+
+    #[test]
     fn what_names_nothing_is_refused() {
         let cases = [
             ("/colls/c", PathError::Unknown),
@@ -242,6 +306,7 @@ mod tests {
             ("//dbs//d", PathError::Empty),
             ("/addresses/", PathError::DirectMode),
             ("//addresses/", PathError::DirectMode),
+            ("//addresses/?$resolveFor=dbs%2fx", PathError::DirectMode),
             ("/addresses/x", PathError::Unknown),
             ("/dbs/d//", PathError::Empty),
             ("/dbs/%zz", PathError::Encoding),

@@ -19,6 +19,7 @@ import warnings
 from urllib.parse import urlsplit
 
 import changes
+import parity
 from azure.cosmos import CosmosClient, PartitionKey, ThroughputProperties, exceptions
 from azure.cosmos.aio import CosmosClient as AsyncClient
 from azure.cosmos.http_constants import HttpHeaders
@@ -476,6 +477,7 @@ if ENDPOINT.startswith("https"):
 
 
 CASES.extend(changes.CASES)
+CASES.extend(parity.CASES)
 
 
 @case

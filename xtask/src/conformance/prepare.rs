@@ -102,6 +102,13 @@ fn prepare_python(source: &Path, target: &Path) -> Result<Program> {
     let requirements = source.join("requirements.txt");
     let folder = target.join("python");
     let python = virtual_environment(&folder, &requirements)?;
+    // The program finds these beside its own.
+    let mut older = std::fs::read_dir(source.join("older"))?;
+    older.try_for_each(|file| -> Result<()> {
+        let (file, mut name) = (file?.path(), OsString::from("python-"));
+        name.push(file.file_stem().unwrap_or_default());
+        virtual_environment(&target.join(name), &file).map(drop)
+    })?;
     Ok(Program {
         // The program is several files; compiled ones do not belong into the tree.
         conformance: words![&python, "-B", source.join("conformance.py")],
@@ -130,7 +137,7 @@ fn prepare_node(source: &Path, folder: &Path) -> Result<Program> {
     let version = tool_version("node")?;
     tool_version("npm")?;
     std::fs::create_dir_all(folder)?;
-    let program = ["conformance.mjs", "changes.mjs", "gauge.mjs"];
+    let program = ["conformance.mjs", "changes.mjs", "gauge.mjs", "parity.mjs"];
     for name in ["package.json", "package-lock.json"].iter().chain(&program) {
         std::fs::copy(source.join(name), folder.join(name))
             .with_context(|| format!("cannot copy {name}"))?;
@@ -171,7 +178,8 @@ fn prepare_java(source: &Path, folder: &Path) -> Result<Program> {
     let version = tool_version("javac")?;
     tool_version("mvn")?;
     let pom = source.join("pom.xml");
-    let files = ["Conformance.java", "Changes.java", "Gauge.java"].map(|name| source.join(name));
+    let files = ["Conformance.java", "Changes.java", "Gauge.java", "Parity.java"];
+    let files = files.map(|name| source.join(name));
     let texts = files.iter().map(std::fs::read_to_string).collect::<std::io::Result<String>>()?;
     let manifest = std::fs::read_to_string(&pom)?;
     let (libraries, classes) = (folder.join("lib"), folder.join("classes"));

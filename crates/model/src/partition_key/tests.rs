@@ -166,11 +166,13 @@ fn integers_that_doubles_cannot_hold() {
     ] {
         assert!(header(&format!("[{exact}]")).is_ok(), "{exact}");
     }
-    for lost in ["9007199254740993", "-9007199254740993", "9223372036854775807", &"9".repeat(60)] {
+    for lost in ["9007199254740993", "-9007199254740993", "9223372036854775807"] {
         assert_eq!(header(&format!("[{lost}]")), Err(KeyError::Precision), "{lost}");
         let document = format!("{{\"pk\":{lost}}}");
         assert_eq!(extract(&["/pk"], &document), Err(KeyError::Precision), "{lost}");
     }
+    // Beyond 64 bits it is a double everywhere, and reads back as one.
+    assert_eq!(header("[12345678901234567890]"), header("[1.2345678901234567e19]"));
 }
 
 #[test]

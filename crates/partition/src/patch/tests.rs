@@ -45,7 +45,7 @@ fn each_operation_does_its_work() {
             {"a":1} [{"op":"add","path":"/b","value":2}]
               {"a":1,"b":2}
             {"a":1} [{"op":"add","path":"/a","value":2.50}]
-              {"a":2.50}
+              {"a":2.5}
             {"a":[1,3]} [{"op":"add","path":"/a/1","value":2}]
               {"a":[1,2,3]}
             {"a":[1,3]} [{"op":"add","path":"/a/-","value":4}]

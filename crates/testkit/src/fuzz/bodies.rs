@@ -65,10 +65,12 @@ pub fn indexing_policy(input: &[u8]) {
     assert_eq!(IndexingPolicy::parse(&policy.to_value()).as_ref(), Ok(&policy));
 }
 
-/// Accepted JSON means the same when written out and read again, and looking
-/// into the text gives what the tree gives.
+/// Accepted JSON has one canonical form, means the same when written out and read
+/// again, and looking into the text gives what the tree gives.
 pub fn json_value(input: &[u8]) {
-    let Ok(raw) = json::parse_raw(input) else { return };
+    let Ok(text) = json::canonical(input) else { return };
+    assert_eq!(json::canonical(text.as_bytes()).as_deref(), Ok(&*text), "canonical form is stable");
+    let raw = json::parse_raw(text.as_bytes()).expect("canonical form is strict");
     let value = raw.to_value();
     let written = value.to_string();
     let again = json::parse(written.as_bytes()).expect("what we write, we can read");
