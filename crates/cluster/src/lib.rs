@@ -47,8 +47,8 @@ pub use map::{
 };
 pub use meter::{HeavyKey, Meter, Totals};
 pub use query::{
-    Cursor, CursorError, PageBounds, PageQuery, QueryFailure, QueryPage, QueryReport, QueryTimes,
-    Turn,
+    Cursor, CursorError, FunctionTimes, PageBounds, PageQuery, QueryFailure, QueryPage,
+    QueryReport, QueryTimes, Turn,
 };
 pub use retired::{Removed, Territory};
 pub use statistics::{KeyCharge, KeySize, KeySummary};

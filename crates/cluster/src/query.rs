@@ -14,6 +14,7 @@ mod merge;
 mod page;
 mod portion;
 mod schedule;
+mod stopwatch;
 mod threads;
 
 use std::ops::Range;
@@ -30,6 +31,7 @@ use query::{Bound, IndexUse, QueryError};
 
 use cursor::{Behind, Place};
 pub use cursor::{Cursor, CursorError};
+pub use stopwatch::FunctionTimes;
 pub(crate) use threads::QueryThreads;
 pub use threads::Turn;
 
@@ -56,6 +58,8 @@ pub struct PageQuery {
     pub after: Option<Cursor>,
     pub bounds: PageBounds,
     pub approach: Approach,
+    /// Whether somebody wants to know where the time goes.
+    pub is_timed: bool,
 }
 
 impl PageQuery {
@@ -116,12 +120,25 @@ pub struct QueryReport {
 /// Where the time went.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct QueryTimes {
-    /// From the text to what can be run.
-    pub compiling: Duration,
+    /// From the text to a tree.
+    pub parsing: Duration,
+    /// From the tree to what can be run.
+    pub binding: Duration,
+    /// Finding out where to look.
+    pub aiming: Duration,
     /// Choosing how to find items.
     pub choosing: Duration,
-    /// Finding and loading items.
+    /// Running: what follows is a part of it.
+    pub running: Duration,
+    /// Going along indexes.
+    pub finding: Duration,
+    /// Reading items.
     pub loading: Duration,
+    /// Calls of the language's functions, and of those that users have stored.
+    pub system_functions: Duration,
+    pub user_functions: Duration,
+    /// Making texts of rows.
+    pub writing: Duration,
     /// From the beginning of the page to its end, without waiting for a thread.
     pub total: Duration,
 }

@@ -14,7 +14,6 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::header::{CONNECTION, CONTENT_TYPE, EXPECT, HOST};
 use http::request::Parts;
-use http::uri::PathAndQuery;
 use http::{HeaderValue, Method, Request, Response, StatusCode};
 use hyper::body::{Body as _, Incoming};
 use runtime::{MemoryBudget, MemoryUsage};
@@ -187,7 +186,8 @@ impl Front {
         let drops = drops(&head);
         let request = match gateway.let_in(HttpHead {
             method: head.method,
-            path: head.uri.path_and_query().map_or("/", PathAndQuery::as_str).to_owned(),
+            path: head.uri.path().to_owned(),
+            query: head.uri.query().map(str::to_owned),
             headers: head.headers,
             scheme: client.scheme,
         }) {

@@ -141,6 +141,7 @@ fn rows(lab: &Lab, text: &str, parameters: &str) -> (Vec<String>, String) {
             after,
             items_max: 1_000,
             approach: Approach::Index,
+            is_timed: false,
         };
         let response = lab.ask(ContainerAction::QueryItems(Box::new(query)));
         let Reply::Rows { rows: page, rest, report, .. } = response.reply else {

@@ -48,6 +48,12 @@ pub enum ServiceError {
          key field values specified in the document."
     )]
     KeyMismatch,
+    /// A document without one of the values of a hierarchical key.
+    #[error("PartitionKey extracted from document doesn't match the one specified in the header.")]
+    KeyLacking,
+    /// It was not begun, as one before it failed.
+    #[error("Another operation of the batch failed.")]
+    Dependency,
     /// The container was dropped and created anew since the client looked at it.
     #[error("The container is not the one that was intended: it was created anew.")]
     ContainerRecreated,
@@ -176,6 +182,8 @@ impl ServiceError {
             | ServiceError::NeedsMerge { .. }
             | ServiceError::TimedOut
             | ServiceError::KeyMismatch
+            | ServiceError::KeyLacking
+            | ServiceError::Dependency
             | ServiceError::TooLarge { .. }
             | ServiceError::MergeUnaware
             | ServiceError::NoSuchPosition { .. }
@@ -203,6 +211,11 @@ impl ServiceError {
 
     pub(crate) fn invalid(message: impl Into<String>) -> ServiceError {
         ServiceError::Invalid { message: message.into() }
+    }
+
+    /// A token that no page of this request ended with.
+    pub(crate) fn bad_continuation() -> ServiceError {
+        ServiceError::invalid("Invalid Continuation Token")
     }
 
     /// What is wrong with a query of that text.

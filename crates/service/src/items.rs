@@ -8,7 +8,8 @@ use futures_util::future::join_all;
 use model::charge::Work;
 use model::epk::EpkRange;
 use model::json;
-use model::partition_key::{Location, PartitionKey};
+use model::name::ItemId;
+use model::partition_key::{KeyComponent, KeyKind, Location, PartitionKey};
 use model::session::{RangeToken, SINGLE_REGION_VERSION, SessionToken};
 use partition::{Command, Document, Effect, ItemPage, Operation, Outcome, Patch, Position};
 
@@ -16,8 +17,8 @@ use crate::account;
 use crate::admit::PAGE_ITEMS_MAX;
 use crate::catalogue::ContainerEntry;
 use crate::error::ServiceError;
-use crate::receipt::Receipt;
-use crate::request::{BulkOperation, Conditions, ItemOperation, ItemTarget, Scope};
+use crate::receipt::{Holding, Receipt};
+use crate::request::{BulkOperation, BulkPace, Conditions, ItemOperation, ItemTarget, Scope};
 use crate::response::{BulkResult, ItemResult, Reply, Rest};
 use crate::service::Service;
 use crate::visit::Visit;
@@ -42,10 +43,40 @@ impl Service {
         operation: ItemOperation,
         receipt: &mut Receipt,
     ) -> Result<Reply, ServiceError> {
-        let (operation, location) = self.check_operation(entry, key, operation, receipt)?;
+        let replaced = match &operation {
+            ItemOperation::Replace { id, .. } => key.zip(Some(id.clone())),
+            _ => None,
+        };
+        let checked = self.check_operation(entry, key, operation, receipt);
+        let (operation, location) = checked.map_err(|error| match (error, replaced) {
+            // What is not there has no key that could differ.
+            (ServiceError::KeyMismatch, Some((key, id))) if !self.exists(entry, key, &id) => {
+                ServiceError::NotFound
+            }
+            (error, _) => error,
+        })?;
         let effect = self.apply_one(entry, location, operation, receipt).await?;
         receipt.item_lsn = Some(effect.lsn);
+        self.note_size(entry, receipt);
         Ok(Reply::One { kind: effect.kind, etag: effect.etag, body: effect.text })
+    }
+
+    /// Takes down how much the partition holds that answered.
+    fn note_size(&self, entry: &ContainerEntry, receipt: &mut Receipt) {
+        let size = receipt.served_by().and_then(|(range, _)| entry.container.size_of(range));
+        receipt.holding = size.map(|size| Holding::Items {
+            count: size.items,
+            bytes: size.bytes,
+            bytes_max: self.limits.physical_partition_bytes_max,
+            item_bytes_max: self.limits.item_bytes_max,
+        });
+    }
+
+    /// Whether there is an item, as far as can be told.
+    fn exists(&self, entry: &ContainerEntry, key: &PartitionKey, id: &ItemId) -> bool {
+        let Ok(location) = self.locate(entry, Some(key), None) else { return true };
+        let found = self.cluster.read(&entry.container, (&location.position, id), None);
+        found.map_or(true, |served| served.value.is_ok())
     }
 
     pub(crate) fn read_item(
@@ -72,6 +103,7 @@ impl Service {
         check_session(entry, conditions.session.as_ref(), receipt)?;
         let effect = found?;
         receipt.item_lsn = Some(effect.lsn);
+        self.note_size(entry, receipt);
         Ok(Reply::One { kind: effect.kind, etag: effect.etag, body: effect.text })
     }
 
@@ -79,12 +111,16 @@ impl Service {
     pub(crate) async fn batch(
         &self,
         entry: &ContainerEntry,
-        key: &PartitionKey,
+        (key, session): (&PartitionKey, Option<&SessionToken>),
         operations: Vec<ItemOperation>,
         receipt: &mut Receipt,
     ) -> Result<Reply, ServiceError> {
         let failed = |at, error| ServiceError::Batch { at, error: Box::new(error) };
         let location = self.locate(entry, Some(key), None)?;
+        if session.is_some() {
+            receipt.served(self.cluster.position(&entry.container, &location.position)?);
+            check_session(entry, session, receipt)?;
+        }
         let checked = operations.into_iter().enumerate().map(|(at, operation)| {
             let checked = self.check_operation(entry, Some(key), operation, receipt);
             checked.map(|(operation, _)| operation).map_err(|error| failed(at, error))
@@ -104,7 +140,7 @@ impl Service {
         &self,
         entry: &ContainerEntry,
         range: Option<RangeId>,
-        operations: Vec<BulkOperation>,
+        (operations, pace): (Vec<BulkOperation>, BulkPace),
         receipt: &mut Receipt,
     ) -> Result<Reply, ServiceError> {
         if let Some(range) = range {
@@ -115,6 +151,9 @@ impl Service {
             Some(range) => Some((range, self.range_of(entry, range)?)),
             None => None,
         };
+        if pace == BulkPace::UpToFailure {
+            return Ok(self.in_turn(entry, within.as_ref(), operations, receipt).await);
+        }
         let payer = receipt.payer;
         // Each operation may give back an item: what is beyond the limit is to be asked again.
         let (given, given_max) = (AtomicUsize::new(0), self.limits.effects_bytes_max());
@@ -135,6 +174,27 @@ impl Service {
             results.push(result);
         }
         Ok(Reply::Bulk { results })
+    }
+
+    /// One operation after the other; those behind the first that fails are not begun.
+    async fn in_turn(
+        &self,
+        entry: &ContainerEntry,
+        range: Option<&(RangeId, EpkRange)>,
+        operations: Vec<BulkOperation>,
+        receipt: &mut Receipt,
+    ) -> Reply {
+        let mut results: Vec<BulkResult> = Vec::with_capacity(operations.len());
+        for operation in operations {
+            let mut part = Receipt::of(receipt.payer);
+            let result = match results.last() {
+                Some(BulkResult { result: Err(_), .. }) => Err(ServiceError::Dependency),
+                Some(_) | None => self.bulk_operation(entry, range, operation, &mut part).await,
+            };
+            receipt.add(&part);
+            results.push(BulkResult { result, charge: part.charge });
+        }
+        Reply::Bulk { results }
     }
 
     async fn bulk_operation(
@@ -320,7 +380,11 @@ impl Service {
         let definition = spec.definition.partition_key();
         let extracted = document.map(|document| definition.extract(document.json())).transpose()?;
         match (key, &extracted) {
-            (Some(given), Some(extracted)) if given != extracted => Err(ServiceError::KeyMismatch),
+            (Some(given), Some(extracted)) if given != extracted => {
+                let is_short = definition.kind() == KeyKind::MultiHash
+                    && extracted.components().contains(&KeyComponent::Undefined);
+                Err(if is_short { ServiceError::KeyLacking } else { ServiceError::KeyMismatch })
+            }
             (Some(key), _) | (None, Some(key)) => Ok(definition.locate(key)?),
             (None, None) if definition.paths().is_empty() => {
                 Ok(definition.locate(&PartitionKey::NONE)?)

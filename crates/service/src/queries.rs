@@ -4,13 +4,18 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
-use cluster::{ClusterError, PageBounds, PageQuery, Pass, QueryFailure, QueryPage, Turn};
+use cluster::{
+    ClusterError, FunctionTimes, PageBounds, PageQuery, Pass, QueryFailure, QueryPage, QueryTimes,
+    Turn,
+};
 use model::charge::Work;
 use model::epk::{Epk, EpkRange};
 use model::json::Value;
 use model::partition_key::{KeyError, PartitionKey, PartitionKeyDefinition};
 use model::position::Ordinal;
-use query::{Advice, Bound, Context, Features, KeyRanges, KeyShape, Parameters, Query, QueryError};
+use query::{
+    Advice, Bound, Context, Features, KeyRanges, KeyShape, Meter, Parameters, Query, QueryError,
+};
 
 use crate::admit::PAGE_ITEMS_MAX;
 use crate::catalogue::ContainerEntry;
@@ -57,15 +62,19 @@ impl Service {
         let (covered, payer) = (self.scope_range(entry, &query.scope)?, receipt.payer);
         let session = query.session.clone();
         let done = self.cluster.take_turns(move |turn| {
-            let Prepared { page, key, start } =
-                compiler.watched(turn).prepare(query, &covered, bounds)?;
-            let compiling = turn.elapsed();
+            let meter = query.is_timed.then(|| turn.function_times());
+            let compiler = compiler.watched(turn, meter.clone());
+            let Prepared { page, key, start, mut times } =
+                compiler.prepare(query, &covered, bounds, turn)?;
             let container = &compiler.entry.container;
             let pass = container.admit(&start, payer).map_err(Unanswered::NotLetIn)?;
             let (text, page) = page;
             let page = turn.answer(container, now, page);
             let page = page.map_err(|failure| failed(&compiler.entry, failure, &text));
-            Ok::<_, Unanswered>(Answered { page, pass, key, compiling })
+            if let Some(meter) = meter {
+                (times.system_functions, times.user_functions) = (meter.system(), meter.user());
+            }
+            Ok::<_, Unanswered>(Answered { page, pass, key, times })
         });
         let answered = done.await.map_err(|error| named(entry, error))?;
         let answered = answered.map_err(|unanswered| unanswered.noted(receipt))?;
@@ -87,7 +96,7 @@ impl Service {
             receipt.worked(&Work::Probe);
             visit.end(None, receipt);
         }
-        report.times.compiling = answered.compiling;
+        report.times = whole(answered.times, report.times);
         let (owner_rid, report) = (entry.rid.to_string(), Box::new(report));
         Ok(Reply::Rows { owner_rid, rows, rest, report })
     }
@@ -112,7 +121,7 @@ impl Service {
         receipt.worked(&Work::Probe);
         let compiler = self.compiler(entry);
         let plan = self.cluster.take_turns(move |turn| {
-            compiler.watched(turn).client_plan(&text, &parameters, &features)
+            compiler.watched(turn, None).client_plan(&text, &parameters, &features)
         });
         Ok(Reply::QueryPlan { plan: plan.await.map_err(|error| named(entry, error))?? })
     }
@@ -128,6 +137,7 @@ impl Service {
             computed: spec.definition.computed_properties().properties().to_vec(),
             functions: None,
             watch: None,
+            meter: None,
         };
         Compiler { entry: entry.clone(), context: Arc::new(context) }
     }
@@ -141,6 +151,8 @@ struct Prepared {
     key: Option<Epk>,
     /// The position whose partition lets it in.
     start: Epk,
+    /// How long that took.
+    times: QueryTimes,
 }
 
 /// What came of a query that was let in.
@@ -148,7 +160,8 @@ struct Answered {
     page: Result<QueryPage, ServiceError>,
     pass: Pass,
     key: Option<Epk>,
-    compiling: Duration,
+    /// Where time went besides the page.
+    times: QueryTimes,
 }
 
 /// Why a query was not begun.
@@ -189,8 +202,9 @@ struct Compiler {
 
 impl Compiler {
     /// The same, on a thread of which others want a turn, too.
-    fn watched(&self, turn: &Arc<Turn>) -> Compiler {
-        let context = Context { watch: Some(turn.watch()), ..(*self.context).clone() };
+    fn watched(&self, turn: &Arc<Turn>, meter: Option<Arc<FunctionTimes>>) -> Compiler {
+        let meter = meter.map(|meter| meter as Arc<dyn Meter>);
+        let context = Context { watch: Some(turn.watch()), meter, ..(*self.context).clone() };
         Compiler { entry: self.entry.clone(), context: Arc::new(context) }
     }
 
@@ -199,11 +213,20 @@ impl Compiler {
         query: ItemQuery,
         covered: &EpkRange,
         bounds: PageBounds,
+        turn: &Turn,
     ) -> Result<Prepared, Unanswered> {
-        let bound = self.bind(&query.text, &query.parameters);
-        let bound = bound.map_err(|error| Unanswered::Text(refused(&error, &query.text)))?;
+        let wrong = |error: QueryError| Unanswered::Text(refused(&error, &query.text));
+        let mut times = QueryTimes::default();
+        let begun = turn.elapsed();
+        let parsed = Query::parse(&query.text).map_err(wrong)?;
+        times.parsing = turn.elapsed().saturating_sub(begun);
+        let begun = turn.elapsed();
+        let bound = self.bind(&parsed, &query.parameters).map_err(wrong)?;
+        times.binding = turn.elapsed().saturating_sub(begun);
+        let begun = turn.elapsed();
         let aim = self.aim(&query, &bound, covered)?;
         self.check_merge(&query, &bound)?;
+        times.aiming = turn.elapsed().saturating_sub(begun);
         let start = query.after.as_ref().and_then(|after| after.position());
         let start = start.filter(|start| EpkRange::full().contains(start));
         let start = start.or(aim.within.first().map(|first| &first.min)).cloned();
@@ -216,9 +239,10 @@ impl Compiler {
             after: query.after,
             bounds,
             approach: query.approach,
+            is_timed: query.is_timed,
         };
         let (page, start) = ((query.text, page), start.unwrap_or(Epk::MIN));
-        Ok(Prepared { page, key: aim.key, start })
+        Ok(Prepared { page, key: aim.key, start, times })
     }
 
     fn client_plan(
@@ -238,23 +262,22 @@ impl Compiler {
         Ok(plan.to_value(definition))
     }
 
-    /// Refuses what the service leaves to its clients, and gives the plan for it:
-    /// aggregates of everything, DISTINCT and ORDER BY. Neither the number of
-    /// partitions nor a filter that names the key matters there.
+    /// Refuses what the service's gateway leaves to its clients, and gives the plan for it.
+    /// Neither the number of partitions nor a filter that names the key matters there:
+    /// whether a program works must not depend on how much data it has.
     fn check_merge(&self, query: &ItemQuery, bound: &Bound) -> Result<(), ServiceError> {
-        let is_across = query.across_partitions && !is_routed(&query.scope);
-        let in_order = !bound.order().is_empty();
-        let merges = in_order || bound.is_distinct() || !bound.aggregates().is_empty();
-        if query.merges || !is_across || !merges {
+        let spec = self.entry.container.spec();
+        let is_partitioned = !spec.definition.partition_key().paths().is_empty();
+        let is_across = query.across_partitions && is_partitioned && !is_routed(&query.scope);
+        if query.merges || !is_across || !needs_merge(bound) {
             return Ok(());
         }
         let plan = self.client_plan(&query.text, &query.parameters, &Features::all())?;
         Err(ServiceError::NeedsMerge { plan })
     }
 
-    fn bind(&self, text: &str, parameters: &Value) -> Result<Bound, QueryError> {
-        let parameters = parse_parameters(parameters)?;
-        Query::parse(text)?.bind_in(&parameters, &self.context)
+    fn bind(&self, query: &Query, parameters: &Value) -> Result<Bound, QueryError> {
+        query.bind_in(&parse_parameters(parameters)?, &self.context)
     }
 
     /// What the client says about partitions and what the filter says about keys,
@@ -305,6 +328,16 @@ pub(crate) fn refused(error: &QueryError, text: &str) -> ServiceError {
     ServiceError::query(error, text)
 }
 
+/// Whether the rows of several partitions, one behind the other, are not yet the answer.
+fn needs_merge(bound: &Bound) -> bool {
+    const NO_WINDOW: (usize, usize) = (0, usize::MAX);
+    let puts_together = !bound.order().is_empty()
+        || bound.is_distinct()
+        || bound.is_aggregated()
+        || bound.window() != NO_WINDOW;
+    puts_together && bound.reads_documents()
+}
+
 /// Whether the client says where to look.
 fn is_routed(scope: &Scope) -> bool {
     scope.key.is_some() || scope.range.is_some() || scope.within != EpkRange::full()
@@ -330,6 +363,12 @@ pub(crate) fn parse_parameters(parameters: &Value) -> Result<Parameters, QueryEr
     if parameters.is_null() { Ok(Parameters::none()) } else { Parameters::from_list(parameters) }
 }
 
+/// The times of a page, and of what was done for it before.
+fn whole(before: QueryTimes, page: QueryTimes) -> QueryTimes {
+    let QueryTimes { parsing, binding, aiming, system_functions, user_functions, .. } = before;
+    QueryTimes { parsing, binding, aiming, system_functions, user_functions, ..page }
+}
+
 /// What the pages of a query have in common.
 fn fingerprint(query: &ItemQuery) -> u32 {
     let mut hasher = crc32fast::Hasher::new();
@@ -342,7 +381,7 @@ fn failed(entry: &ContainerEntry, failure: QueryFailure, text: &str) -> ServiceE
     match failure {
         QueryFailure::Query(error) => refused(&error, text),
         QueryFailure::Order(error) => ServiceError::query_refused(&error.to_string()),
-        QueryFailure::Cursor(_) => ServiceError::invalid("The continuation token is malformed."),
+        QueryFailure::Cursor(_) => ServiceError::bad_continuation(),
         QueryFailure::TimedOut => ServiceError::TimedOut,
         QueryFailure::Cluster(error) => named(entry, error),
     }

@@ -15,6 +15,7 @@ use query::Features;
 use crate::authorise::Principal;
 use crate::kind::{Kind, Link};
 use crate::offer::Migration;
+use crate::response::Rest;
 
 /// One request: who asks for what.
 #[derive(Clone, Debug)]
@@ -72,6 +73,15 @@ impl Default for Scope {
 pub struct BulkOperation {
     pub key: PartitionKey,
     pub operation: ItemOperation,
+}
+
+/// How the operations of a bulk request follow each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BulkPace {
+    /// In any order, whatever becomes of others.
+    All,
+    /// One after the other, up to the first that fails.
+    UpToFailure,
 }
 
 /// An operation as a client words it: bodies are not checked yet.
@@ -172,9 +182,19 @@ pub enum CatalogueAction {
     Query {
         parent: Link,
         kind: Kind,
-        text: String,
-        parameters: Value,
+        query: ResourceQuery,
     },
+}
+
+/// A query on resources other than items.
+#[derive(Clone, Debug)]
+pub struct ResourceQuery {
+    pub text: String,
+    /// The client's list of names and values.
+    pub parameters: Value,
+    /// Where the page before ended.
+    pub after: Option<Rest>,
+    pub items_max: usize,
 }
 
 #[derive(Clone, Debug)]
@@ -216,11 +236,14 @@ pub enum ContainerAction {
     Batch {
         key: PartitionKey,
         operations: Vec<ItemOperation>,
+        /// What the client has seen already: it is not done where less is known.
+        session: Option<SessionToken>,
     },
-    /// Each for itself, in any order. `range` is where the client believes them to be.
+    /// Each for itself. `range` is where the client believes them to be.
     Bulk {
         range: Option<RangeId>,
         operations: Vec<BulkOperation>,
+        pace: BulkPace,
     },
     /// Items in the order of their hashed keys.
     ListItems {
@@ -251,7 +274,7 @@ pub struct ChangeList {
     /// What the client has seen already: an answer may not be older.
     pub session: Option<SessionToken>,
     pub start: ChangeStart,
-    /// Changes of earlier seconds are left out.
+    /// Changes of this second and of earlier ones are left out.
     pub since: Option<Timestamp>,
     pub items_max: usize,
     pub form: ChangeForm,
@@ -284,9 +307,9 @@ pub struct ItemQuery {
     pub scope: Scope,
     /// Whether the client agrees to a query that asks more than one partition.
     pub across_partitions: bool,
-    /// Whether what partitions have is put together here, for ORDER BY, DISTINCT and
-    /// aggregates. Otherwise these are refused with a plan, as clients expect that
-    /// merge themselves.
+    /// Whether what partitions have is put together here, for ORDER BY, TOP, DISTINCT,
+    /// aggregates and the like. Otherwise these are refused with a plan by which the
+    /// client merges, unless it says where to look.
     pub merges: bool,
     /// What the client has seen already: an answer may not be older.
     pub session: Option<SessionToken>,
@@ -294,4 +317,6 @@ pub struct ItemQuery {
     pub after: Option<Cursor>,
     pub items_max: usize,
     pub approach: Approach,
+    /// Whether the client wants to know where the time goes.
+    pub is_timed: bool,
 }

@@ -17,9 +17,10 @@ use model::etag::Etag;
 use model::json::canonical_body;
 use model::name::ItemId;
 use model::partition_key::PartitionKey;
+use model::session::SessionToken;
 use service::{
-    BulkOperation, BulkResult, ContainerAction, EffectKind, EtagMatch, Failure, ItemOperation,
-    ItemResult, Link, Reply, ServiceError,
+    BulkOperation, BulkPace, BulkResult, ContainerAction, EffectKind, EtagMatch, Failure,
+    ItemOperation, ItemResult, Link, Reply, ServiceError,
 };
 
 use crate::binary_json;
@@ -205,6 +206,7 @@ impl Outcome {
 }
 
 pub(crate) async fn answer(call: &Call<'_>, container: Link) -> Result<Answer, WireError> {
+    let session = call.headers.session()?;
     let body = call.body()?;
     let form = Form::of(body);
     let body = form.check(body)?;
@@ -214,7 +216,7 @@ pub(crate) async fn answer(call: &Call<'_>, container: Link) -> Result<Answer, W
     let parsed = worded.into_iter().map(|wording| wording.parse(minimal));
     let parsed = parsed.collect::<Result<Vec<Parsed>, WireError>>()?;
     if call.headers.flag(BATCH_ATOMIC) {
-        atomic(call, container, form, parsed).await
+        atomic(call, container, form, parsed, session).await
     } else {
         bulk(call, container, form, parsed).await
     }
@@ -225,6 +227,7 @@ async fn atomic(
     container: Link,
     form: Form,
     parsed: Vec<Parsed>,
+    session: Option<SessionToken>,
 ) -> Result<Answer, WireError> {
     let key = call.headers.partition_key()?;
     let key =
@@ -232,7 +235,8 @@ async fn atomic(
     let minimal: Vec<bool> = parsed.iter().map(|parsed| parsed.minimal).collect();
     let operations = parsed.into_iter().map(|parsed| parsed.operation);
     let operations = operations.collect::<Result<Vec<_>, WireError>>()?;
-    match call.try_container(container, ContainerAction::Batch { key, operations }).await {
+    let action = ContainerAction::Batch { key, operations, session };
+    match call.try_container(container, action).await {
         Ok(response) => {
             let Reply::Batch { results } = response.reply else {
                 return Ok(Answer::empty(StatusCode::INTERNAL_SERVER_ERROR));
@@ -256,9 +260,10 @@ async fn bulk(
     form: Form,
     parsed: Vec<Parsed>,
 ) -> Result<Answer, WireError> {
-    if !call.headers.flag(BATCH_CONTINUE) {
-        return Err(WireError::later("A batch that is neither atomic nor goes on after errors"));
-    }
+    let pace = match call.headers.flag(BATCH_CONTINUE) {
+        true => BulkPace::All,
+        false => BulkPace::UpToFailure,
+    };
     let minimal: Vec<bool> = parsed.iter().map(|parsed| parsed.minimal).collect();
     let keyed = |Parsed { key, operation, .. }: Parsed| {
         let key = key.ok_or_else(|| WireError::bad_request("An operation has no partitionKey."))?;
@@ -266,8 +271,8 @@ async fn bulk(
         Ok(BulkOperation { key, operation: operation.unwrap_or_else(unreadable) })
     };
     let operations = parsed.into_iter().map(keyed).collect::<Result<Vec<_>, WireError>>()?;
-    let action = ContainerAction::Bulk { range: range_id(call)?, operations };
-    let response = call.container(container, action).await?;
+    let action = ContainerAction::Bulk { range: range_id(call)?, operations, pace };
+    let response = call.container(container, action).await.map_err(plainly_missing)?;
     let Reply::Bulk { results } = response.reply else {
         return Ok(Answer::empty(StatusCode::INTERNAL_SERVER_ERROR));
     };
@@ -283,11 +288,15 @@ async fn bulk(
     Ok(form.answer(status, &outcomes)?.with_receipt(&response.receipt))
 }
 
+/// Of a bulk request the service does not say what is missing.
+fn plainly_missing(error: WireError) -> WireError {
+    if error.status == StatusCode::NOT_FOUND { WireError { substatus: 0, ..error } } else { error }
+}
+
 /// The operation that failed carries its error and the charge, all others depended on it.
 fn failed(at: usize, error: ServiceError, charge: Charge, count: usize) -> Vec<Outcome> {
     let error = WireError::from(error);
-    let dependency =
-        WireError::new(StatusCode::FAILED_DEPENDENCY, 0, "Another operation of the batch failed.");
+    let dependency = WireError::from(ServiceError::Dependency);
     let outcome = |position| {
         if position == at {
             Outcome::refused(error.clone(), charge)

@@ -191,7 +191,10 @@ fn status_of(error: &ServiceError) -> (StatusCode, u32) {
         | ServiceError::AcrossPartitions
         | ServiceError::MergeUnaware => (StatusCode::BAD_REQUEST, 0),
         ServiceError::NeedsMerge { .. } => (StatusCode::BAD_REQUEST, substatus::NEEDS_MERGE),
-        ServiceError::KeyMismatch => (StatusCode::BAD_REQUEST, substatus::KEY_MISMATCH),
+        ServiceError::KeyMismatch | ServiceError::KeyLacking => {
+            (StatusCode::BAD_REQUEST, substatus::KEY_MISMATCH)
+        }
+        ServiceError::Dependency => (StatusCode::FAILED_DEPENDENCY, 0),
         ServiceError::ContainerRecreated => {
             (StatusCode::BAD_REQUEST, substatus::CONTAINER_RECREATED)
         }

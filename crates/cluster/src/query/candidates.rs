@@ -10,6 +10,7 @@ use super::PageQuery;
 use super::cursor::Position;
 use super::layout::{Layout, Stretch};
 use super::merge::Merge;
+use super::stopwatch::{Part, Stopwatch};
 
 /// Goes through all candidates behind the cursor of a query.
 pub(super) struct Candidates<'p> {
@@ -18,6 +19,7 @@ pub(super) struct Candidates<'p> {
     access: &'p Access,
     stretches: std::vec::IntoIter<Stretch>,
     merge: Merge<'p>,
+    watch: &'p Stopwatch<'p>,
     /// The stretch that is being read.
     current: Rc<EpkRange>,
     /// Where the first stretch begins.
@@ -31,7 +33,12 @@ pub(super) struct Candidates<'p> {
 }
 
 impl<'p> Candidates<'p> {
-    pub(super) fn new(query: &'p PageQuery, layout: &'p Layout, choice: &'p Choice) -> Self {
+    pub(super) fn new(
+        query: &'p PageQuery,
+        layout: &'p Layout,
+        choice: &'p Choice,
+        watch: &'p Stopwatch<'p>,
+    ) -> Self {
         // What is sorted is looked at from the beginning each time.
         let behind = query.behind().filter(|_| choice.ordered);
         let merged = choice.ordered && !query.bound.order().is_empty();
@@ -42,6 +49,7 @@ impl<'p> Candidates<'p> {
             access: &choice.access,
             stretches: stretches.into_iter(),
             merge: Merge::default(),
+            watch,
             current: Rc::new(EpkRange::full()),
             start: behind.map(|behind| &behind.position),
             ahead: None,
@@ -57,7 +65,7 @@ impl<'p> Candidates<'p> {
             return Ok(Some(ahead));
         }
         loop {
-            if let Some(found) = self.merge.next()? {
+            if let Some(found) = self.merge.next((self.watch, self.way()))? {
                 self.met += 1;
                 return Ok(Some(found));
             }
@@ -82,12 +90,21 @@ impl<'p> Candidates<'p> {
     /// entries tell; `None` when there are no more.
     pub(super) fn count(&mut self, most: u64) -> Result<Option<u64>, Problem> {
         loop {
-            if let Some(count) = self.merge.count(most)? {
+            let merge = &mut self.merge;
+            if let Some(count) = self.watch.measure(Part::Finding, || merge.count(most))? {
                 return Ok(Some(count));
             }
             if !self.next_stretch()? {
                 return Ok(None);
             }
+        }
+    }
+
+    /// What going on counts as: without an index, items are read on the way.
+    fn way(&self) -> Part {
+        match self.access {
+            Access::Items => Part::Loading,
+            Access::Nothing | Access::Entries { .. } | Access::Set(_) => Part::Finding,
         }
     }
 

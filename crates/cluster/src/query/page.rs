@@ -27,6 +27,7 @@ use super::cursor::{CursorError, Place};
 use super::layout::{Layout, Scene};
 use super::ledger;
 use super::portion::Portion;
+use super::stopwatch::Stopwatch;
 use super::threads::Turn;
 use super::{PageQuery, QueryFailure, QueryPage, QueryReport};
 use crate::cluster::Served;
@@ -45,12 +46,15 @@ pub(super) fn answer(
     if query.after.as_ref().is_some_and(|after| after.query != query.fingerprint) {
         return Err(CursorError::OtherQuery.into());
     }
+    let begun = turn.elapsed();
     let beyond = narrow(&mut query, container);
     let query = &query;
     let layout = Layout::of(container, now, &query.within)?;
     let choice = choose(query, &layout)?;
-    let choosing = turn.elapsed();
-    let mut source = Source::new(query, &layout, &choice, ledger::open(turn.memory()), turn);
+    let chosen = turn.elapsed();
+    let watch = Stopwatch::new(turn, query.is_timed);
+    let ledger = ledger::open(turn.memory());
+    let mut source = Source::new(query, &layout, &choice, ledger, (turn, &watch));
     let mut sheet = Sheet::new(query, layout.parts.len());
     let mut place = None;
     if !sheet.is_last() {
@@ -60,8 +64,11 @@ pub(super) fn answer(
         place = place.or(beyond);
     }
     let mut page = finished(source, sheet, place);
-    page.report.times.choosing = choosing;
-    page.report.times.total = turn.elapsed();
+    let times = &mut page.report.times;
+    times.total = turn.elapsed();
+    times.choosing = chosen.saturating_sub(begun);
+    times.running = times.total.saturating_sub(chosen);
+    watch.add_to(times);
     Ok(page)
 }
 

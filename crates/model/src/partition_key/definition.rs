@@ -48,6 +48,9 @@ pub enum HashVersion {
     V2,
 }
 
+/// Where items would have their keys in containers that were made without one.
+const SYSTEM_PATH: &str = "/_partitionKey";
+
 /// The `partitionKey` of a container. Cannot change once the container exists.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PartitionKeyDefinition {
@@ -135,24 +138,33 @@ impl PartitionKeyDefinition {
         let mut definition =
             PartitionKeyDefinition::new(parse_paths(object, kind)?, kind, version)?;
         definition.system_key = parse_system_key(object)?;
+        // What we show of a container without a key. With a number it has one, to which its
+        // old items do not belong.
+        let is_keyless = version == HashVersion::V1
+            && matches!(definition.paths(), [path] if path.as_str() == SYSTEM_PATH);
+        if definition.system_key && is_keyless {
+            return Ok(PartitionKeyDefinition::none());
+        }
         Ok(definition)
     }
 
-    /// The JSON that clients see, with the defaults filled in.
+    /// The JSON that clients see, with the defaults filled in. A container without a key
+    /// shows the one that the service gave to such containers.
     #[must_use]
     pub fn to_value(&self) -> Value {
         let mut object = Object::new();
-        let paths: Vec<&str> = self.paths.iter().map(KeyPath::as_str).collect();
+        let mut paths: Vec<&str> = self.paths.iter().map(KeyPath::as_str).collect();
+        let is_keyless = paths.is_empty();
+        if is_keyless {
+            paths.push(SYSTEM_PATH);
+        }
         object.insert("paths", paths);
         object.insert("kind", self.kind.as_str());
-        object.insert(
-            "version",
-            match self.version {
-                HashVersion::V1 => 1u32,
-                HashVersion::V2 => 2,
-            },
-        );
-        if self.system_key {
+        // The first version had no number, and neither had containers without a key.
+        if self.version == HashVersion::V2 && !is_keyless {
+            object.insert("version", 2u32);
+        }
+        if self.system_key || is_keyless {
             object.insert("systemKey", true);
         }
         object.into()

@@ -59,6 +59,7 @@ fn paths_have_no_wildcards_and_no_empty_segments() {
         ("/\"a\"b", 0),
         ("/a\"b", 0),
         ("/a/b\n", 2),
+        ("/id ds", 0),
         ("/\"a\\", 0),
     ] {
         assert_eq!(KeyPath::parse(bad).unwrap_err().position, position, "{bad:?}");
@@ -71,7 +72,7 @@ fn paths_have_no_wildcards_and_no_empty_segments() {
 fn definitions_and_their_defaults() {
     let bare = definition(r#"{"paths":["/pk"]}"#).unwrap();
     assert_eq!((bare.kind(), bare.version()), (KeyKind::Hash, HashVersion::V1));
-    assert_eq!(bare.to_value().to_string(), r#"{"paths":["/pk"],"kind":"Hash","version":1}"#);
+    assert_eq!(bare.to_value().to_string(), r#"{"paths":["/pk"],"kind":"Hash"}"#);
 
     let text = r#"{"paths":["/a","/b/c"],"kind":"MultiHash","version":2}"#;
     let deep = definition(text).unwrap();
@@ -202,6 +203,10 @@ fn containers_without_a_key() {
     assert_eq!((location.position, location.place.get()), (Epk::MIN, 0));
     assert_eq!(none.prefix_range(&key), Ok(EpkRange::full()));
     assert!(none.locate(&PartitionKey::new(["a"])).is_err());
+
+    let shown = r#"{"paths":["/_partitionKey"],"kind":"Hash","systemKey":true}"#;
+    assert_eq!(none.to_value().to_string(), shown);
+    assert_eq!(definition(shown), Ok(none));
 
     let text = r#"{"paths":["/_partitionKey"],"kind":"Hash","version":2,"systemKey":true}"#;
     let system = definition(text).unwrap();

@@ -243,6 +243,7 @@ impl Lab {
             after,
             items_max,
             approach,
+            is_timed: false,
         };
         let reply = self.within(ContainerAction::QueryItems(Box::new(query)))?.reply;
         let Reply::Rows { rows, rest, report, .. } = reply else { panic!("rows were asked for") };

@@ -110,7 +110,11 @@ impl World {
             let token = sign(key, &verb, &resource, &link, &date);
             headers.entry("authorization").or_insert(HeaderValue::from_str(&token)?);
         }
-        let head = HttpHead { method, path, headers, scheme: "http" };
+        let (path, query) = match path.split_once('?') {
+            Some((path, query)) => (path.to_owned(), Some(query.to_owned())),
+            None => (path, None),
+        };
+        let head = HttpHead { method, path, query, headers, scheme: "http" };
         let response = self.ask(head, Bytes::from(body));
         if let Some((name, property)) = keep.as_deref().and_then(|keep| keep.split_once(':')) {
             self.kept.insert(name.to_owned(), kept(&response, property)?);

@@ -60,10 +60,19 @@ pub(crate) struct World {
 impl World {
     pub(crate) fn new() -> World {
         let clock = Arc::new(SimulatedClock::new());
-        let runtime = Runtime::simulated_at(Arc::clone(&clock), 1);
+        World::at(Runtime::simulated_at(Arc::clone(&clock), 1), clock)
+    }
+
+    /// One in which things take their time.
+    pub(crate) fn real() -> World {
+        World::at(Runtime::real(), Arc::new(SimulatedClock::new()))
+    }
+
+    fn at(runtime: Runtime, clock: Arc<SimulatedClock>) -> World {
         let service = Service::open(storage::memory::create(), runtime.clone(), Limits::default());
         let config = GatewayConfig {
             keys: AccountKeys::new(&[EMULATOR_KEY], &[READ_KEY]).unwrap(),
+            region: "South Central US".to_owned(),
             skew_secs_max: 900,
         };
         World {
@@ -99,7 +108,8 @@ impl World {
             let name = HeaderName::from_bytes(name.as_bytes()).unwrap();
             headers.insert(name, HeaderValue::from_bytes(value.as_bytes()).unwrap());
         }
-        let head = HttpHead { method, path: path.to_owned(), headers, scheme: "http" };
+        let path = path.to_owned();
+        let head = HttpHead { method, path, query: None, headers, scheme: "http" };
         (head, Bytes::copy_from_slice(body.as_ref()))
     }
 

@@ -17,6 +17,7 @@ use super::trail::Spot;
 use crate::query::candidates::Candidates;
 use crate::query::cursor::Position;
 use crate::query::layout::Layout;
+use crate::query::stopwatch::{Part, Stopwatch};
 use crate::query::threads::Turn;
 use crate::query::{PageQuery, QueryFailure};
 
@@ -42,6 +43,7 @@ pub(super) struct Source<'p> {
     /// What the page keeps in memory.
     pub(super) ledger: Rc<Ledger>,
     turn: &'p Turn,
+    pub(super) watch: &'p Stopwatch<'p>,
     /// Steps that were left at the last look at the clock.
     paced_at: usize,
     /// For each key of the order, whether it descends.
@@ -67,11 +69,12 @@ impl<'p> Source<'p> {
         layout: &'p Layout,
         choice: &'p Choice,
         ledger: Rc<Ledger>,
-        turn: &'p Turn,
+        (turn, watch): (&'p Turn, &'p Stopwatch<'p>),
     ) -> Source<'p> {
-        let candidates = Candidates::new(query, layout, choice);
+        let candidates = Candidates::new(query, layout, choice, watch);
         let order = query.bound.order().iter().map(|key| key.descending).collect();
-        Source { query, layout, choice, candidates, ledger, turn, paced_at: usize::MAX, order }
+        let paced_at = usize::MAX;
+        Source { query, layout, choice, candidates, ledger, turn, watch, paced_at, order }
     }
 
     /// Goes to the next place and gives the rows there to `sink`, in order. Where an index
@@ -211,7 +214,8 @@ impl<'p> Source<'p> {
             if drops_undefined && keys.iter().any(Option::is_none) {
                 return MORE;
             }
-            let Some(text) = row.text()? else { return MORE };
+            let text = self.watch.measure(Part::Writing, || row.text())?;
+            let Some(text) = text else { return MORE };
             let place =
                 if is_placed { self.place(&keys, item.ordinal, number) } else { Vec::new() };
             let identity = if is_distinct { row.identity() } else { String::new() };

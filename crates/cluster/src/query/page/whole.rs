@@ -13,6 +13,7 @@ use super::sheet::Sheet;
 use super::source::{Kept, MORE, Made, PACE_CANDIDATES, ROW_BYTES, Source};
 use super::{Filled, LONG_STEPS_MAX};
 use crate::query::cursor::Place;
+use crate::query::stopwatch::{Part, Stopwatch};
 
 /// Steps of a query over all documents at once, in which nobody looks at the clock.
 const GATHERED_STEPS_MAX: usize = STEPS_MAX * 5;
@@ -58,7 +59,7 @@ pub(super) fn aggregate(source: &mut Source<'_>, sheet: &mut Sheet<'_>) -> Fille
             source.keep_pace(&run)?;
         }
     }
-    let mut page = Behind::new(sheet, sheet.skip);
+    let mut page = Behind::new(sheet, sheet.skip, source.watch);
     let _ = run.finish(&mut |row| page.take(&row))?;
     Ok(page.rest())
 }
@@ -78,7 +79,7 @@ pub(super) fn gather(source: &mut Source<'_>, sheet: &mut Sheet<'_>) -> Filled {
     }
     let documents = items.iter().map(|item| item.json());
     // OFFSET is applied to the rows before they come.
-    let mut page = Behind::new(sheet, 0);
+    let mut page = Behind::new(sheet, 0, source.watch);
     bound
         .execute_each(documents, GATHERED_STEPS_MAX, &source.ledger, &mut |row| page.take(&row))?;
     Ok(page.rest())
@@ -91,16 +92,18 @@ struct Behind<'s, 'q> {
     /// Rows that are still left out.
     before: u64,
     rest: Option<Place>,
+    watch: &'s Stopwatch<'s>,
 }
 
 impl<'s, 'q> Behind<'s, 'q> {
-    fn new(sheet: &'s mut Sheet<'q>, offset: u64) -> Behind<'s, 'q> {
+    fn new(sheet: &'s mut Sheet<'q>, offset: u64, watch: &'s Stopwatch<'s>) -> Behind<'s, 'q> {
         let before = sheet.given.saturating_add(offset);
-        Behind { sheet, before, rest: None }
+        Behind { sheet, before, rest: None, watch }
     }
 
     fn take(&mut self, row: &Row<'_, '_>) -> Result<ControlFlow<()>, QueryError> {
-        let Some(text) = row.text()? else { return MORE };
+        let text = self.watch.measure(Part::Writing, || row.text())?;
+        let Some(text) = text else { return MORE };
         if self.before > 0 {
             self.before -= 1;
             return MORE;
