@@ -7,6 +7,7 @@
 //! starts and stops the server, [`run_combination`] puts them together: write,
 //! stop, start again on the same data, verify.
 
+mod dotnet;
 mod prepare;
 pub mod server;
 mod trust;
@@ -39,10 +40,11 @@ pub enum Sdk {
     Go,
     Java,
     Rust,
+    Dotnet,
 }
 
 impl Sdk {
-    pub const ALL: [Sdk; 5] = [Sdk::Python, Sdk::Node, Sdk::Go, Sdk::Java, Sdk::Rust];
+    pub const ALL: [Sdk; 6] = [Sdk::Python, Sdk::Node, Sdk::Go, Sdk::Java, Sdk::Rust, Sdk::Dotnet];
 
     /// The folder of its program, and its word on the command line.
     pub fn folder(self) -> &'static str {
@@ -52,6 +54,16 @@ impl Sdk {
             Sdk::Go => "go",
             Sdk::Java => "java",
             Sdk::Rust => "rust",
+            Sdk::Dotnet => "dotnet",
+        }
+    }
+
+    /// The numbers of physical partitions that its program runs on.
+    fn partitions(self) -> [u32; 2] {
+        match self {
+            Sdk::Python | Sdk::Node | Sdk::Go | Sdk::Java | Sdk::Rust => [1, 5],
+            // What it found out about clients that merge by themselves showed on ten.
+            Sdk::Dotnet => [1, 10],
         }
     }
 
@@ -69,6 +81,9 @@ impl Sdk {
                 Some("gateway mode; plain http is allowed by a system property of the SDK")
             }
             Sdk::Rust => Some("no certificate is checked"),
+            Sdk::Dotnet => Some(
+                "gateway mode; the articles' programs with DocumentClient and, over https, CloudTableClient are among the cases",
+            ),
         }
     }
 
@@ -80,6 +95,7 @@ impl Sdk {
             Sdk::Go => "Go",
             Sdk::Java => "Java",
             Sdk::Rust => "Rust",
+            Sdk::Dotnet => ".NET",
         }
     }
 }
@@ -97,7 +113,8 @@ impl Combination {
     /// Every combination of one SDK.
     pub fn all(sdk: Sdk) -> Vec<Combination> {
         let schemes = [Scheme::Http, Scheme::Https];
-        let with = |scheme| [1, 5].map(|partitions| Combination { sdk, scheme, partitions });
+        let with =
+            |scheme| sdk.partitions().map(|partitions| Combination { sdk, scheme, partitions });
         schemes.into_iter().flat_map(with).collect()
     }
 }

@@ -15,6 +15,7 @@ pub mod compatibility;
 pub mod conformance;
 pub mod layers;
 pub mod partitioning;
+pub mod processes;
 pub mod readme;
 pub mod repo;
 pub mod report;

@@ -58,6 +58,7 @@ fn place(sdk: Sdk) -> (&'static str, &'static str) {
         Sdk::Go => ("go", "first.go"),
         Sdk::Java => ("java", "First.java"),
         Sdk::Rust => ("rust", "src/main.rs"),
+        Sdk::Dotnet => ("csharp", "Program.cs"),
     }
 }
 

@@ -4,10 +4,12 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
+use crate::processes;
 use crate::report::Tally;
 
 /// Measures how long a step takes.
@@ -126,19 +128,26 @@ impl Cargo {
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }
 
-    /// Runs test programs: passes their output through and counts the results.
+    /// Runs test programs that are built already: passes their output through and counts
+    /// the results.
     ///
     /// A run that fails without a failed test (it did not build, or a test
-    /// program died) counts as one failure, so that the sum never looks clean.
-    pub fn run_tests(mut self) -> Result<Tally> {
+    /// program died) counts as one failure, so that the sum never looks clean. So does one
+    /// that says nothing for as long as `silence_max`: it is ended and its last line told.
+    pub fn run_tests(mut self, silence_max: Duration) -> Result<Tally> {
         println!("    {}", self.shown);
         let mut child = self
             .command
             .stdout(Stdio::piped())
             .spawn()
             .with_context(|| format!("cannot start `{}`", self.shown))?;
-        let output = child.stdout.take().context("the pipe was asked for")?;
-        let mut tally = pass_through(BufReader::new(output), &mut std::io::stdout().lock())?;
+        let output = BufReader::new(child.stdout.take().context("the pipe was asked for")?);
+        let (mut tally, hangs) = pass_through(output, &mut std::io::stdout().lock(), silence_max)?;
+        if let Some(line) = hangs {
+            println!("nothing for {} s after `{}`: ended", silence_max.as_secs(), line.trim_end());
+            tally.failed += 1;
+            processes::end_with_children(&mut child)?;
+        }
         let status = child.wait()?;
         if !status.success() && tally.failed == 0 {
             println!("`{}` ended with {status} and no failed test", self.shown);
@@ -148,16 +157,39 @@ impl Cargo {
     }
 }
 
-fn pass_through(mut from: impl BufRead, to: &mut impl Write) -> Result<Tally> {
-    let mut tally = Tally::default();
-    let mut line = Vec::new();
-    while from.read_until(b'\n', &mut line)? > 0 {
-        to.write_all(&line)?;
-        to.flush()?;
-        tally.add_line(&String::from_utf8_lossy(&line));
-        line.clear();
+/// Lines that wait to be shown.
+const LINES_MAX: usize = 1_024;
+
+/// Counts results on the way. Also gives back the last line when none has followed it
+/// for as long as `silence_max`.
+fn pass_through(
+    mut from: impl BufRead + Send + 'static,
+    to: &mut impl Write,
+    silence_max: Duration,
+) -> Result<(Tally, Option<String>)> {
+    let (said, heard) = mpsc::sync_channel(LINES_MAX);
+    let read = move || {
+        let mut line = Vec::new();
+        while from.read_until(b'\n', &mut line).is_ok_and(|bytes| bytes > 0) {
+            if said.send(std::mem::take(&mut line)).is_err() {
+                return;
+            }
+        }
+    };
+    std::thread::Builder::new().name("lines".to_owned()).spawn(read)?;
+    let (mut tally, mut last) = (Tally::default(), String::new());
+    loop {
+        match heard.recv_timeout(silence_max) {
+            Ok(line) => {
+                to.write_all(&line)?;
+                to.flush()?;
+                last = String::from_utf8_lossy(&line).into_owned();
+                tally.add_line(&last);
+            }
+            Err(RecvTimeoutError::Timeout) => return Ok((tally, Some(last))),
+            Err(RecvTimeoutError::Disconnected) => return Ok((tally, None)),
+        }
     }
-    Ok(tally)
 }
 
 #[cfg(test)]
@@ -169,9 +201,20 @@ mod tests {
         let output: &[u8] =
             b"running 2 tests\n\xff odd bytes\ntest result: ok. 2 passed; 0 failed; 0 ignored\nend";
         let mut seen = Vec::new();
-        let tally = pass_through(output, &mut seen).unwrap();
+        let tally = pass_through(output, &mut seen, Duration::MAX).unwrap();
         assert_eq!(seen, output);
-        assert_eq!(tally, Tally { passed: 2, failed: 0 });
+        assert_eq!(tally, (Tally { passed: 2, failed: 0 }, None));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn tests_that_hang_are_ended_and_counted_as_a_failure() {
+        let script = "echo 'test result: ok. 0 passed; 0 failed'; echo last; sleep 600; true";
+        let mut command = Command::new("sh");
+        command.args(["-c", script]);
+        let hangs = Cargo { command, shown: "made up".to_owned() };
+        let tally = hangs.run_tests(Duration::from_millis(300)).unwrap();
+        assert_eq!(tally, Tally { passed: 0, failed: 1 });
     }
 
     #[test]
@@ -198,7 +241,7 @@ mod tests {
     fn a_command_that_cannot_build_counts_as_a_failure() {
         let mut cargo = Cargo::new(Path::new("."), &["no-such-subcommand"]);
         cargo.command.stderr(Stdio::null());
-        let tally = cargo.run_tests().unwrap();
+        let tally = cargo.run_tests(Duration::MAX).unwrap();
         assert_eq!(tally, Tally { passed: 0, failed: 1 });
     }
 }

@@ -10,7 +10,7 @@ use model::epk::Epk;
 use model::limits::{Growth, Limits};
 use model::policy::{ContainerDefinition, IndexingPolicy};
 use model::rid::ContainerRid;
-use partition::{ContainerNumber, Setup};
+use partition::{ContainerNumber, Setup, Size};
 use runtime::Clock;
 use storage::Store;
 use tokio::sync::Semaphore;
@@ -225,6 +225,12 @@ impl Container {
         let record = state.map.range_of(epk).ok_or(ClusterError::NoContainer(number))?;
         let slot = state.slots.get(&record.id).ok_or(ClusterError::NoRange(record.id))?;
         Ok((record.id, Arc::clone(slot)))
+    }
+
+    /// What a physical partition holds, if it has been asked for something. Costs nothing.
+    #[must_use]
+    pub fn size_of(&self, id: RangeId) -> Option<Size> {
+        self.slot(id).ok().map(|slot| slot.size())
     }
 
     pub(crate) fn slot(&self, id: RangeId) -> Result<Arc<Slot>, ClusterError> {

@@ -94,6 +94,11 @@ impl Cluster {
         }
     }
 
+    /// How far the partition is that owns a position.
+    pub fn position(&self, container: &Container, epk: &Epk) -> Result<Served<()>, ClusterError> {
+        read_from_owner(container, epk, |_, _| Ok(()))
+    }
+
     /// The layout of one moment, with the size and position of each of its ranges
     /// in the same order.
     pub fn sizes(

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use model::position::{Lsn, Timestamp};
-use partition::{Application, Command, Partition, Problem, Purpose, Reader, Setup};
+use partition::{Application, Command, Partition, Problem, Purpose, Reader, Setup, Size};
 use storage::{Store, Ticket};
 use tokio::sync::watch;
 
@@ -28,7 +28,8 @@ pub(crate) struct Slot {
     durable: Durable,
     /// Whether `durable` was set from the disk.
     opened_once: AtomicBool,
-    /// Bytes of all items after the last command.
+    /// Items and their bytes after the last command.
+    items: AtomicU64,
     bytes: AtomicU64,
     /// From this size on the partition is due to be split.
     due_at: AtomicU64,
@@ -96,6 +97,7 @@ impl Slot {
             standing: watch::Sender::new(Standing::Serving),
             durable: Durable::default(),
             opened_once: AtomicBool::new(false),
+            items: AtomicU64::new(0),
             bytes: AtomicU64::new(0),
             due_at: AtomicU64::new(due_at),
         }
@@ -111,8 +113,19 @@ impl Slot {
         let mut sequencer = self.sequencer();
         let partition = self.opened(&mut sequencer)?;
         let application = partition.apply_as(now, command, purpose);
-        self.bytes.store(partition.bytes(), Ordering::Relaxed);
+        self.note_size(partition.size());
         Ok(application)
+    }
+
+    /// What there is after the last command.
+    pub(crate) fn size(&self) -> Size {
+        let of = |number: &AtomicU64| number.load(Ordering::Relaxed);
+        Size { items: of(&self.items), bytes: of(&self.bytes) }
+    }
+
+    fn note_size(&self, size: Size) {
+        self.items.store(size.items, Ordering::Relaxed);
+        self.bytes.store(size.bytes, Ordering::Relaxed);
     }
 
     /// Whether so much is stored that the partition is to be split.
@@ -242,6 +255,7 @@ impl Slot {
             let partition = Partition::open(self.setup(), Arc::clone(&self.store))?;
             // Nothing is pending right after opening: all there is came from the disk.
             self.durable.raise(partition.lsn());
+            self.note_size(partition.size());
             self.opened_once.store(true, Ordering::Release);
             *sequencer = Sequencer::Open(Box::new(partition));
         }

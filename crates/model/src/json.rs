@@ -1,19 +1,26 @@
 //! JSON as this database sees it: text first, trees only where needed.
 //!
-//! Documents are stored as the text the client sent, so numbers keep their
-//! spelling and reads are a copy of bytes. [`Raw`] looks into such text without
-//! building anything; [`Value`] is the tree for the places that edit or compute
-//! (patch, expressions, policies).
+//! Documents are stored as text, so reads are a copy of bytes. [`Raw`] looks into
+//! such text without building anything; [`Value`] is the tree for the places that
+//! edit or compute (patch, expressions, policies).
 //!
-//! One rule is stricter than the JSON grammar: an object may not name a
-//! property twice. The grammar leaves the meaning open, and an index that saw
-//! one of the two while a scan saw the other would give two answers.
+//! JSON can say one thing in many ways, and two readers of one text that understood
+//! it differently would give two answers: an index and a scan, say, or the check of
+//! a key and its hash. So what comes from a client is brought into [`canonical`]
+//! form once, before anyone else sees it: numbers have one spelling, an object names
+//! a property once (the last one counts), strings have no bare control characters.
 
+mod distinct;
 mod number;
 mod raw;
 mod scanner;
 mod value;
 
+use std::borrow::Cow;
+
+use bytes::Bytes;
+
+pub use distinct::DistinctHash;
 pub use number::Number;
 pub use raw::{Kind, Raw};
 pub use value::{Object, Value};
@@ -53,14 +60,31 @@ pub enum Problem {
     Encoding,
 }
 
-/// Checks a whole text and returns a view into it.
+/// Checks a client's text and brings it into canonical form, without blanks around it.
+///
+/// Nothing is copied where it has that form already. Else the result is at most five
+/// times as long: `1e18` has 19 digits.
+pub fn canonical(text: &[u8]) -> Result<Cow<'_, str>, JsonError> {
+    scanner::Scanner::new(utf8(text)?).canonical()
+}
+
+/// [`canonical`] for a body that others hold as well.
+pub fn canonical_body(body: &Bytes) -> Result<Bytes, JsonError> {
+    Ok(match canonical(body)? {
+        Cow::Borrowed(text) => body.slice_ref(text.as_bytes()),
+        Cow::Owned(text) => text.into(),
+    })
+}
+
+/// Checks a whole text that this database wrote and returns a view into it. Names must
+/// be unique and control characters escaped.
 pub fn parse_raw(text: &[u8]) -> Result<Raw<'_>, JsonError> {
     scanner::Scanner::new(utf8(text)?).document()
 }
 
-/// Parses a whole text into a tree.
+/// Parses a client's text into a tree.
 pub fn parse(text: &[u8]) -> Result<Value, JsonError> {
-    parse_raw(text).map(Raw::to_value)
+    canonical(text).map(|text| Raw::trusted(&text).to_value())
 }
 
 /// Appends `text` as a JSON string with quotes, escaping only what must be.

@@ -199,6 +199,13 @@ impl Limits {
         if enough && !keyless { Growth::Unlimited } else { Growth::Fixed }
     }
 
+    /// Whether containers that never split can still be asked for: by little throughput,
+    /// or by leaving the key out. It was so as long as unlimited ones took more.
+    #[must_use]
+    pub fn has_fixed_containers(&self) -> bool {
+        self.unlimited_throughput_min > Limits::default().unlimited_throughput_min
+    }
+
     /// Data and index that a container may hold in one physical partition before writes
     /// that add data are refused. What can grow splits instead.
     #[must_use]

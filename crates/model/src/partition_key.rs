@@ -50,7 +50,9 @@ impl KeyComponent {
             Kind::Object => Ok(KeyComponent::Undefined),
             Kind::Null => Ok(KeyComponent::Null),
             Kind::Bool => Ok(KeyComponent::Bool(value.text() == "true")),
-            Kind::Number => number(value.text()),
+            Kind::Number => {
+                number(value.as_number().ok_or_else(|| KeyError::invalid(value.text()))?)
+            }
             Kind::String => string(value),
             Kind::Array => Err(KeyError::Unsupported { value: shown(value.text()) }),
         }
@@ -73,8 +75,8 @@ impl KeyComponent {
             KeyComponent::Bool(true) => out.push_str("true"),
             KeyComponent::Bool(false) => out.push_str("false"),
             KeyComponent::Number(number) => {
-                let spelled = Number::from_f64(*number);
-                out.push_str(spelled.as_ref().map_or("null", Number::as_str));
+                let number = Number::from_f64(*number);
+                out.push_str(&number.map_or("null".to_owned(), |number| number.to_string()));
             }
             KeyComponent::String(text) => json::write_string(out, text),
         }
@@ -84,25 +86,21 @@ impl KeyComponent {
 /// Keys are doubles. An integer that a double cannot hold would become its
 /// neighbour's key without anyone noticing; the service refuses it, and so do we,
 /// in header and document alike.
-fn number(spelling: &str) -> Result<KeyComponent, KeyError> {
-    let value: f64 = spelling.parse().map_err(|_| KeyError::invalid(spelling))?;
-    if is_faithful(spelling, value) {
-        Ok(KeyComponent::Number(normalised(value)))
-    } else {
-        Err(KeyError::Precision)
+fn number(number: Number) -> Result<KeyComponent, KeyError> {
+    match number.as_i64() {
+        Some(integer) if !is_faithful(integer, number.as_f64()) => Err(KeyError::Precision),
+        Some(_) | None => Ok(KeyComponent::Number(normalised(number.as_f64()))),
     }
 }
 
-/// Whether a double's spelling means that double: all its digits, or the shortest
-/// digits that lead back to it, filled up with zeros, as JavaScript writes it.
-/// Fractions and exponents say that a double was meant.
-fn is_faithful(spelling: &str, value: f64) -> bool {
+/// Whether an integer means the double nearest to it: it is that double, or the
+/// shortest digits that lead back to it, filled up with zeros, as JavaScript writes it.
+fn is_faithful(integer: i64, value: f64) -> bool {
     /// From here on doubles skip integers.
     const EXACT_MAX: f64 = 9_007_199_254_740_992.0;
-    spelling.contains(['.', 'e', 'E'])
-        || value.abs() < EXACT_MAX
-        || spelling == format!("{value:.0}")
-        || spelling == format!("{value}")
+    value.abs() < EXACT_MAX
+        || Number::from_f64(value).and_then(Number::as_i64) == Some(integer)
+        || integer.to_string() == format!("{value}")
 }
 
 fn string(value: Raw<'_>) -> Result<KeyComponent, KeyError> {
@@ -180,7 +178,8 @@ impl PartitionKey {
         if text.len() > HEADER_BYTES_MAX {
             return Err(KeyError::TooLong { bytes: text.len() });
         }
-        let values = json::parse_raw(text.as_bytes()).map_err(|_| KeyError::invalid(text))?;
+        let canonical = json::canonical(text.as_bytes()).map_err(|_| KeyError::invalid(text))?;
+        let values = Raw::trusted(&canonical);
         if values.kind() != Kind::Array {
             return Err(KeyError::invalid(text));
         }

@@ -182,8 +182,8 @@ fn earliest(logs: &mut [Log<'_>]) -> Result<Option<Lsn>, Problem> {
 
 const DAMAGED: RecordError = RecordError::Malformed { what: "log entry" };
 
-/// The first of these positions in the log of a bucket with a change of that second
-/// or a later one. Times never go back along a log, so it is looked for by halves.
+/// The first of these positions in the log of a bucket with a change of a later second.
+/// Times never go back along a log, so it is looked for by halves.
 fn first_since(
     (view, keys): (&dyn View, &Keys),
     positions: Range<u64>,
@@ -198,7 +198,7 @@ fn first_since(
             continue;
         };
         let item = changed(view, keys, parse_key(key)?)?;
-        if item.ts.secs() >= since.secs() {
+        if item.ts.secs() > since.secs() {
             high = middle;
         } else {
             low = item.lsn.get().saturating_add(1);

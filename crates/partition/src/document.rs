@@ -1,7 +1,7 @@
 //! From a request body to the text that is stored.
 //!
-//! The text stays the client's: members are copied as they were written, only
-//! the five system properties are ours and always stand at the end.
+//! The text stays the client's, in canonical form: its members are not written anew,
+//! only the five system properties are ours and always stand at the end.
 
 use bytes::Bytes;
 use model::etag::Etag;
@@ -49,17 +49,20 @@ impl Document {
     /// Checks a body as a client sent it.
     pub fn parse(body: Bytes, limits: &Limits) -> Result<Document, DocumentError> {
         let max = usize::try_from(limits.item_bytes_max).unwrap_or(usize::MAX);
-        if body.len() > max {
-            return Err(DocumentError::TooLarge { bytes: body.len(), max });
-        }
-        let raw = json::parse_raw(&body)?;
+        let check_size = |text: &Bytes| {
+            let bytes = text.len();
+            if bytes > max { Err(DocumentError::TooLarge { bytes, max }) } else { Ok(()) }
+        };
+        check_size(&body)?;
+        let text = json::canonical_body(&body)?;
+        check_size(&text)?;
+        let raw = Raw::trusted(std::str::from_utf8(&text).unwrap_or_default());
         if raw.kind() != Kind::Object {
             return Err(DocumentError::NotAnObject);
         }
         let id = raw.get("id").ok_or(DocumentError::MissingId)?;
         let id = ItemId::parse(&id.as_str().ok_or(DocumentError::IdType)?)?;
         let own_ttl = OwnTtl::of_item(raw)?;
-        let text = body.slice_ref(raw.text().as_bytes());
         Ok(Document { id, own_ttl, text })
     }
 

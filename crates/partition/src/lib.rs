@@ -54,5 +54,5 @@ pub use query::{
 };
 pub use read::{ItemPage, Position, Reader};
 pub use record::{Head, Item, KeyStatistics, RecordError};
-pub use sequencer::{Application, Partition};
+pub use sequencer::{Application, Partition, Size};
 pub use setup::{Bucket, Move, Setup};

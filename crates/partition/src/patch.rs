@@ -8,7 +8,7 @@ use model::partition_key::PartitionKeyDefinition;
 use query::Condition;
 
 use crate::document::SYSTEM_PROPERTIES;
-use pointer::Pointer;
+use pointer::{Obstacle, Pointer};
 
 /// A checked patch: what to do, and what must hold before it is done.
 #[derive(Clone, Debug)]
@@ -37,6 +37,14 @@ pub enum PatchError {
     Count { count: usize, max: usize },
     #[error("Operation {at} of the patch request: {problem}")]
     Operation { at: usize, problem: String },
+    /// In the service's words, which clients' tests look for; it counts from one.
+    #[error(
+        "For Operation({}): {operation} Operation can only create a child object of an existing node(array or object) \
+         and cannot create path recursively, no path found beyond: '{segment}'. Learn more: \
+         https://aka.ms/cosmosdbpatchdocs",
+        at + 1
+    )]
+    NoParent { at: usize, operation: &'static str, segment: String },
     #[error("The patched item could not be stored: {0}")]
     Result(String),
     #[error("The condition of the patch request is invalid: {0}")]
@@ -94,7 +102,12 @@ impl Patch {
     /// Does all operations in order on a document.
     pub(crate) fn perform(&self, document: &mut Value) -> Result<(), PatchError> {
         for (at, operation) in self.operations.iter().enumerate() {
-            operation.perform(document).map_err(|problem| PatchError::Operation { at, problem })?;
+            operation.perform(document).map_err(|obstacle| match obstacle {
+                Obstacle::NoParent { segment } => {
+                    PatchError::NoParent { at, operation: operation.name(), segment }
+                }
+                Obstacle::Other(problem) => PatchError::Operation { at, problem },
+            })?;
         }
         Ok(())
     }
@@ -112,38 +125,51 @@ impl Operation {
         }
     }
 
-    fn perform(&self, document: &mut Value) -> Result<(), String> {
+    fn name(&self) -> &'static str {
         match self {
-            Operation::Add { path, value } => path.target(document)?.add(value.clone()),
-            Operation::Set { path, value } => path.target(document)?.set(value.clone()),
+            Operation::Add { .. } => "Add",
+            Operation::Set { .. } => "Set",
+            Operation::Replace { .. } => "Replace",
+            Operation::Remove { .. } => "Remove",
+            Operation::Increment { .. } => "Increment",
+            Operation::Move { .. } => "Move",
+        }
+    }
+
+    fn perform(&self, document: &mut Value) -> Result<(), Obstacle> {
+        match self {
+            Operation::Add { path, value } => Ok(path.target(document)?.add(value.clone())?),
+            Operation::Set { path, value } => Ok(path.target(document)?.set(value.clone())?),
             Operation::Replace { path, value } => {
                 *path.existing(document)? = value.clone();
                 Ok(())
             }
-            Operation::Remove { path } => path.target(document)?.remove().map(drop),
-            Operation::Increment { path, by } => increment(path, by, document),
+            Operation::Remove { path } => Ok(path.target(document)?.remove().map(drop)?),
+            Operation::Increment { path, by } => increment(path, *by, document),
             Operation::Move { from, path } => {
                 // The value must be there before anything changes, and `path`
                 // is resolved after the removal, as in RFC 6902.
                 let value = from.target(document)?.remove()?;
-                path.target(document)?.set(value)
+                Ok(path.target(document)?.set(value)?)
             }
         }
     }
 }
 
-fn increment(path: &Pointer, by: &Number, document: &mut Value) -> Result<(), String> {
+fn increment(path: &Pointer, by: Number, document: &mut Value) -> Result<(), Obstacle> {
     let target = path.target(document)?;
     let incremented = match target.get() {
-        None => by.clone(),
-        Some(Value::Number(number)) => sum(number, by)?,
-        Some(other) => return Err(format!("cannot increment {} at '{path}'", other.type_name())),
+        None => by,
+        Some(Value::Number(number)) => sum(*number, by)?,
+        Some(other) => {
+            return Err(format!("cannot increment {} at '{path}'", other.type_name()).into());
+        }
     };
-    target.set(Value::Number(incremented))
+    Ok(target.set(Value::Number(incremented))?)
 }
 
 /// Integers add exactly while they fit; everything else as doubles.
-fn sum(a: &Number, b: &Number) -> Result<Number, String> {
+fn sum(a: Number, b: Number) -> Result<Number, String> {
     let exact = a.as_i64().zip(b.as_i64()).and_then(|(a, b)| a.checked_add(b));
     match exact {
         Some(sum) => Ok(sum.into()),
@@ -183,7 +209,7 @@ fn parse_operation(operation: &Value) -> Result<Operation, String> {
             let by = value
                 .as_number()
                 .ok_or_else(|| format!("cannot increment by {}", value.type_name()))?;
-            Ok(Operation::Increment { path, by: by.clone() })
+            Ok(Operation::Increment { path, by })
         }
         "move" => {
             let from = Pointer::parse(text("from")?)?;

@@ -7,11 +7,11 @@ use std::sync::Arc;
 use bytes::Bytes;
 use model::charge::Work;
 use model::epk::Epk;
-use model::limits::Growth;
+use model::limits::{Growth, Limits};
 use model::position::{Lsn, Timestamp};
 use storage::{Batch, Outcome as Fate, Store, Stream, Ticket};
 
-use crate::command::{Command, CommandError, Effect, Outcome, Problem, Purpose};
+use crate::command::{Command, CommandError, Effect, EffectKind, Outcome, Problem, Purpose};
 use crate::home::Home;
 use crate::items;
 use crate::key::BucketNumber;
@@ -141,7 +141,7 @@ impl Partition {
         check_count(&self.setup, command).map_err(refusal)?;
         let mut tx = self.transaction(now, command).map_err(refusal)?;
         let mut effects: Vec<Effect> = Vec::with_capacity(command.operations.len());
-        let mut gathered = Gathered { bytes: 0, max: self.setup.limits.effects_bytes_max() };
+        let mut gathered = Gathered::new(&self.setup.limits);
         for (step, operation) in command.operations.iter().enumerate() {
             tx.step = u16::try_from(step).expect("the number of operations was checked");
             let done = items::perform(&mut tx, operation).and_then(|effect| gathered.add(effect));
@@ -227,15 +227,19 @@ impl Partition {
     /// Bytes of all buckets but one, if the partition has a limit; nobody asks otherwise.
     fn bytes_elsewhere(&self, bucket: BucketNumber) -> u64 {
         match self.setup.growth {
-            Growth::Fixed => self.bytes().saturating_sub(self.head(bucket).bytes),
+            Growth::Fixed => self.size().bytes.saturating_sub(self.head(bucket).bytes),
             Growth::Unlimited => 0,
         }
     }
 
-    /// Bytes of all items, durable or not.
+    /// All items and their bytes, durable or not.
     #[must_use]
-    pub fn bytes(&self) -> u64 {
-        self.setup.buckets.iter().map(|bucket| self.head(bucket.number).bytes).sum()
+    pub fn size(&self) -> Size {
+        let heads = self.setup.buckets.iter().map(|bucket| self.head(bucket.number));
+        heads.fold(Size::default(), |size, head| Size {
+            items: size.items + head.items,
+            bytes: size.bytes + head.bytes,
+        })
     }
 
     /// Item numbers that were granted and not given out.
@@ -254,18 +258,42 @@ impl Partition {
     }
 }
 
+/// How much a partition holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Size {
+    pub items: u64,
+    /// Of their texts.
+    pub bytes: u64,
+}
+
 /// The texts that the operations of a command give back. Each may be an item, so a short
 /// batch could ask for a hundred times as much as an answer can have.
 struct Gathered {
     bytes: usize,
     max: usize,
+    /// What was read is given back in any case, and has to fit into an answer.
+    read_bytes: usize,
+    read_max: usize,
 }
 
 impl Gathered {
+    fn new(limits: &Limits) -> Gathered {
+        let read_max = usize::try_from(limits.response_bytes_max).unwrap_or(usize::MAX);
+        Gathered { bytes: 0, max: limits.effects_bytes_max(), read_bytes: 0, read_max }
+    }
+
     fn add(&mut self, effect: Effect) -> Result<Effect, Problem> {
-        self.bytes += effect.text.as_ref().map_or(0, Bytes::len);
+        let bytes = effect.text.as_ref().map_or(0, Bytes::len);
+        self.bytes += bytes;
+        if effect.kind == EffectKind::Read {
+            self.read_bytes += bytes;
+        }
         if self.bytes > self.max {
             return Err(Problem::GivesTooMuch { max: self.max });
+        }
+        // One item is an answer however large it is.
+        if self.read_bytes > self.read_max.max(bytes) {
+            return Err(Problem::GivesTooMuch { max: self.read_max });
         }
         Ok(effect)
     }

@@ -362,7 +362,7 @@ impl Run {
                 assert_eq!(traffic::own_body(&text).to_string(), entry.body.to_string());
                 let raw = Raw::trusted(std::str::from_utf8(&text).unwrap());
                 let ts = raw.get("_ts").and_then(Raw::as_number).unwrap();
-                assert_eq!(ts.as_str(), entry.ts_secs.to_string());
+                assert_eq!(ts.to_string(), entry.ts_secs.to_string());
             }
             (read, entry) => panic!("read {read:?}, expected {entry:?}"),
         }

@@ -27,7 +27,6 @@ use crate::bound::{Block, Constant, Definition, Expr, Slot};
 use crate::context::Context;
 use crate::error::{Code, QueryError, Refusal, Span, SyntaxError};
 use crate::eval::Ambient;
-use crate::number::Numeric;
 use crate::parameters::Parameters;
 use crate::syntax::{self, Select};
 
@@ -282,8 +281,7 @@ impl From<&Value> for Constant {
         match value {
             Value::Null => Constant::Null,
             Value::Bool(truth) => Constant::Bool(*truth),
-            Value::Number(number) => Numeric::from_spelling(number.as_str())
-                .map_or(Constant::Number(number.as_f64().into()), Constant::Number),
+            Value::Number(number) => Constant::Number((*number).into()),
             Value::String(text) => Constant::String(text.as_str().into()),
             Value::Array(_) | Value::Object(_) => Constant::Json(value.to_string().into()),
         }

@@ -6,6 +6,7 @@
 
 use std::fmt::Debug;
 use std::sync::Arc;
+use std::time::Duration;
 
 use model::json::Value;
 use model::policy::{ComputedProperty, GeospatialConfig};
@@ -28,6 +29,8 @@ pub struct Context {
     pub functions: Option<Arc<dyn UserFunctions>>,
     /// Whoever runs the query and may have it stop.
     pub watch: Option<Arc<dyn Watch>>,
+    /// Whoever wants to know how long functions take.
+    pub meter: Option<Arc<dyn Meter>>,
 }
 
 /// Keeps an eye on a query while it is bound and evaluated.
@@ -36,6 +39,22 @@ pub trait Watch: Debug + Send + Sync {
     /// that others can have a turn meanwhile. A query that may not go on ends with
     /// [`crate::QueryError::Stopped`].
     fn may_go_on(&self) -> bool;
+}
+
+/// Whose function a call is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Called {
+    System,
+    User,
+}
+
+/// Measures how long functions take.
+pub trait Meter: Debug + Send + Sync {
+    /// The time since some moment.
+    fn now(&self) -> Duration;
+
+    /// Takes down how long a call took, without its arguments.
+    fn took(&self, called: Called, time: Duration);
 }
 
 /// The functions that users have stored with a container.

@@ -13,7 +13,7 @@ mod operators;
 pub(crate) use ambient::Ambient;
 pub(crate) use budget::Budget;
 pub use budget::{STEPS_MAX, VALUE_BYTES_MAX, WATCH_STEPS};
-pub(crate) use compare::{equal, identity, total_order};
+pub(crate) use compare::{equal, identity, place, total_order};
 pub(crate) use datum::{ALLOCATION_BYTES, Datum, Type};
 pub(crate) use like::{Fits, Pattern};
 pub(crate) use operators::{Truth, and, or};
@@ -24,6 +24,7 @@ use std::cmp::Ordering;
 use model::json::{Raw, Value};
 
 use crate::bound::{Computed, Constant, Expr, In, Key, Like, LikePattern, Slot};
+use crate::context::Called;
 use crate::error::QueryError;
 use crate::execute;
 use crate::functions::{Function, RegexCall};
@@ -199,13 +200,15 @@ fn called<'a>(
     env: &mut Env<'a>,
 ) -> Evaluated<'a> {
     let arguments = values(arguments, env)?;
-    bounded(function.apply(env.ambient, &arguments)?)
+    let ambient = env.ambient;
+    bounded(ambient.metered(Called::System, || function.apply(ambient, &arguments))?)
 }
 
 fn searched<'a>(call: &'a RegexCall, env: &mut Env<'a>) -> Evaluated<'a> {
     let text = evaluate(&call.text, env)?;
     env.budget().spend_reading(text.weight())?;
-    bounded(call.apply(&text, env.budget())?)
+    let ambient = env.ambient;
+    bounded(ambient.metered(Called::System, || call.apply(&text, &ambient.budget))?)
 }
 
 fn defined<'a>(slot: Slot, parts: &'a [Expr; 2], env: &mut Env<'a>) -> Evaluated<'a> {
@@ -250,8 +253,9 @@ fn user_function<'a>(name: &str, arguments: &'a [Expr], env: &mut Env<'a>) -> Ev
             None => return Ok(Datum::Undefined),
         }
     }
-    let result = functions
-        .call(name, &values)
+    let result = env
+        .ambient
+        .metered(Called::User, || functions.call(name, &values))
         .map_err(|source| QueryError::UserFunction { name: name.to_owned(), source })?;
     bounded(result.map_or(Datum::Undefined, Datum::owned))
 }

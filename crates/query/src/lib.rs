@@ -30,7 +30,7 @@ pub mod syntax;
 
 pub use advice::Advice;
 pub use bind::{Path, PathStep, UDF_CALLS_MAX};
-pub use context::{Context, UserFunctionError, UserFunctions, Watch};
+pub use context::{Called, Context, Meter, UserFunctionError, UserFunctions, Watch};
 pub use error::{Code, Place, QueryError, Refusal, Span, SyntaxError};
 pub use eval::{STEPS_MAX, VALUE_BYTES_MAX, WATCH_STEPS};
 pub use index_use::{Composite, Impact, IndexSpec, IndexUse, Indexed};

@@ -120,3 +120,9 @@ impl From<i64> for Numeric {
         Numeric::Integer(integer)
     }
 }
+
+impl From<Number> for Numeric {
+    fn from(number: Number) -> Numeric {
+        number.as_i64().map_or(Numeric::Double(number.as_f64()), Numeric::Integer)
+    }
+}

@@ -187,6 +187,7 @@ impl Front {
         let request = match gateway.let_in(HttpHead {
             method: head.method,
             path: head.uri.path().to_owned(),
+            query: head.uri.query().map(str::to_owned),
             headers: head.headers,
             scheme: client.scheme,
         }) {

@@ -76,7 +76,8 @@ async fn serve(settings: Settings, mut outside: Runtime) -> anyhow::Result<()> {
     let listening = tokio::spawn(listener.run(tls, Arc::clone(&front), stop.clone()));
 
     let service = open(home.clone(), &settings, &outside).await?;
-    let config = GatewayConfig { keys, skew_secs_max: SKEW_SECS_MAX };
+    let region = settings.region.as_str().to_owned();
+    let config = GatewayConfig { keys, region, skew_secs_max: SKEW_SECS_MAX };
     let gateway = Arc::new(Gateway::new(Arc::clone(&service), outside, config));
     let backups = Arc::new(Backups::default());
     let open = Open { service: Arc::clone(&service), gateway, backups: Arc::clone(&backups) };

@@ -52,6 +52,12 @@ pub(crate) struct Layer {
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub(crate) host_name: Option<Vec<HostName>>,
 
+    /// The Azure region that the account says it is in, as clients may name it [default: South Central US].
+    ///
+    /// SDKs know the regions of Azure, and some refuse to prefer another.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) region: Option<RegionName>,
+
     /// Folder that holds the data, created when missing [default: ./orrery-data].
     #[arg(long, value_name = "DIR")]
     pub(crate) data: Option<PathBuf>,
@@ -152,6 +158,7 @@ pub(crate) enum Place {
 pub(crate) struct Settings {
     pub(crate) listen: Listen,
     pub(crate) host_names: Vec<HostName>,
+    pub(crate) region: RegionName,
     pub(crate) place: Place,
     pub(crate) key: Secret,
     pub(crate) read_only_key: Option<Secret>,
@@ -206,6 +213,7 @@ impl Settings {
         let settings = Settings {
             listen,
             host_names: layer.host_name.unwrap_or_default(),
+            region: layer.region.unwrap_or_default(),
             place,
             key,
             read_only_key: layer.read_only_key,
@@ -279,6 +287,7 @@ impl Layer {
         Ok(Layer {
             listen: variable(read, "ORRERY_LISTEN")?,
             host_name: variable(read, "ORRERY_HOST_NAME")?.map(|HostNames(names)| names),
+            region: variable(read, "ORRERY_REGION")?,
             data: read("ORRERY_DATA").map(PathBuf::from),
             in_memory: variable(read, "ORRERY_IN_MEMORY")?,
             key: variable(read, "ORRERY_KEY")?,
@@ -306,6 +315,7 @@ impl Layer {
         Layer {
             listen: self.listen.or(other.listen),
             host_name: self.host_name.or(other.host_name),
+            region: self.region.or(other.region),
             data: self.data.or(other.data),
             in_memory: self.in_memory.or(other.in_memory),
             key: self.key.or(other.key),
@@ -395,6 +405,51 @@ impl TryFrom<String> for Listen {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
 pub(crate) struct HostName(String);
+
+/// The name of a region of Azure. It goes into the account, not into any address.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub(crate) struct RegionName(String);
+
+#[derive(Debug, thiserror::Error)]
+#[error("'{0}' is not the name of a region like South Central US")]
+pub(crate) struct InvalidRegionName(String);
+
+impl RegionName {
+    /// The longest that a region is called is half of this.
+    const BYTES_MAX: usize = 64;
+
+    pub(crate) fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl Default for RegionName {
+    fn default() -> RegionName {
+        RegionName("South Central US".to_owned())
+    }
+}
+
+impl FromStr for RegionName {
+    type Err = InvalidRegionName;
+
+    fn from_str(text: &str) -> Result<RegionName, InvalidRegionName> {
+        let name = text.trim();
+        let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, ' ' | '-' | '_');
+        if name.is_empty() || name.len() > RegionName::BYTES_MAX || !name.chars().all(allowed) {
+            return Err(InvalidRegionName(text.to_owned()));
+        }
+        Ok(RegionName(name.to_owned()))
+    }
+}
+
+impl TryFrom<String> for RegionName {
+    type Error = InvalidRegionName;
+
+    fn try_from(text: String) -> Result<RegionName, InvalidRegionName> {
+        text.parse()
+    }
+}
 
 /// Several names in one variable.
 struct HostNames(Vec<HostName>);
@@ -537,6 +592,7 @@ mod tests {
         let file = r#"
             listen = "[::1]:9"
             host-name = ["one", "two.test"]
+            region = "West Europe"
             data = "d"
             in-memory = false
             key = "k"
@@ -606,6 +662,16 @@ mod tests {
         assert_eq!(one, Listen::Address("127.0.0.1:9".parse().unwrap()));
         let none = Layer::default;
         assert_eq!(decide([none(), none(), none()]).unwrap().listen, this(8081));
+    }
+
+    #[test]
+    fn regions_are_words() {
+        for name in ["South Central US", " West Europe ", "Local"] {
+            assert_eq!(name.parse::<RegionName>().unwrap().as_str(), name.trim());
+        }
+        for name in ["", "  ", "a\"b", "Süd", &"x".repeat(65)] {
+            assert!(name.parse::<RegionName>().is_err(), "{name}");
+        }
     }
 
     #[test]

@@ -139,8 +139,10 @@ fn rows(lab: &Lab, text: &str, parameters: &str) -> (Vec<String>, String) {
             merges: true,
             session: None,
             after,
+            resume: None,
             items_max: 1_000,
             approach: Approach::Index,
+            is_timed: false,
         };
         let response = lab.ask(ContainerAction::QueryItems(Box::new(query)));
         let Reply::Rows { rows: page, rest, report, .. } = response.reply else {

@@ -69,6 +69,8 @@ fn body_bytes(operation: &ItemOperation) -> usize {
         | ItemOperation::Upsert { body, .. }
         | ItemOperation::Replace { body, .. }
         | ItemOperation::Patch { body, .. } => body.len(),
-        ItemOperation::Read { .. } | ItemOperation::Delete { .. } => 0,
+        ItemOperation::Read { .. }
+        | ItemOperation::Delete { .. }
+        | ItemOperation::Unreadable { .. } => 0,
     }
 }

@@ -48,6 +48,12 @@ pub enum ServiceError {
          key field values specified in the document."
     )]
     KeyMismatch,
+    /// A document without one of the values of a hierarchical key.
+    #[error("PartitionKey extracted from document doesn't match the one specified in the header.")]
+    KeyLacking,
+    /// It was not begun, as one before it failed.
+    #[error("Another operation of the batch failed.")]
+    Dependency,
     /// The container was dropped and created anew since the client looked at it.
     #[error("The container is not the one that was intended: it was created anew.")]
     ContainerRecreated,
@@ -67,6 +73,9 @@ pub enum ServiceError {
     Precondition,
     #[error("{message}")]
     TooLarge { message: String },
+    /// The operations of one request give back more than an answer can have. Ask for fewer.
+    #[error("{message}")]
+    ResponseTooLarge { message: String },
     /// The client has seen more than this server has. Try again.
     #[error("The read session is not available for the input session token.")]
     SessionNotAvailable,
@@ -176,7 +185,10 @@ impl ServiceError {
             | ServiceError::NeedsMerge { .. }
             | ServiceError::TimedOut
             | ServiceError::KeyMismatch
+            | ServiceError::KeyLacking
+            | ServiceError::Dependency
             | ServiceError::TooLarge { .. }
+            | ServiceError::ResponseTooLarge { .. }
             | ServiceError::MergeUnaware
             | ServiceError::NoSuchPosition { .. }
             | ServiceError::KeyFull { .. }
@@ -203,6 +215,11 @@ impl ServiceError {
 
     pub(crate) fn invalid(message: impl Into<String>) -> ServiceError {
         ServiceError::Invalid { message: message.into() }
+    }
+
+    /// A token that no page of this request ended with.
+    pub(crate) fn bad_continuation() -> ServiceError {
+        ServiceError::invalid("Invalid Continuation Token")
     }
 
     /// What is wrong with a query of that text.
@@ -263,8 +280,9 @@ impl From<Problem> for ServiceError {
             }
             Problem::NotFound => ServiceError::NotFound,
             Problem::Precondition => ServiceError::Precondition,
-            Problem::TooLarge { .. } | Problem::GivesTooMuch { .. } => {
-                ServiceError::TooLarge { message: problem.to_string() }
+            Problem::TooLarge { .. } => ServiceError::TooLarge { message: problem.to_string() },
+            Problem::GivesTooMuch { .. } => {
+                ServiceError::ResponseTooLarge { message: problem.to_string() }
             }
             Problem::KeyFull { .. } => ServiceError::KeyFull { message: problem.to_string() },
             Problem::ContainerFull { .. } => ServiceError::Quota { message: problem.to_string() },

@@ -5,7 +5,7 @@
 //! id, so that it opens nothing that is later created under the same name.
 
 use bytes::Bytes;
-use model::json::{self, Value};
+use model::json::{self, Raw, Value};
 use model::partition_key::PartitionKey;
 use model::rid::{ContainerRid, ItemRid};
 
@@ -233,6 +233,7 @@ fn keys_are(action: &ContainerAction, these: impl Fn(&PartitionKey) -> bool) -> 
 }
 
 fn names(body: &[u8], id: &str) -> bool {
-    let raw = json::parse_raw(body).ok();
-    raw.and_then(|raw| raw.get("id")?.as_str()).is_some_and(|named| named == id)
+    let text = json::canonical(body).ok();
+    let named = text.as_deref().and_then(|text| Raw::trusted(text).get("id")?.as_str());
+    named.is_some_and(|named| named == id)
 }

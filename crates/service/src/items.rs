@@ -8,16 +8,20 @@ use futures_util::future::join_all;
 use model::charge::Work;
 use model::epk::EpkRange;
 use model::json;
-use model::partition_key::{Location, PartitionKey};
+use model::limits::Limits;
+use model::name::ItemId;
+use model::partition_key::{KeyComponent, KeyKind, Location, PartitionKey};
 use model::session::{RangeToken, SINGLE_REGION_VERSION, SessionToken};
-use partition::{Command, Document, Effect, ItemPage, Operation, Outcome, Patch, Position};
+use partition::{
+    Command, Document, Effect, EffectKind, ItemPage, Operation, Outcome, Patch, Position,
+};
 
 use crate::account;
 use crate::admit::PAGE_ITEMS_MAX;
 use crate::catalogue::ContainerEntry;
 use crate::error::ServiceError;
-use crate::receipt::Receipt;
-use crate::request::{BulkOperation, Conditions, ItemOperation, ItemTarget, Scope};
+use crate::receipt::{Holding, Receipt};
+use crate::request::{BulkOperation, BulkPace, Conditions, ItemOperation, ItemTarget, Scope};
 use crate::response::{BulkResult, ItemResult, Reply, Rest};
 use crate::service::Service;
 use crate::visit::Visit;
@@ -42,10 +46,40 @@ impl Service {
         operation: ItemOperation,
         receipt: &mut Receipt,
     ) -> Result<Reply, ServiceError> {
-        let (operation, location) = self.check_operation(entry, key, operation, receipt)?;
+        let replaced = match &operation {
+            ItemOperation::Replace { id, .. } => key.zip(Some(id.clone())),
+            _ => None,
+        };
+        let checked = self.check_operation(entry, key, operation, receipt);
+        let (operation, location) = checked.map_err(|error| match (error, replaced) {
+            // What is not there has no key that could differ.
+            (ServiceError::KeyMismatch, Some((key, id))) if !self.exists(entry, key, &id) => {
+                ServiceError::NotFound
+            }
+            (error, _) => error,
+        })?;
         let effect = self.apply_one(entry, location, operation, receipt).await?;
         receipt.item_lsn = Some(effect.lsn);
+        self.note_size(entry, receipt);
         Ok(Reply::One { kind: effect.kind, etag: effect.etag, body: effect.text })
+    }
+
+    /// Takes down how much the partition holds that answered.
+    fn note_size(&self, entry: &ContainerEntry, receipt: &mut Receipt) {
+        let size = receipt.served_by().and_then(|(range, _)| entry.container.size_of(range));
+        receipt.holding = size.map(|size| Holding::Items {
+            count: size.items,
+            bytes: size.bytes,
+            bytes_max: self.limits.physical_partition_bytes_max,
+            item_bytes_max: self.limits.item_bytes_max,
+        });
+    }
+
+    /// Whether there is an item, as far as can be told.
+    fn exists(&self, entry: &ContainerEntry, key: &PartitionKey, id: &ItemId) -> bool {
+        let Ok(location) = self.locate(entry, Some(key), None) else { return true };
+        let found = self.cluster.read(&entry.container, (&location.position, id), None);
+        found.map_or(true, |served| served.value.is_ok())
     }
 
     pub(crate) fn read_item(
@@ -72,6 +106,7 @@ impl Service {
         check_session(entry, conditions.session.as_ref(), receipt)?;
         let effect = found?;
         receipt.item_lsn = Some(effect.lsn);
+        self.note_size(entry, receipt);
         Ok(Reply::One { kind: effect.kind, etag: effect.etag, body: effect.text })
     }
 
@@ -79,12 +114,16 @@ impl Service {
     pub(crate) async fn batch(
         &self,
         entry: &ContainerEntry,
-        key: &PartitionKey,
+        (key, session): (&PartitionKey, Option<&SessionToken>),
         operations: Vec<ItemOperation>,
         receipt: &mut Receipt,
     ) -> Result<Reply, ServiceError> {
         let failed = |at, error| ServiceError::Batch { at, error: Box::new(error) };
         let location = self.locate(entry, Some(key), None)?;
+        if session.is_some() {
+            receipt.served(self.cluster.position(&entry.container, &location.position)?);
+            check_session(entry, session, receipt)?;
+        }
         let checked = operations.into_iter().enumerate().map(|(at, operation)| {
             let checked = self.check_operation(entry, Some(key), operation, receipt);
             checked.map(|(operation, _)| operation).map_err(|error| failed(at, error))
@@ -104,7 +143,7 @@ impl Service {
         &self,
         entry: &ContainerEntry,
         range: Option<RangeId>,
-        operations: Vec<BulkOperation>,
+        (operations, pace): (Vec<BulkOperation>, BulkPace),
         receipt: &mut Receipt,
     ) -> Result<Reply, ServiceError> {
         if let Some(range) = range {
@@ -115,18 +154,15 @@ impl Service {
             Some(range) => Some((range, self.range_of(entry, range)?)),
             None => None,
         };
+        if pace == BulkPace::UpToFailure {
+            return Ok(self.in_turn(entry, within.as_ref(), operations, receipt).await);
+        }
         let payer = receipt.payer;
-        // Each operation may give back an item: what is beyond the limit is to be asked again.
-        let (given, given_max) = (AtomicUsize::new(0), self.limits.effects_bytes_max());
+        let room = Room::new(&self.limits);
         let each = operations.into_iter().map(|operation| async {
             let mut part = Receipt::of(payer);
-            if given.load(Ordering::Relaxed) > given_max {
-                let result = Err(ServiceError::Busy);
-                return (BulkResult { result, charge: part.charge }, part);
-            }
-            let result = self.bulk_operation(entry, within.as_ref(), operation, &mut part).await;
-            let body = result.as_ref().ok().and_then(|result| result.body.as_ref());
-            given.fetch_add(body.map_or(0, Bytes::len), Ordering::Relaxed);
+            let asked = (entry, within.as_ref());
+            let result = self.bulk_operation(asked, operation, &room, &mut part).await;
             (BulkResult { result, charge: part.charge }, part)
         });
         let mut results = Vec::new();
@@ -137,20 +173,45 @@ impl Service {
         Ok(Reply::Bulk { results })
     }
 
-    async fn bulk_operation(
+    /// One operation after the other; those behind the first that fails are not begun.
+    async fn in_turn(
         &self,
         entry: &ContainerEntry,
         range: Option<&(RangeId, EpkRange)>,
+        operations: Vec<BulkOperation>,
+        receipt: &mut Receipt,
+    ) -> Reply {
+        let room = Room::new(&self.limits);
+        let mut results: Vec<BulkResult> = Vec::with_capacity(operations.len());
+        for operation in operations {
+            let mut part = Receipt::of(receipt.payer);
+            let result = match results.last() {
+                Some(BulkResult { result: Err(_), .. }) => Err(ServiceError::Dependency),
+                Some(_) | None => {
+                    self.bulk_operation((entry, range), operation, &room, &mut part).await
+                }
+            };
+            receipt.add(&part);
+            results.push(BulkResult { result, charge: part.charge });
+        }
+        Reply::Bulk { results }
+    }
+
+    async fn bulk_operation(
+        &self,
+        (entry, range): (&ContainerEntry, Option<&(RangeId, EpkRange)>),
         BulkOperation { key, operation }: BulkOperation,
+        room: &Room,
         receipt: &mut Receipt,
     ) -> Result<ItemResult, ServiceError> {
+        room.check()?;
         let (operation, location) = self.check_operation(entry, Some(&key), operation, receipt)?;
         if let Some((range, within)) = range
             && !within.contains(&location.position)
         {
             return Err(named(entry, ClusterError::NoRange(*range)));
         }
-        Ok(result(self.apply_one(entry, location, operation, receipt).await?))
+        room.take(result(self.apply_one(entry, location, operation, receipt).await?))
     }
 
     /// One page of items in the order of their hashed keys, range after range.
@@ -215,7 +276,8 @@ impl Service {
         let mut within = common(&EpkRange::full(), &scope.within);
         if let Some(key) = &scope.key {
             let spec = entry.container.spec();
-            within = common(&within, &spec.definition.partition_key().prefix_range(key)?);
+            let definition = spec.definition.partition_key();
+            within = common(&within, &definition.prefix_range(definition.meant(key))?);
         }
         if let Some(id) = scope.range {
             within = common(&within, &self.range_of(entry, id)?);
@@ -272,7 +334,7 @@ impl Service {
         receipt: &mut Receipt,
     ) -> Result<(Operation, Location), ServiceError> {
         let attempt = match operation {
-            ItemOperation::Read { .. } => Work::Probe,
+            ItemOperation::Read { .. } | ItemOperation::Unreadable { .. } => Work::Probe,
             ItemOperation::Create { .. }
             | ItemOperation::Upsert { .. }
             | ItemOperation::Replace { .. }
@@ -303,6 +365,7 @@ impl Service {
                 let patch = Patch::parse(&json::parse(&body)?, &self.limits)?;
                 Operation::Patch { id, patch, if_match }
             }
+            ItemOperation::Unreadable { why } => return Err(ServiceError::invalid(why)),
         };
         let location = self.locate(entry, key, document_of(&checked))?;
         Ok((checked, location))
@@ -318,8 +381,12 @@ impl Service {
         let spec = entry.container.spec();
         let definition = spec.definition.partition_key();
         let extracted = document.map(|document| definition.extract(document.json())).transpose()?;
-        match (key, &extracted) {
-            (Some(given), Some(extracted)) if given != extracted => Err(ServiceError::KeyMismatch),
+        match (key.map(|key| definition.meant(key)), &extracted) {
+            (Some(given), Some(extracted)) if given != extracted => {
+                let is_short = definition.kind() == KeyKind::MultiHash
+                    && extracted.components().contains(&KeyComponent::Undefined);
+                Err(if is_short { ServiceError::KeyLacking } else { ServiceError::KeyMismatch })
+            }
             (Some(key), _) | (None, Some(key)) => Ok(definition.locate(key)?),
             (None, None) if definition.paths().is_empty() => {
                 Ok(definition.locate(&PartitionKey::NONE)?)
@@ -393,6 +460,56 @@ pub(crate) fn named(entry: &ContainerEntry, error: ClusterError) -> ServiceError
 fn page_work(page: &ItemPage) -> impl Iterator<Item = Work> {
     let looked = page.items.is_empty().then_some(Work::Probe);
     page.items.iter().map(|item| Work::Read { bytes: item.own_bytes() }).chain(looked)
+}
+
+/// Each operation of a bulk request may give back an item: what is beyond the limit is
+/// refused, and clients ask for it again. What reads give back is told in any case, what
+/// writes do not always; and a write that is done has to be told as done.
+struct Room {
+    read: AtomicUsize,
+    read_max: usize,
+    written: AtomicUsize,
+    written_max: usize,
+}
+
+impl Room {
+    fn new(limits: &Limits) -> Room {
+        Room {
+            read: AtomicUsize::new(0),
+            read_max: usize::try_from(limits.response_bytes_max).unwrap_or(usize::MAX),
+            written: AtomicUsize::new(0),
+            written_max: limits.effects_bytes_max(),
+        }
+    }
+
+    /// Whether another operation may begin.
+    fn check(&self) -> Result<(), ServiceError> {
+        let used = |used: &AtomicUsize| used.load(Ordering::Relaxed);
+        if used(&self.read) > self.read_max || used(&self.written) > self.written_max {
+            return Err(Room::full());
+        }
+        Ok(())
+    }
+
+    /// Operations are under way at once, so what one read may not fit any more.
+    fn take(&self, done: ItemResult) -> Result<ItemResult, ServiceError> {
+        let bytes = done.body.as_ref().map_or(0, Bytes::len);
+        if done.kind != EffectKind::Read {
+            self.written.fetch_add(bytes, Ordering::Relaxed);
+            return Ok(done);
+        }
+        let before = self.read.fetch_add(bytes, Ordering::Relaxed);
+        // One item is an answer however large it is.
+        if before > 0 && before.saturating_add(bytes) > self.read_max {
+            return Err(Room::full());
+        }
+        Ok(done)
+    }
+
+    fn full() -> ServiceError {
+        let message = "Response size is too large: ask for fewer items at once.".to_owned();
+        ServiceError::ResponseTooLarge { message }
+    }
 }
 
 fn result(effect: Effect) -> ItemResult {

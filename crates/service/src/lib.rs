@@ -35,7 +35,7 @@ mod visit;
 pub use authorise::Principal;
 pub use cluster::{
     Ahead, Caller, Cursor, CursorError, Division, Halve, KeyCharge, KeySize, KeySummary, Priority,
-    QueryReport, RangeId, Reason, Refusal, Stage, ThroughputBucket,
+    QueryReport, RangeId, Reason, Refusal, SortKey, Stage, ThroughputBucket,
 };
 pub use error::{Remedy, ServiceError};
 pub use grant::{Extent, Grant, Mode};
@@ -48,11 +48,12 @@ pub use partitions::{LayoutChange, PartitionInfo};
 pub use provision::{Throttle, ThrottleError, ThroughputRules};
 pub use queries::advice_on;
 pub use query::{Advice, Features, Impact, IndexSpec, IndexUse};
-pub use receipt::{Owner, Receipt};
+pub use receipt::{Amount, Holding, Owner, Receipt};
 pub use redistribute::{Redistribution, ThroughputInfo};
 pub use request::{
-    Action, BulkOperation, CatalogueAction, ChangeForm, ChangeList, ChangeStart, Conditions,
-    ContainerAction, ItemOperation, ItemQuery, ItemTarget, Request, Scope,
+    Action, BulkOperation, BulkPace, CatalogueAction, ChangeForm, ChangeList, ChangeStart,
+    Conditions, ContainerAction, ItemOperation, ItemQuery, ItemTarget, Request, ResourceQuery,
+    ResumeFilter, Scope,
 };
 pub use resources::Swept;
 pub use response::{BulkResult, Failure, ItemResult, RangeInfo, Reply, Response, Rest};

@@ -10,6 +10,9 @@ use model::throughput::Throughput;
 use crate::catalogue::Record;
 use crate::error::ServiceError;
 
+/// Autoscale goes down to this part of its maximum.
+const AUTOSCALE_IDLE_PART: u32 = 10;
+
 /// The throughput of a container or database, as it is kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Offer {
@@ -139,9 +142,22 @@ pub(crate) fn parse_content(
     })
 }
 
+/// The type of an offer, where it is one of the old sizes or says that it is none. They
+/// are only names now: throughput is what the content says.
+pub(crate) fn parse_type(value: &Value) -> Option<&'static str> {
+    const TYPES: [&str; 4] = ["S1", "S2", "S3", "Invalid"];
+    let name = value.as_str()?;
+    TYPES.into_iter().find(|known| known.eq_ignore_ascii_case(name))
+}
+
 fn content(throughput: Throughput, highest: u32) -> Object {
     let mut content = Object::new();
-    content.insert("offerThroughput", throughput.rate());
+    let shown = match throughput {
+        Throughput::Manual(rate) => rate,
+        // What an idle one has scaled down to.
+        Throughput::Autoscale { max, .. } => max / AUTOSCALE_IDLE_PART,
+    };
+    content.insert("offerThroughput", shown);
     content.insert("offerIsRUPerMinuteThroughputEnabled", false);
     if let Throughput::Autoscale { max, increment_percent } = throughput {
         let mut settings = Object::from_iter([("maxThroughput", max)]);

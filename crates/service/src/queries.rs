@@ -4,20 +4,26 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
-use cluster::{ClusterError, PageBounds, PageQuery, Pass, QueryFailure, QueryPage, Turn};
+use cluster::{
+    ClusterError, FunctionTimes, PageBounds, PageQuery, Pass, Point, QueryFailure, QueryPage,
+    QueryTimes, Turn,
+};
 use model::charge::Work;
 use model::epk::{Epk, EpkRange};
 use model::json::Value;
 use model::partition_key::{KeyError, PartitionKey, PartitionKeyDefinition};
 use model::position::Ordinal;
-use query::{Advice, Bound, Context, Features, KeyRanges, KeyShape, Parameters, Query, QueryError};
+use query::{
+    Advice, Bound, Context, Features, KeyRanges, KeyShape, Meter, Parameters, PathStep, Query,
+    QueryError,
+};
 
 use crate::admit::PAGE_ITEMS_MAX;
 use crate::catalogue::ContainerEntry;
 use crate::error::ServiceError;
 use crate::items::{check_session, named, scope_prefix};
 use crate::receipt::Receipt;
-use crate::request::{ItemQuery, Scope};
+use crate::request::{ItemQuery, ResumeFilter, Scope};
 use crate::response::Reply;
 use crate::service::Service;
 use crate::visit::Visit;
@@ -54,15 +60,19 @@ impl Service {
         let (covered, payer) = (self.scope_range(entry, &query.scope)?, receipt.payer);
         let session = query.session.clone();
         let done = self.cluster.take_turns(move |turn| {
-            let Prepared { page, key, start } =
-                compiler.watched(turn).prepare(query, &covered, bounds)?;
-            let compiling = turn.elapsed();
+            let meter = query.is_timed.then(|| turn.function_times());
+            let compiler = compiler.watched(turn, meter.clone());
+            let Prepared { page, key, start, mut times } =
+                compiler.prepare(query, &covered, bounds, turn)?;
             let container = &compiler.entry.container;
             let pass = container.admit(&start, payer).map_err(Unanswered::NotLetIn)?;
             let (text, page) = page;
             let page = turn.answer(container, now, page);
             let page = page.map_err(|failure| failed(&compiler.entry, failure, &text));
-            Ok::<_, Unanswered>(Answered { page, pass, key, compiling })
+            if let Some(meter) = meter {
+                (times.system_functions, times.user_functions) = (meter.system(), meter.user());
+            }
+            Ok::<_, Unanswered>(Answered { page, pass, key, times })
         });
         let answered = done.await.map_err(|error| named(entry, error))?;
         let answered = answered.map_err(|unanswered| unanswered.noted(receipt))?;
@@ -84,7 +94,7 @@ impl Service {
             receipt.worked(&Work::Probe);
             visit.end(None, receipt);
         }
-        report.times.compiling = answered.compiling;
+        report.times = whole(answered.times, report.times);
         let (owner_rid, report) = (entry.rid.to_string(), Box::new(report));
         Ok(Reply::Rows { owner_rid, rows, rest, report })
     }
@@ -109,7 +119,7 @@ impl Service {
         receipt.worked(&Work::Probe);
         let compiler = self.compiler(entry);
         let plan = self.cluster.take_turns(move |turn| {
-            compiler.watched(turn).client_plan(&text, &parameters, &features)
+            compiler.watched(turn, None).client_plan(&text, &parameters, &features)
         });
         Ok(Reply::QueryPlan { plan: plan.await.map_err(|error| named(entry, error))?? })
     }
@@ -124,6 +134,7 @@ impl Service {
             computed: spec.definition.computed_properties().properties().to_vec(),
             functions: None,
             watch: None,
+            meter: None,
         };
         Compiler { entry: entry.clone(), context: Arc::new(context) }
     }
@@ -137,6 +148,8 @@ struct Prepared {
     key: Option<Epk>,
     /// The position whose partition lets it in.
     start: Epk,
+    /// How long that took.
+    times: QueryTimes,
 }
 
 /// What came of a query that was let in.
@@ -144,7 +157,8 @@ struct Answered {
     page: Result<QueryPage, ServiceError>,
     pass: Pass,
     key: Option<Epk>,
-    compiling: Duration,
+    /// Where time went besides the page.
+    times: QueryTimes,
 }
 
 /// Why a query was not begun.
@@ -185,8 +199,9 @@ struct Compiler {
 
 impl Compiler {
     /// The same, on a thread of which others want a turn, too.
-    fn watched(&self, turn: &Arc<Turn>) -> Compiler {
-        let context = Context { watch: Some(turn.watch()), ..(*self.context).clone() };
+    fn watched(&self, turn: &Arc<Turn>, meter: Option<Arc<FunctionTimes>>) -> Compiler {
+        let meter = meter.map(|meter| meter as Arc<dyn Meter>);
+        let context = Context { watch: Some(turn.watch()), meter, ..(*self.context).clone() };
         Compiler { entry: self.entry.clone(), context: Arc::new(context) }
     }
 
@@ -195,26 +210,40 @@ impl Compiler {
         query: ItemQuery,
         covered: &EpkRange,
         bounds: PageBounds,
+        turn: &Turn,
     ) -> Result<Prepared, Unanswered> {
-        let bound = self.bind(&query.text, &query.parameters);
-        let bound = bound.map_err(|error| Unanswered::Text(refused(&error, &query.text)))?;
+        let wrong = |error: QueryError| Unanswered::Text(refused(&error, &query.text));
+        let mut times = QueryTimes::default();
+        let begun = turn.elapsed();
+        let parsed = Query::parse(&query.text).map_err(wrong)?;
+        times.parsing = turn.elapsed().saturating_sub(begun);
+        let begun = turn.elapsed();
+        let bound = self.bind(&parsed, &query.parameters).map_err(wrong)?;
+        times.binding = turn.elapsed().saturating_sub(begun);
+        let begun = turn.elapsed();
         let aim = self.aim(&query, &bound, covered)?;
         self.check_merge(&query, &bound)?;
+        let resume =
+            query.resume.as_ref().map(|filter| resume_point(filter, &bound)).transpose()?;
+        times.aiming = turn.elapsed().saturating_sub(begun);
         let start = query.after.as_ref().and_then(|after| after.position());
         let start = start.filter(|start| EpkRange::full().contains(start));
         let start = start.or(aim.within.first().map(|first| &first.min)).cloned();
         let page = PageQuery {
+            fingerprint: fingerprint(&self.entry, &query, &bound),
             bound: Arc::new(bound),
-            fingerprint: fingerprint(&query),
+            scope: covered.clone(),
             within: aim.within,
             ordinals: aim.ordinals,
             prefix: scope_prefix(&self.entry, &query.scope).map(Arc::new),
             after: query.after,
+            resume,
             bounds,
             approach: query.approach,
+            is_timed: query.is_timed,
         };
         let (page, start) = ((query.text, page), start.unwrap_or(Epk::MIN));
-        Ok(Prepared { page, key: aim.key, start })
+        Ok(Prepared { page, key: aim.key, start, times })
     }
 
     fn client_plan(
@@ -234,23 +263,22 @@ impl Compiler {
         Ok(plan.to_value(definition))
     }
 
-    /// Refuses what the service leaves to its clients, and gives the plan for it:
-    /// aggregates of everything, DISTINCT and ORDER BY. Neither the number of
-    /// partitions nor a filter that names the key matters there.
+    /// Refuses what the service's gateway leaves to its clients, and gives the plan for it.
+    /// Neither the number of partitions nor a filter that names the key matters there:
+    /// whether a program works must not depend on how much data it has.
     fn check_merge(&self, query: &ItemQuery, bound: &Bound) -> Result<(), ServiceError> {
-        let is_across = query.across_partitions && !is_routed(&query.scope);
-        let in_order = !bound.order().is_empty();
-        let merges = in_order || bound.is_distinct() || !bound.aggregates().is_empty();
-        if query.merges || !is_across || !merges {
+        let spec = self.entry.container.spec();
+        let is_partitioned = !spec.definition.partition_key().paths().is_empty();
+        let is_across = query.across_partitions && is_partitioned && !is_routed(&query.scope);
+        if query.merges || !is_across || !needs_merge(bound) {
             return Ok(());
         }
         let plan = self.client_plan(&query.text, &query.parameters, &Features::all())?;
         Err(ServiceError::NeedsMerge { plan })
     }
 
-    fn bind(&self, text: &str, parameters: &Value) -> Result<Bound, QueryError> {
-        let parameters = parse_parameters(parameters)?;
-        Query::parse(text)?.bind_in(&parameters, &self.context)
+    fn bind(&self, query: &Query, parameters: &Value) -> Result<Bound, QueryError> {
+        query.bind_in(&parse_parameters(parameters)?, &self.context)
     }
 
     /// What the client says about partitions and what the filter says about keys,
@@ -301,6 +329,16 @@ pub(crate) fn refused(error: &QueryError, text: &str) -> ServiceError {
     ServiceError::query(error, text)
 }
 
+/// Whether the rows of several partitions, one behind the other, are not yet the answer.
+fn needs_merge(bound: &Bound) -> bool {
+    const NO_WINDOW: (usize, usize) = (0, usize::MAX);
+    let puts_together = !bound.order().is_empty()
+        || bound.is_distinct()
+        || bound.is_aggregated()
+        || bound.window() != NO_WINDOW;
+    puts_together && bound.reads_documents()
+}
+
 /// Whether the client says where to look.
 fn is_routed(scope: &Scope) -> bool {
     scope.key.is_some() || scope.range.is_some() || scope.within != EpkRange::full()
@@ -326,11 +364,47 @@ pub(crate) fn parse_parameters(parameters: &Value) -> Result<Parameters, QueryEr
     if parameters.is_null() { Ok(Parameters::none()) } else { Parameters::from_list(parameters) }
 }
 
-/// What the pages of a query have in common.
-fn fingerprint(query: &ItemQuery) -> u32 {
+/// The times of a page, and of what was done for it before.
+fn whole(before: QueryTimes, page: QueryTimes) -> QueryTimes {
+    let QueryTimes { parsing, binding, aiming, system_functions, user_functions, .. } = before;
+    QueryTimes { parsing, binding, aiming, system_functions, user_functions, ..page }
+}
+
+/// The point in a query's order that a client names.
+fn resume_point(filter: &ResumeFilter, bound: &Bound) -> Result<Point, ServiceError> {
+    let order = bound.order();
+    if order.is_empty() || bound.is_aggregated() || filter.keys.len() != order.len() {
+        let text = "The resume filter does not have one value for each ORDER BY item.";
+        return Err(ServiceError::invalid(text));
+    }
+    let descends = order.iter().map(|key| key.descending);
+    let keys: Vec<_> = filter.keys.iter().cloned().zip(descends).collect();
+    Ok(Point::of_keys(&keys, filter.item, filter.exclude))
+}
+
+/// What cursors of a query are bound to. A point in an order means the same whatever the
+/// filter leaves: clients narrow it down when they go on. Everything else is a place on a
+/// way that depends on the whole text.
+fn fingerprint(entry: &ContainerEntry, query: &ItemQuery, bound: &Bound) -> u32 {
     let mut hasher = crc32fast::Hasher::new();
-    hasher.update(query.text.as_bytes());
-    hasher.update(query.parameters.to_string().as_bytes());
+    hasher.update(entry.rid.to_string().as_bytes());
+    let order = bound.order();
+    if order.is_empty() || bound.is_aggregated() {
+        hasher.update(query.text.as_bytes());
+        hasher.update(query.parameters.to_string().as_bytes());
+        return hasher.finalize();
+    }
+    hasher.update(&[u8::from(bound.is_distinct())]);
+    for key in order {
+        for step in key.path.steps() {
+            match step {
+                PathStep::Name(name) => hasher.update(&[name.as_bytes(), &[0xFF]].concat()),
+                PathStep::Index(index) => hasher.update(&index.to_be_bytes()),
+                PathStep::Each => hasher.update(&[0xFE]),
+            }
+        }
+        hasher.update(&[u8::from(key.descending)]);
+    }
     hasher.finalize()
 }
 
@@ -338,7 +412,7 @@ fn failed(entry: &ContainerEntry, failure: QueryFailure, text: &str) -> ServiceE
     match failure {
         QueryFailure::Query(error) => refused(&error, text),
         QueryFailure::Order(error) => ServiceError::query_refused(&error.to_string()),
-        QueryFailure::Cursor(_) => ServiceError::invalid("The continuation token is malformed."),
+        QueryFailure::Cursor(_) => ServiceError::bad_continuation(),
         QueryFailure::TimedOut => ServiceError::TimedOut,
         QueryFailure::Cluster(error) => named(entry, error),
     }

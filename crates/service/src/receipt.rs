@@ -23,11 +23,31 @@ pub struct Receipt {
     /// The physical partitions that took part, each with the position that the
     /// client has now seen. The last one gave the answer.
     seen: Vec<(RangeId, Lsn)>,
+    /// Whether a container was created that has no throughput but its database's.
+    pub shares_throughput: bool,
+    /// What there is beside the item or script in question.
+    pub holding: Option<Holding>,
     /// The position of the last write of the one item in question.
     pub item_lsn: Option<Lsn>,
     /// What all operations cost together. Nothing for a request that was turned away
     /// before anything was looked for.
     pub charge: Charge,
+}
+
+/// What there is beside something, and how much of it there may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Holding {
+    /// The items of the physical partition that answered.
+    Items { count: u64, bytes: u64, bytes_max: u64, item_bytes_max: u64 },
+    /// The scripts of a container.
+    Scripts { procedures: Amount, triggers: Amount, functions: Amount },
+}
+
+/// How many there are, and how many there may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Amount {
+    pub count: usize,
+    pub max: usize,
 }
 
 /// A database, container or user by both of its names.
@@ -50,12 +70,13 @@ impl Receipt {
         self.seen.last().copied()
     }
 
-    /// What the client has now seen; none when no partition took part.
+    /// What the client has now seen of the physical partition that gave the answer; none
+    /// when no partition took part. A page that several gave speaks of the one in which it
+    /// ended, as clients keep one token for each answer.
     #[must_use]
     pub fn session(&self) -> Option<SessionToken> {
-        let token = |(range, lsn): &(RangeId, Lsn)| RangeToken::new(range.0, *lsn);
-        let seen = (!self.seen.is_empty()).then_some(&self.seen)?;
-        Some(SessionToken::new(seen.iter().map(token).collect()))
+        let (range, lsn) = self.served_by()?;
+        Some(SessionToken::new(vec![RangeToken::new(range.0, lsn)]))
     }
 
     pub(crate) fn saw(&mut self, range: RangeId, lsn: Lsn) {
@@ -113,7 +134,7 @@ mod tests {
         for (range, lsn) in [(0, 5), (1, 7), (0, 3)] {
             receipt.saw(RangeId(range), Lsn::from_u64(lsn));
         }
-        assert_eq!(receipt.session().unwrap().to_string(), "1:-1#7,0:-1#5");
+        assert_eq!(receipt.session().unwrap().to_string(), "0:-1#5");
         assert_eq!(receipt.served_by(), Some((RangeId(0), Lsn::from_u64(5))));
     }
 

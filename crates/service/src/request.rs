@@ -1,12 +1,12 @@
 //! What can be asked for, in no protocol's words.
 
 use bytes::Bytes;
-use cluster::{Caller, Cursor, RangeId};
+use cluster::{Caller, Cursor, RangeId, SortKey};
 use model::epk::EpkRange;
 use model::json::Value;
 use model::name::ItemId;
 use model::partition_key::PartitionKey;
-use model::position::{Lsn, Timestamp};
+use model::position::{Lsn, Ordinal, Timestamp};
 use model::session::SessionToken;
 use model::throughput::Throughput;
 use partition::{Approach, EtagMatch, Position};
@@ -15,6 +15,7 @@ use query::Features;
 use crate::authorise::Principal;
 use crate::kind::{Kind, Link};
 use crate::offer::Migration;
+use crate::response::Rest;
 
 /// One request: who asks for what.
 #[derive(Clone, Debug)]
@@ -74,15 +75,48 @@ pub struct BulkOperation {
     pub operation: ItemOperation,
 }
 
+/// How the operations of a bulk request follow each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BulkPace {
+    /// In any order, whatever becomes of others.
+    All,
+    /// One after the other, up to the first that fails.
+    UpToFailure,
+}
+
 /// An operation as a client words it: bodies are not checked yet.
 #[derive(Clone, Debug)]
 pub enum ItemOperation {
-    Create { body: Bytes },
-    Upsert { body: Bytes, if_match: Option<EtagMatch> },
-    Read { id: ItemId, if_none_match: Option<EtagMatch> },
-    Replace { id: ItemId, body: Bytes, if_match: Option<EtagMatch> },
-    Delete { id: ItemId, if_match: Option<EtagMatch> },
-    Patch { id: ItemId, body: Bytes, if_match: Option<EtagMatch> },
+    Create {
+        body: Bytes,
+    },
+    Upsert {
+        body: Bytes,
+        if_match: Option<EtagMatch>,
+    },
+    Read {
+        id: ItemId,
+        if_none_match: Option<EtagMatch>,
+    },
+    Replace {
+        id: ItemId,
+        body: Bytes,
+        if_match: Option<EtagMatch>,
+    },
+    Delete {
+        id: ItemId,
+        if_match: Option<EtagMatch>,
+    },
+    Patch {
+        id: ItemId,
+        body: Bytes,
+        if_match: Option<EtagMatch>,
+    },
+    /// One that its protocol could make nothing of. It fails in its place, so that those
+    /// around it need not.
+    Unreadable {
+        why: String,
+    },
 }
 
 /// Everything that can be asked for.
@@ -148,9 +182,19 @@ pub enum CatalogueAction {
     Query {
         parent: Link,
         kind: Kind,
-        text: String,
-        parameters: Value,
+        query: ResourceQuery,
     },
+}
+
+/// A query on resources other than items.
+#[derive(Clone, Debug)]
+pub struct ResourceQuery {
+    pub text: String,
+    /// The client's list of names and values.
+    pub parameters: Value,
+    /// Where the page before ended.
+    pub after: Option<Rest>,
+    pub items_max: usize,
 }
 
 #[derive(Clone, Debug)]
@@ -192,11 +236,14 @@ pub enum ContainerAction {
     Batch {
         key: PartitionKey,
         operations: Vec<ItemOperation>,
+        /// What the client has seen already: it is not done where less is known.
+        session: Option<SessionToken>,
     },
-    /// Each for itself, in any order. `range` is where the client believes them to be.
+    /// Each for itself. `range` is where the client believes them to be.
     Bulk {
         range: Option<RangeId>,
         operations: Vec<BulkOperation>,
+        pace: BulkPace,
     },
     /// Items in the order of their hashed keys.
     ListItems {
@@ -227,7 +274,7 @@ pub struct ChangeList {
     /// What the client has seen already: an answer may not be older.
     pub session: Option<SessionToken>,
     pub start: ChangeStart,
-    /// Changes of earlier seconds are left out.
+    /// Changes of this second and of earlier ones are left out.
     pub since: Option<Timestamp>,
     pub items_max: usize,
     pub form: ChangeForm,
@@ -260,14 +307,32 @@ pub struct ItemQuery {
     pub scope: Scope,
     /// Whether the client agrees to a query that asks more than one partition.
     pub across_partitions: bool,
-    /// Whether what partitions have is put together here, for ORDER BY, DISTINCT and
-    /// aggregates. Otherwise these are refused with a plan, as clients expect that
-    /// merge themselves.
+    /// Whether what partitions have is put together here, for ORDER BY, TOP, DISTINCT,
+    /// aggregates and the like. Otherwise these are refused with a plan by which the
+    /// client merges, unless it says where to look.
     pub merges: bool,
     /// What the client has seen already: an answer may not be older.
     pub session: Option<SessionToken>,
     /// Where the page before ended.
     pub after: Option<Cursor>,
+    /// Where in its order the client wants to begin.
+    pub resume: Option<ResumeFilter>,
     pub items_max: usize,
     pub approach: Approach,
+    /// Whether the client wants to know where the time goes.
+    pub is_timed: bool,
+}
+
+/// Where an ordered query is taken up by a client that has rows of it already, perhaps of
+/// other partitions. Rows count that are not before it, as if a filter had left out the
+/// others.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ResumeFilter {
+    /// What the last row was sorted by.
+    pub keys: Vec<SortKey>,
+    /// The item of that row. Of those that are sorted by the same, items before it are
+    /// left out, whether it is still there or not; it is not left out itself.
+    pub item: Option<Ordinal>,
+    /// Whether all rows are left out that are sorted by the same.
+    pub exclude: bool,
 }

@@ -3,39 +3,29 @@
 mod container;
 mod definition;
 mod offers;
+mod query;
 mod resolve;
 mod sweep;
-
-use std::sync::Arc;
 
 use bytes::Bytes;
 use cluster::{ClusterError, SystemWrite};
 use model::etag::Etag;
-use model::json::{Object, Raw, Value};
+use model::json::{Object, Value};
 use model::rid::{ContainerRid, DatabaseRid, UserRid};
 use model::throughput::Throughput;
 use partition::{EffectKind, EtagMatch};
-use query::{Context, Query, QueryError};
 
 use crate::admit::PAGE_ITEMS_MAX;
 use crate::catalogue::{Counters, Record, Stored, item_id, item_prefix};
 use crate::error::ServiceError;
 use crate::kind::{Kind, Link};
 use crate::offer::Offer;
-use crate::queries::{parse_parameters, refused};
-use crate::receipt::Receipt;
+use crate::receipt::{Amount, Holding, Receipt};
 use crate::request::Conditions;
 use crate::response::{Reply, Rest};
 use crate::service::{Service, id_of};
 use resolve::Parent;
 pub use sweep::Swept;
-
-/// Resources that one catalogue query looks at.
-const QUERY_RECORDS_MAX: usize = 10_000;
-
-/// How large they may be together, in answers of the largest size: all of them are in
-/// memory meanwhile.
-const QUERY_ANSWERS_MAX: u64 = 4;
 
 impl Service {
     pub(crate) async fn create(
@@ -51,7 +41,10 @@ impl Service {
         let created = match kind {
             Kind::Database => self.create_database(&mut counters, body, throughput).await,
             Kind::Container => {
-                self.create_container(&mut counters, &parent, body, throughput).await
+                let created = self.create_container(&mut counters, &parent, body, throughput).await;
+                receipt.shares_throughput =
+                    created.as_ref().is_ok_and(|record| self.shares_throughput(&record.rid));
+                created
             }
             Kind::Offer => {
                 Err(ServiceError::invalid("Offers come into being with what they are for."))
@@ -66,6 +59,7 @@ impl Service {
             }
         };
         let record = created?;
+        self.note_scripts(&record, receipt)?;
         self.reply(&record, EffectKind::Created)
     }
 
@@ -101,6 +95,7 @@ impl Service {
         if unchanged {
             return Ok(Reply::One { kind: EffectKind::NotModified, etag, body: None });
         }
+        self.note_scripts(&stored.record, receipt)?;
         let (kind, body) = (EffectKind::Read, Some(stored.render()));
         self.told(&stored.record, kind, etag, body)
     }
@@ -126,6 +121,7 @@ impl Service {
             | Kind::Trigger
             | Kind::UserDefinedFunction => self.replace_child(old, body, if_match).await?,
         };
+        self.note_scripts(&record, receipt)?;
         self.reply(&record, EffectKind::Replaced)
     }
 
@@ -186,50 +182,6 @@ impl Service {
             bodies,
             rest: name.map(Rest::AfterName),
         })
-    }
-
-    /// Answers the queries that clients send to find resources, with the one query engine.
-    pub(crate) async fn query(
-        &self,
-        parent: &Link,
-        kind: Kind,
-        (text, parameters): (String, Value),
-        receipt: &mut Receipt,
-    ) -> Result<Reply, ServiceError> {
-        let parent = self.parent(parent, kind, receipt)?;
-        let texts = self.queried_records(kind, &parent)?;
-        let bodies = self.cluster.take_turns(move |turn| {
-            let context = Context { watch: Some(turn.watch()), ..Context::default() };
-            let rows = || -> Result<_, QueryError> {
-                let parameters = parse_parameters(&parameters)?;
-                let bound = Query::parse(&text)?.bind_in(&parameters, &Arc::new(context))?;
-                let texts = texts.iter().map(|text| std::str::from_utf8(text).unwrap_or_default());
-                bound.execute(texts.map(Raw::trusted))
-            };
-            let rows = rows().map_err(|error| refused(&error, &text))?;
-            Ok(rows.into_iter().map(|value| value.to_string().into()).collect())
-        });
-        let bodies = bodies.await.map_err(ServiceError::from).flatten()?;
-        Ok(Reply::Feed { owner_rid: parent.rid().to_owned(), bodies, rest: None })
-    }
-
-    /// The texts of the resources that a query is about.
-    fn queried_records(&self, kind: Kind, parent: &Parent) -> Result<Vec<Bytes>, ServiceError> {
-        let (mut texts, mut bytes) = (Vec::new(), 0);
-        let bytes_max = self.limits.response_bytes_max.saturating_mul(QUERY_ANSWERS_MAX);
-        self.each_record(kind, parent.rid(), |stored| {
-            let text = stored.render();
-            bytes += text.len() as u64;
-            if texts.len() == QUERY_RECORDS_MAX || bytes > bytes_max {
-                let message = format!(
-                    "The query covers more than {QUERY_RECORDS_MAX} resources, or {bytes_max} bytes of them."
-                );
-                return Err(ServiceError::Quota { message });
-            }
-            texts.push(text);
-            Ok(())
-        })?;
-        Ok(texts)
     }
 
     async fn create_database(
@@ -345,29 +297,59 @@ impl Service {
     }
 
     fn check_child_quota(&self, kind: Kind, parent: &Parent) -> Result<(), ServiceError> {
-        let max = match kind {
-            Kind::StoredProcedure => self.limits.stored_procedures_max,
-            Kind::Trigger => self.limits.triggers_max,
-            Kind::UserDefinedFunction => self.limits.user_defined_functions_max,
+        let Some(max) = self.scripts_max(kind) else { return Ok(()) };
+        if self.count_up_to(max, kind, parent.rid())? < max {
+            return Ok(());
+        }
+        Err(ServiceError::Quota {
+            message: format!("The container has {max} {}, which is the maximum.", kind.segment()),
+        })
+    }
+
+    /// How many scripts of a kind a container may have.
+    fn scripts_max(&self, kind: Kind) -> Option<usize> {
+        match kind {
+            Kind::StoredProcedure => Some(self.limits.stored_procedures_max),
+            Kind::Trigger => Some(self.limits.triggers_max),
+            Kind::UserDefinedFunction => Some(self.limits.user_defined_functions_max),
             Kind::Database
             | Kind::Container
             | Kind::User
             | Kind::Permission
             | Kind::ClientEncryptionKey
-            | Kind::Offer => return Ok(()),
-        };
-        let (prefix, mut count, mut after) = (item_prefix(kind, parent.rid()), 0, None);
+            | Kind::Offer => None,
+        }
+    }
+
+    /// How many resources of a kind there are, as far as so many.
+    fn count_up_to(&self, max: usize, kind: Kind, parent: &str) -> Result<usize, ServiceError> {
+        let (prefix, mut count, mut after) = (item_prefix(kind, parent), 0, None);
         while count < max {
             let (items, more) = self.cluster.list_system(&prefix, after.as_deref(), max - count)?;
-            if !more && count + items.len() < max {
-                return Ok(());
-            }
             count += items.len();
             after = items.last().map(id_of);
+            if !more {
+                break;
+            }
         }
-        Err(ServiceError::Quota {
-            message: format!("The container has {max} {}, which is the maximum.", kind.segment()),
-        })
+        Ok(count)
+    }
+
+    /// Takes down how many scripts there are beside this one, if it is one.
+    fn note_scripts(&self, record: &Record, receipt: &mut Receipt) -> Result<(), ServiceError> {
+        if self.scripts_max(record.kind).is_none() {
+            return Ok(());
+        }
+        let amount = |kind: Kind| -> Result<Amount, ServiceError> {
+            let max = self.scripts_max(kind).unwrap_or_default();
+            Ok(Amount { count: self.count_up_to(max, kind, &record.parent_rid)?, max })
+        };
+        receipt.holding = Some(Holding::Scripts {
+            procedures: amount(Kind::StoredProcedure)?,
+            triggers: amount(Kind::Trigger)?,
+            functions: amount(Kind::UserDefinedFunction)?,
+        });
+        Ok(())
     }
 
     /// The answer after a write: what is stored now.

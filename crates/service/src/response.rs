@@ -101,6 +101,8 @@ pub enum Reply {
 pub enum Rest {
     /// Behind the resource of that name.
     AfterName(String),
+    /// Behind so many rows of a query on resources.
+    AfterRows(u64),
     /// Behind that item.
     AfterItem(Position),
 }

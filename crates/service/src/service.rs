@@ -188,9 +188,7 @@ impl Service {
             List { parent, kind, after, items_max } => {
                 self.list(&parent, kind, after.as_deref(), items_max, receipt)
             }
-            Query { parent, kind, text, parameters } => {
-                self.query(&parent, kind, (text, parameters), receipt).await
-            }
+            Query { parent, kind, query } => self.query(&parent, kind, query, receipt).await,
         }
     }
 
@@ -225,11 +223,12 @@ impl Service {
                 let query = (text, parameters);
                 return self.plan_query(container, query, features, receipt).await;
             }
-            Batch { key, operations } => {
-                return self.batch(container, &key, operations, receipt).await;
+            Batch { key, operations, session } => {
+                let session = session.as_ref();
+                return self.batch(container, (&key, session), operations, receipt).await;
             }
-            Bulk { range, operations } => {
-                return self.bulk(container, range, operations, receipt).await;
+            Bulk { range, operations, pace } => {
+                return self.bulk(container, range, (operations, pace), receipt).await;
             }
             CreateItem { key, body } => (key, ItemOperation::Create { body }),
             UpsertItem { key, body, conditions: Conditions { if_match, .. } } => {

@@ -13,7 +13,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
@@ -74,8 +74,9 @@ pub(crate) struct Committer<E> {
     /// There is room again, or nobody carries any more.
     progress: Condvar,
     engine: Mutex<E>,
-    /// Whether the last one who asked for room was refused it.
-    full: AtomicBool,
+    /// The most bytes for which there was no room since anybody last got some; 0 when the
+    /// last one got what it asked for.
+    refused_bytes: AtomicUsize,
     totals: Totals,
     carrier: Carrier,
 }
@@ -156,7 +157,7 @@ impl<E: Engine> Committer<E> {
             work: Condvar::new(),
             progress: Condvar::new(),
             engine: Mutex::new(engine),
-            full: AtomicBool::new(false),
+            refused_bytes: AtomicUsize::new(0),
             totals: Totals::default(),
             carrier,
         })
@@ -171,19 +172,23 @@ impl<E: Engine> Committer<E> {
     }
 
     /// Whether there is room for writes, and the engine still takes any. One who was
-    /// refused room need not come back, so the engine is asked anew.
+    /// refused room need not come back, so the engine is asked again, for as much: less
+    /// than that says nothing about the writes that were refused.
     pub(crate) fn health(&self) -> Result<(), StorageError> {
         self.alive()?;
-        if self.full.load(Ordering::Acquire) {
-            self.probe()?;
+        let bytes = self.refused_bytes.load(Ordering::Acquire);
+        if bytes == 0 {
+            return Ok(());
         }
-        Ok(())
+        self.probe(bytes).unwrap_or_else(|| {
+            Err(StorageError::Full { detail: "room is being looked for".to_owned() })
+        })
     }
 
-    /// Asks the engine how it is, unless it is busy, which is a good sign.
-    pub(crate) fn probe(&self) -> Result<(), StorageError> {
-        let Ok(engine) = self.engine.try_lock() else { return Ok(()) };
-        self.ask_for_room(engine, 0, false)
+    /// Asks the engine for room. Nothing while it is busy.
+    pub(crate) fn probe(&self, bytes: usize) -> Option<Result<(), StorageError>> {
+        let engine = self.engine.try_lock().ok()?;
+        Some(self.ask_for_room(engine, bytes, false))
     }
 
     /// Does something with the engine between two commits.
@@ -313,7 +318,7 @@ impl<E: Engine> Committer<E> {
                 resolve_all(group, Outcome::Durable);
             }
             Err(error @ StorageError::Full { .. }) => {
-                self.note_room(Some(&error));
+                self.note_refusal(joined_bytes(&joined), &error);
                 resolve_all(group, Outcome::Unknown);
             }
             Err(error) => {
@@ -363,22 +368,24 @@ impl<E: Engine> Committer<E> {
         match &room {
             // What a modest one gets says nothing about the others.
             Ok(()) if relief => {}
-            Ok(()) => self.note_room(None),
-            Err(error @ StorageError::Full { .. }) => self.note_room(Some(error)),
+            Ok(()) => self.note_room(),
+            Err(error @ StorageError::Full { .. }) => self.note_refusal(bytes, error),
             Err(error) => self.fail(error.to_string()),
         }
         room
     }
 
-    /// Tells people once when there is no room, and once when there is again.
-    fn note_room(&self, refused: Option<&StorageError>) {
-        let was_full = self.full.load(Ordering::Acquire);
-        if was_full != refused.is_some() {
-            self.full.store(refused.is_some(), Ordering::Release);
-            match refused {
-                Some(error) => tracing::error!(%error, "writes are refused until there is room"),
-                None => tracing::info!("there is room again, writes go on"),
-            }
+    /// Tells people once that there is no room.
+    fn note_refusal(&self, bytes: usize, error: &StorageError) {
+        if self.refused_bytes.fetch_max(bytes.max(1), Ordering::AcqRel) == 0 {
+            tracing::error!(%error, "writes are refused until there is room");
+        }
+    }
+
+    /// Tells people once that there is room again.
+    fn note_room(&self) {
+        if self.refused_bytes.swap(0, Ordering::AcqRel) != 0 {
+            tracing::info!("there is room again, writes go on");
         }
     }
 
@@ -388,10 +395,7 @@ impl<E: Engine> Committer<E> {
     }
 
     fn count(&self, batches: usize, joined: &Joined) {
-        let bytes: usize = joined
-            .iter()
-            .map(|(key, value)| key.len() + value.as_ref().map_or(0, Bytes::len))
-            .sum();
+        let bytes = joined_bytes(joined);
         self.totals.batches_durable.fetch_add(batches as u64, Ordering::Relaxed);
         self.totals.keys.fetch_add(joined.len() as u64, Ordering::Relaxed);
         self.totals.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
@@ -504,6 +508,10 @@ fn unbroken(group: Vec<Submission>) -> Vec<Submission> {
         }
     };
     group.into_iter().filter_map(whole).collect()
+}
+
+fn joined_bytes(joined: &Joined) -> usize {
+    joined.iter().map(|(key, value)| key.len() + value.as_ref().map_or(0, Bytes::len)).sum()
 }
 
 fn resolve_all(group: Vec<Submission>, outcome: Outcome) {

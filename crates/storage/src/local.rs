@@ -331,9 +331,10 @@ impl Store for LocalStore {
 
     fn health(&self) -> Result<(), StorageError> {
         self.committer.health()?;
-        // Whether it was for want of room is the committer's to find out.
+        // Whether it was for want of room is the committer's to find out. While it is busy it
+        // does so by itself.
         match self.published.check_engine().and_then(|()| self.upkeep.check()) {
-            Err(StorageError::Failed { .. }) => self.committer.probe(),
+            Err(StorageError::Failed { .. }) => self.committer.probe(0).unwrap_or(Ok(())),
             other => other,
         }
     }

@@ -24,6 +24,7 @@ pub type Body = fn(&[u8]);
 /// All bodies with their names, ordered by name.
 pub const BODIES: &[(&str, Body)] = &[
     ("container_definition", bodies::container_definition),
+    ("hybrid_row", bodies::hybrid_row),
     ("index_value", bodies::index_value),
     ("indexing_policy", bodies::indexing_policy),
     ("json_value", bodies::json_value),

@@ -7,9 +7,6 @@ use crate::gateway::Call;
 use crate::headers::CONSISTENCY;
 use crate::reply::Answer;
 
-/// The one region of a single server.
-const REGION: &str = "Local";
-
 /// Limits that clients' query engines want to know, as a JSON text inside JSON.
 const QUERY_ENGINE: &str = concat!(
     r#"{"maxSqlQueryInputLength":524288,"maxJoinsPerSqlQuery":10,"maxLogicalAndPerSqlQuery":2000,"#,
@@ -29,7 +26,7 @@ pub(crate) fn answer(call: &Call<'_>) -> Result<Answer, WireError> {
     // Clients send everything that follows to this address, so it must be the
     // one they reached us by: a name, a forwarded port, a container.
     let location = Object::from_iter([
-        ("name", Value::from(REGION)),
+        ("name", Value::from(call.region())),
         ("databaseAccountEndpoint", Value::from(format!("{}://{host}/", call.scheme))),
     ]);
     let locations = Value::from(vec![location]);
@@ -64,5 +61,10 @@ pub(crate) fn answer(call: &Call<'_>) -> Result<Answer, WireError> {
     let coefficients = [("primaryReadCoefficient", 1_i64), ("secondaryReadCoefficient", 1_i64)];
     account.insert("readPolicy", Object::from_iter(coefficients));
     account.insert("queryEngineConfiguration", QUERY_ENGINE);
-    Ok(Answer::json(http::StatusCode::OK, Value::Object(account).to_string()))
+    let mut answer = Answer::json(http::StatusCode::OK, Value::Object(account).to_string());
+    // Attachments had a storage of their own, which is not here.
+    for name in ["x-ms-max-media-storage-usage-mb", "x-ms-media-storage-usage-mb"] {
+        answer.set(name, "0");
+    }
+    Ok(answer)
 }

@@ -1,182 +1,308 @@
-//! Transactional batches and bulk requests, in their JSON form.
+//! Transactional batches and bulk requests.
+//!
+//! They come in two forms, [`json`] and [`hybrid`], which mean the same: either makes a
+//! list of [`Wording`]s out of a body and a body out of a list of [`Outcome`]s. What the
+//! operations need, and what becomes of them, is said here for both.
+
+mod hybrid;
+mod json;
+
+use std::borrow::Cow;
 
 use bytes::Bytes;
 use http::StatusCode;
+use hybrid_row::batch::operation_type;
 use model::charge::Charge;
-use model::json::{self, Raw, write_string};
+use model::etag::Etag;
+use model::json::canonical_body;
 use model::name::ItemId;
 use model::partition_key::PartitionKey;
+use model::session::SessionToken;
 use service::{
-    BulkOperation, BulkResult, ContainerAction, EffectKind, EtagMatch, Failure, ItemOperation,
-    ItemResult, Link, Reply, ServiceError,
+    BulkOperation, BulkPace, BulkResult, ContainerAction, EffectKind, EtagMatch, Failure,
+    ItemOperation, ItemResult, Link, Reply, ServiceError,
 };
 
+use crate::binary_json;
 use crate::error::WireError;
 use crate::gateway::Call;
 use crate::headers::{BATCH_ATOMIC, BATCH_CONTINUE};
 use crate::items::range_id;
 use crate::reply::{Answer, status_of};
 
-/// First byte of a batch in the .NET SDK's HybridRow encoding.
-const HYBRID_ROW: u8 = 0x81;
+/// What a body is written in, and so is its answer.
+#[derive(Clone, Copy, Debug)]
+enum Form {
+    Json,
+    HybridRow,
+}
+
+impl Form {
+    fn of(body: &[u8]) -> Form {
+        if hybrid::is_hybrid(body) { Form::HybridRow } else { Form::Json }
+    }
+
+    /// The body as it is read: JSON in canonical form. Items in the other form are brought
+    /// into theirs one by one, as they are written.
+    fn check(self, body: &Bytes) -> Result<Bytes, WireError> {
+        match self {
+            Form::Json => Ok(canonical_body(body).map_err(ServiceError::from)?),
+            Form::HybridRow => Ok(body.clone()),
+        }
+    }
+
+    fn read(self, body: &Bytes, count_max: usize) -> Result<Vec<Wording<'_>>, WireError> {
+        match self {
+            Form::Json => json::read(body, count_max),
+            Form::HybridRow => hybrid::read(body, count_max),
+        }
+    }
+
+    fn answer(self, status: StatusCode, outcomes: &[Outcome]) -> Result<Answer, WireError> {
+        Ok(match self {
+            Form::Json => Answer::json(status, json::write(outcomes)),
+            Form::HybridRow => Answer::binary(status, hybrid::write(outcomes)?),
+        })
+    }
+}
 
 /// One operation as it stands in the body.
 #[derive(Debug)]
+struct Wording<'a> {
+    verb: Verb,
+    id: Option<Cow<'a, str>>,
+    /// A JSON array inside a string.
+    key: Option<Cow<'a, str>>,
+    body: Option<Bytes>,
+    if_match: Option<Cow<'a, str>>,
+    if_none_match: Option<Cow<'a, str>>,
+    minimal: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Verb {
+    Create,
+    Upsert,
+    Read,
+    Replace,
+    Delete,
+    Patch,
+}
+
+/// The words and the numbers for verbs.
+const VERBS: [(&str, i32, Verb); 6] = [
+    ("Create", operation_type::CREATE, Verb::Create),
+    ("Upsert", operation_type::UPSERT, Verb::Upsert),
+    ("Read", operation_type::READ, Verb::Read),
+    ("Replace", operation_type::REPLACE, Verb::Replace),
+    ("Delete", operation_type::DELETE, Verb::Delete),
+    ("Patch", operation_type::PATCH, Verb::Patch),
+];
+
+impl Verb {
+    fn named(name: &str) -> Option<Verb> {
+        VERBS.iter().find(|(word, _, _)| *word == name).map(|(_, _, verb)| *verb)
+    }
+
+    fn numbered(number: i32) -> Option<Verb> {
+        VERBS.iter().find(|(_, known, _)| *known == number).map(|(_, _, verb)| *verb)
+    }
+}
+
+impl Wording<'_> {
+    fn lacks(what: &str) -> WireError {
+        WireError::bad_request(format!("An operation has no '{what}'."))
+    }
+
+    fn unknown(verb: &str) -> WireError {
+        WireError::bad_request(format!("'{verb}' is not an operation of a batch."))
+    }
+
+    fn parse(self, all_minimal: bool) -> Result<Parsed, WireError> {
+        let key = self
+            .key
+            .as_deref()
+            .map(|key| PartitionKey::parse_header(key).map_err(WireError::key))
+            .transpose()?;
+        let minimal = self.minimal || all_minimal;
+        Ok(Parsed { key, minimal, operation: self.operation()? })
+    }
+
+    /// The operation, or what is wrong with it alone.
+    fn operation(self) -> Result<Result<ItemOperation, WireError>, WireError> {
+        let Wording { verb, id, body, if_match, if_none_match, .. } = self;
+        let id = || id.as_deref().map(parse_id).ok_or_else(|| Wording::lacks("id"));
+        let body = || body.map(parse_body).ok_or_else(|| Wording::lacks("resourceBody"));
+        let etag = |value: Option<Cow<'_, str>>| value.map(|value| EtagMatch(value.into_owned()));
+        let if_match = etag(if_match);
+        Ok(match verb {
+            Verb::Create => body()?.map(|body| ItemOperation::Create { body }),
+            Verb::Upsert => body()?.map(|body| ItemOperation::Upsert { body, if_match }),
+            Verb::Read => {
+                let if_none_match = etag(if_none_match);
+                id()?.map(|id| ItemOperation::Read { id, if_none_match })
+            }
+            Verb::Delete => id()?.map(|id| ItemOperation::Delete { id, if_match }),
+            Verb::Replace => {
+                both(id()?, body()?).map(|(id, body)| ItemOperation::Replace { id, body, if_match })
+            }
+            Verb::Patch => {
+                both(id()?, body()?).map(|(id, body)| ItemOperation::Patch { id, body, if_match })
+            }
+        })
+    }
+}
+
+fn both<A, B, E>(first: Result<A, E>, second: Result<B, E>) -> Result<(A, B), E> {
+    Ok((first?, second?))
+}
+
+fn parse_id(id: &str) -> Result<ItemId, WireError> {
+    ItemId::parse(id).map_err(|error| WireError::bad_request(error.to_string()))
+}
+
+/// An item may be in binary JSON, as it may where it is written alone.
+fn parse_body(body: Bytes) -> Result<Bytes, WireError> {
+    if binary_json::is_binary(&body) {
+        return Ok(Bytes::from(binary_json::decode(&body)?));
+    }
+    Ok(body)
+}
+
+/// One operation that names all it needs. It may still be wrong: in a transaction this is
+/// the client's mistake as a whole, among operations that stand for themselves only its own.
+#[derive(Debug)]
 struct Parsed {
-    operation: ItemOperation,
+    operation: Result<ItemOperation, WireError>,
     key: Option<PartitionKey>,
     minimal: bool,
 }
 
+/// What came of one operation.
+#[derive(Debug)]
+struct Outcome {
+    status: StatusCode,
+    charge: Charge,
+    etag: Option<Etag>,
+    body: Option<Bytes>,
+    error: Option<WireError>,
+}
+
+impl Outcome {
+    fn done(result: ItemResult, minimal: bool) -> Outcome {
+        let wrote = matches!(result.kind, EffectKind::Created | EffectKind::Replaced);
+        Outcome {
+            status: status_of(result.kind),
+            charge: result.charge,
+            etag: result.etag,
+            body: result.body.filter(|_| !(minimal && wrote)),
+            error: None,
+        }
+    }
+
+    fn refused(error: WireError, charge: Charge) -> Outcome {
+        Outcome { status: error.status, charge, etag: None, body: None, error: Some(error) }
+    }
+}
+
 pub(crate) async fn answer(call: &Call<'_>, container: Link) -> Result<Answer, WireError> {
+    let session = call.headers.session()?;
     let body = call.body()?;
-    if body.first() == Some(&HYBRID_ROW) {
-        return Err(WireError::later("A batch in HybridRow encoding (the .NET SDK's)"));
-    }
-    let raw = json::parse_raw(body).map_err(ServiceError::from)?;
-    let mut parsed =
-        raw.elements().map(|raw| parse(body, raw)).collect::<Result<Vec<Parsed>, WireError>>()?;
-    if call.headers.wants_minimal() {
-        parsed.iter_mut().for_each(|parsed| parsed.minimal = true);
-    }
+    let form = Form::of(body);
+    let body = form.check(body)?;
+    let minimal = call.headers.wants_minimal();
+    // One more than there may be is enough to see that there are too many.
+    let worded = form.read(&body, call.limits().batch_operations_max.saturating_add(1))?;
+    let parsed = worded.into_iter().map(|wording| wording.parse(minimal));
+    let parsed = parsed.collect::<Result<Vec<Parsed>, WireError>>()?;
     if call.headers.flag(BATCH_ATOMIC) {
-        atomic(call, container, parsed).await
+        atomic(call, container, form, parsed, session).await
     } else {
-        bulk(call, container, parsed).await
+        bulk(call, container, form, parsed).await
     }
 }
 
 async fn atomic(
     call: &Call<'_>,
     container: Link,
+    form: Form,
     parsed: Vec<Parsed>,
+    session: Option<SessionToken>,
 ) -> Result<Answer, WireError> {
     let key = call.headers.partition_key()?;
     let key =
         key.ok_or_else(|| WireError::bad_request("A transactional batch needs a partition key."))?;
     let minimal: Vec<bool> = parsed.iter().map(|parsed| parsed.minimal).collect();
-    let operations = parsed.into_iter().map(|parsed| parsed.operation).collect();
-    match call.try_container(container, ContainerAction::Batch { key, operations }).await {
+    let operations = parsed.into_iter().map(|parsed| parsed.operation);
+    let operations = operations.collect::<Result<Vec<_>, WireError>>()?;
+    let action = ContainerAction::Batch { key, operations, session };
+    match call.try_container(container, action).await {
         Ok(response) => {
-            let Reply::Batch { results } = &response.reply else {
+            let Reply::Batch { results } = response.reply else {
                 return Ok(Answer::empty(StatusCode::INTERNAL_SERVER_ERROR));
             };
-            let lines =
-                results.iter().zip(&minimal).map(|(result, minimal)| done(result, *minimal));
-            Ok(Answer::json(StatusCode::OK, array(lines)).with_receipt(&response.receipt))
+            let done = results.into_iter().zip(minimal);
+            let outcomes: Vec<Outcome> =
+                done.map(|(result, minimal)| Outcome::done(result, minimal)).collect();
+            Ok(form.answer(StatusCode::OK, &outcomes)?.with_receipt(&response.receipt))
         }
         Err(Failure { error: ServiceError::Batch { at, error }, receipt }) => {
-            let lines = failed(at, *error, receipt.charge, minimal.len());
-            Ok(Answer::json(StatusCode::MULTI_STATUS, lines).with_receipt(&receipt))
+            let outcomes = failed(at, *error, receipt.charge, minimal.len());
+            Ok(form.answer(StatusCode::MULTI_STATUS, &outcomes)?.with_receipt(&receipt))
         }
         Err(failure) => Err(failure.into()),
     }
 }
 
-async fn bulk(call: &Call<'_>, container: Link, parsed: Vec<Parsed>) -> Result<Answer, WireError> {
-    if !call.headers.flag(BATCH_CONTINUE) {
-        return Err(WireError::later("A batch that is neither atomic nor goes on after errors"));
-    }
+async fn bulk(
+    call: &Call<'_>,
+    container: Link,
+    form: Form,
+    parsed: Vec<Parsed>,
+) -> Result<Answer, WireError> {
+    let pace = match call.headers.flag(BATCH_CONTINUE) {
+        true => BulkPace::All,
+        false => BulkPace::UpToFailure,
+    };
     let minimal: Vec<bool> = parsed.iter().map(|parsed| parsed.minimal).collect();
-    let keyed = |parsed: Parsed| {
-        let key = parsed
-            .key
-            .ok_or_else(|| WireError::bad_request("An operation has no partitionKey."))?;
-        Ok(BulkOperation { key, operation: parsed.operation })
+    let keyed = |Parsed { key, operation, .. }: Parsed| {
+        let key = key.ok_or_else(|| WireError::bad_request("An operation has no partitionKey."))?;
+        let unreadable = |error: WireError| ItemOperation::Unreadable { why: error.message };
+        Ok(BulkOperation { key, operation: operation.unwrap_or_else(unreadable) })
     };
     let operations = parsed.into_iter().map(keyed).collect::<Result<Vec<_>, WireError>>()?;
-    let action = ContainerAction::Bulk { range: range_id(call)?, operations };
-    let response = call.container(container, action).await?;
+    let action = ContainerAction::Bulk { range: range_id(call)?, operations, pace };
+    let response = call.container(container, action).await.map_err(plainly_missing)?;
     let Reply::Bulk { results } = response.reply else {
         return Ok(Answer::empty(StatusCode::INTERNAL_SERVER_ERROR));
     };
     let all_done = results.iter().all(|bulk| bulk.result.is_ok());
-    let lines =
-        results.into_iter().zip(minimal).map(
-            |(BulkResult { result, charge }, minimal)| match result {
-                Ok(result) => done(&result, minimal),
-                Err(error) => refused(&error.into(), charge),
-            },
-        );
+    let each = results.into_iter().zip(minimal);
+    let outcomes: Vec<Outcome> = each
+        .map(|(BulkResult { result, charge }, minimal)| match result {
+            Ok(result) => Outcome::done(result, minimal),
+            Err(error) => Outcome::refused(error.into(), charge),
+        })
+        .collect();
     let status = if all_done { StatusCode::OK } else { StatusCode::MULTI_STATUS };
-    Ok(Answer::json(status, array(lines)).with_receipt(&response.receipt))
+    Ok(form.answer(status, &outcomes)?.with_receipt(&response.receipt))
 }
 
-fn parse(body: &Bytes, raw: Raw<'_>) -> Result<Parsed, WireError> {
-    let text = |name: &str| raw.get(name).and_then(Raw::as_str);
-    let missing = |name: &str| WireError::bad_request(format!("An operation has no '{name}'."));
-    let id = || {
-        let id = text("id").ok_or_else(|| missing("id"))?;
-        ItemId::parse(&id).map_err(|error| WireError::bad_request(error.to_string()))
-    };
-    let document = || -> Result<Bytes, WireError> {
-        let resource = raw.get("resourceBody").ok_or_else(|| missing("resourceBody"))?;
-        Ok(body.slice_ref(resource.text().as_bytes()))
-    };
-    let etag = |name: &str| text(name).map(|value| EtagMatch(value.into_owned()));
-    let if_match = etag("ifMatch");
-    let kind = text("operationType").ok_or_else(|| missing("operationType"))?;
-    let operation = match kind.as_ref() {
-        "Create" => ItemOperation::Create { body: document()? },
-        "Upsert" => ItemOperation::Upsert { body: document()?, if_match },
-        "Read" => ItemOperation::Read { id: id()?, if_none_match: etag("ifNoneMatch") },
-        "Replace" => ItemOperation::Replace { id: id()?, body: document()?, if_match },
-        "Delete" => ItemOperation::Delete { id: id()?, if_match },
-        "Patch" => ItemOperation::Patch { id: id()?, body: document()?, if_match },
-        other => {
-            return Err(WireError::bad_request(format!(
-                "'{other}' is not an operation of a batch."
-            )));
-        }
-    };
-    let key = text("partitionKey")
-        .map(|key| PartitionKey::parse_header(&key).map_err(WireError::key))
-        .transpose()?;
-    let minimal = raw.get("minimalReturnPreference").and_then(Raw::as_bool).unwrap_or(false);
-    Ok(Parsed { operation, key, minimal })
-}
-
-fn array(lines: impl Iterator<Item = String>) -> String {
-    let lines: Vec<String> = lines.collect();
-    format!("[{}]", lines.join(","))
-}
-
-fn done(result: &ItemResult, minimal: bool) -> String {
-    let status = status_of(result.kind).as_u16();
-    let mut out = format!("{{\"statusCode\":{status},\"requestCharge\":{}", result.charge);
-    if let Some(etag) = &result.etag {
-        out.push_str(",\"eTag\":");
-        write_string(&mut out, etag.as_str());
-    }
-    let wrote = matches!(result.kind, EffectKind::Created | EffectKind::Replaced);
-    if let Some(body) = result.body.as_ref().filter(|_| !(minimal && wrote)) {
-        out.push_str(",\"resourceBody\":");
-        out.push_str(std::str::from_utf8(body).unwrap_or("null"));
-    }
-    out.push('}');
-    out
-}
-
-fn refused(error: &WireError, charge: Charge) -> String {
-    let (status, substatus) = (error.status.as_u16(), error.substatus);
-    let mut out = format!(
-        "{{\"statusCode\":{status},\"subStatusCode\":{substatus},\"requestCharge\":{charge}"
-    );
-    if let Some(ms) = error.retry_after_ms {
-        out.push_str(&format!(",\"retryAfterMilliseconds\":{ms}"));
-    }
-    out.push_str(",\"message\":");
-    write_string(&mut out, &error.message);
-    out.push('}');
-    out
+/// Of a bulk request the service does not say what is missing.
+fn plainly_missing(error: WireError) -> WireError {
+    if error.status == StatusCode::NOT_FOUND { WireError { substatus: 0, ..error } } else { error }
 }
 
 /// The operation that failed carries its error and the charge, all others depended on it.
-fn failed(at: usize, error: ServiceError, charge: Charge, count: usize) -> String {
+fn failed(at: usize, error: ServiceError, charge: Charge, count: usize) -> Vec<Outcome> {
     let error = WireError::from(error);
-    let dependency =
-        WireError::new(StatusCode::FAILED_DEPENDENCY, 0, "Another operation of the batch failed.");
-    array((0..count).map(|position| {
-        if position == at { refused(&error, charge) } else { refused(&dependency, Charge::ZERO) }
-    }))
+    let dependency = WireError::from(ServiceError::Dependency);
+    let outcome = |position| {
+        if position == at {
+            Outcome::refused(error.clone(), charge)
+        } else {
+            Outcome::refused(dependency.clone(), Charge::ZERO)
+        }
+    };
+    (0..count).map(outcome).collect()
 }

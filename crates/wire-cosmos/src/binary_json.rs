@@ -7,8 +7,8 @@
 //!
 //! The format lets few bytes stand for many (a string can be referred to again
 //! and again, 65,535 empty arrays are seven bytes), so the text has a limit of
-//! its own. What the text says is not judged here: a property named twice, say,
-//! is refused where every document is checked.
+//! its own. What the text says is not judged here: which of two properties of one
+//! name counts, say, is decided where every document is checked.
 
 mod numbers;
 mod reader;

@@ -15,7 +15,7 @@ use crate::auth::parse_rfc1123;
 use crate::error::WireError;
 use crate::gateway::Call;
 use crate::headers::PAGE_ITEMS_DEFAULT;
-use crate::items::scope;
+use crate::items::{scope, shown};
 use crate::reply::{Answer, envelope};
 
 /// The header that makes a list a list of changes.
@@ -28,25 +28,27 @@ const ENVELOPES: &str = "2021-09-15";
 
 pub(crate) async fn list(call: &Call<'_>, container: Link) -> Result<Answer, WireError> {
     check_kind(call)?;
+    let form = form(call)?;
     let list = ChangeList {
         scope: scope(call)?,
         session: call.headers.session()?,
         start: start(call)?,
         since: since(call)?,
         items_max: call.headers.items_max(PAGE_ITEMS_DEFAULT)?,
-        form: form(call)?,
+        form,
     };
     let response = call.container(container, ContainerAction::ListChanges(list)).await?;
-    let Reply::Changes { owner_rid, bodies, through, complete } = &response.reply else {
+    let Reply::Changes { owner_rid, bodies, through, complete } = response.reply else {
         return Ok(Answer::empty(StatusCode::INTERNAL_SERVER_ERROR));
     };
-    let mut answer = if bodies.is_empty() && *complete {
+    let bodies = if form == ChangeForm::Item { shown(call, bodies) } else { bodies };
+    let mut answer = if bodies.is_empty() && complete {
         Answer::empty(StatusCode::NOT_MODIFIED)
     } else {
-        let mut answer = Answer::json(StatusCode::OK, envelope(owner_rid, "Documents", bodies));
-        answer.set("x-ms-item-count", &bodies.len().to_string());
-        answer
+        Answer::json(StatusCode::OK, envelope(&owner_rid, "Documents", &bodies))
     };
+    // Clients read it whatever the status is.
+    answer.set("x-ms-item-count", &bodies.len().to_string());
     answer.set("etag", &format!("\"{through}\""));
     Ok(answer.with_receipt(&response.receipt))
 }

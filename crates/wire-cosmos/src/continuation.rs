@@ -14,16 +14,32 @@ use service::{Cursor, Position, Rest};
 
 use crate::error::WireError;
 
+/// What stands around the token of a query that went to all partitions.
+const ACROSS_BEGINS: &str = r#"{"token":""#;
+const ACROSS_ENDS: &str = r#"","range":{"min":"","max":"FF"}}"#;
+
+/// What tokens begin with that count rows. Names are spelled without these letters.
+const AFTER_ROWS: &str = "rows-";
+
 /// The token of a place in a feed of resources or items.
 pub(crate) fn token(rest: &Rest) -> String {
     match rest {
         Rest::AfterName(name) => hex(name),
+        Rest::AfterRows(count) => format!("{AFTER_ROWS}{count}"),
         Rest::AfterItem(position) => format!("{}:{}", position.epk, hex(&position.id)),
     }
 }
 
 pub(crate) fn parse_name(token: &str) -> Result<String, WireError> {
     unhex(token).filter(|name| !name.is_empty()).ok_or_else(malformed)
+}
+
+/// Where a query on resources goes on.
+pub(crate) fn parse_resource(token: &str) -> Result<Rest, WireError> {
+    match token.strip_prefix(AFTER_ROWS) {
+        Some(count) => count.parse().map(Rest::AfterRows).map_err(|_| malformed()),
+        None => parse_name(token).map(Rest::AfterName),
+    }
 }
 
 pub(crate) fn parse_position(token: &str) -> Result<Position, WireError> {
@@ -33,15 +49,19 @@ pub(crate) fn parse_position(token: &str) -> Result<Position, WireError> {
     parsed.ok_or_else(malformed)
 }
 
-/// The token of a place between the rows of a query.
-pub(crate) fn cursor_token(cursor: &Cursor) -> String {
-    URL_SAFE_NO_PAD.encode(cursor.to_bytes())
+/// The token of a place between the rows of a query. One that went to all partitions has
+/// the form of the service's gateway, which says where its token belongs: to everything.
+pub(crate) fn cursor_token(cursor: &Cursor, is_across: bool) -> String {
+    let token = URL_SAFE_NO_PAD.encode(cursor.to_bytes());
+    if is_across { format!("{ACROSS_BEGINS}{token}{ACROSS_ENDS}") } else { token }
 }
 
 /// Where a query goes on. A token that the service itself made speaks of a container
 /// of its own, which is not here; as the service does with tokens of containers that
 /// are not the one at hand, the query begins at its beginning.
 pub(crate) fn parse_cursor(token: &str) -> Result<Option<Cursor>, WireError> {
+    let inner = token.strip_prefix(ACROSS_BEGINS).and_then(|it| it.strip_suffix(ACROSS_ENDS));
+    let token = inner.unwrap_or(token);
     if is_of_the_service(token) {
         return Ok(None);
     }
@@ -64,7 +84,7 @@ fn is_of_the_service(token: &str) -> bool {
 }
 
 fn malformed() -> WireError {
-    WireError::bad_request("The continuation token is malformed.")
+    WireError::bad_request("Invalid Continuation Token")
 }
 
 fn hex(text: &str) -> String {
@@ -87,9 +107,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn tokens_lead_back(name in ".+", id in ".*") {
+        fn tokens_lead_back(name in ".+", id in ".*", rows: u64) {
             let token = token(&Rest::AfterName(name.clone()));
-            prop_assert_eq!(parse_name(&token).unwrap(), name);
+            prop_assert_eq!(&parse_name(&token).unwrap(), &name);
+            prop_assert_eq!(parse_resource(&token).unwrap(), Rest::AfterName(name));
+            let rows = Rest::AfterRows(rows);
+            prop_assert_eq!(parse_resource(&super::token(&rows)).unwrap(), rows);
             let position = Position { epk: Epk::from_hex("05C1").unwrap(), id };
             let token = super::token(&Rest::AfterItem(position.clone()));
             prop_assert_eq!(parse_position(&token).unwrap(), position);
@@ -98,6 +121,7 @@ mod tests {
         #[test]
         fn any_text_is_a_token_or_refused(text in ".*") {
             let _ = parse_name(&text);
+            let _ = parse_resource(&text);
             let _ = parse_position(&text);
             let _ = parse_cursor(&text);
         }
@@ -107,9 +131,23 @@ mod tests {
     fn cursors_have_one_spelling() {
         // The first page of the query with the number 0 was given.
         let token = "AQAAAAAAAAA";
-        assert_eq!(cursor_token(&parse_cursor(token).unwrap().unwrap()), token);
-        let others =
-            ["", "AQ", "AQAAAAAAAAA=", "AQAAAAAAAAB", "eyJ2IjoxfQ", "05C1:31", "[{}]", "é"];
+        let cursor = parse_cursor(token).unwrap().unwrap();
+        assert_eq!(cursor_token(&cursor, false), token);
+        let across = cursor_token(&cursor, true);
+        assert_eq!(across, r#"{"token":"AQAAAAAAAAA","range":{"min":"","max":"FF"}}"#);
+        assert_eq!(parse_cursor(&across).unwrap(), Some(cursor));
+        let others = [
+            "",
+            "AQ",
+            "AQAAAAAAAAA=",
+            "AQAAAAAAAAB",
+            "eyJ2IjoxfQ",
+            "05C1:31",
+            "[{}]",
+            "é",
+            r#"{"token":"AQAAAAAAAAA"}"#,
+            r#"{"token":"AQAAAAAAAAA","range":{"min":"05C1","max":"FF"}}"#,
+        ];
         for other in others {
             assert!(parse_cursor(other).is_err(), "{other}");
         }

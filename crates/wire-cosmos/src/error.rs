@@ -24,6 +24,7 @@ mod substatus {
     pub(super) const THROTTLED: u32 = 3200;
     pub(super) const BUCKET_THROTTLED: u32 = 3212;
     pub(super) const BUCKET_CHANGED: u32 = 3213;
+    pub(super) const RESPONSE_TOO_LARGE: u32 = 3402;
 }
 
 /// An answer that says no.
@@ -105,16 +106,23 @@ impl WireError {
         WireError::new(StatusCode::PAYLOAD_TOO_LARGE, 0, "Request size is too large")
     }
 
+    /// What is wrong, as clients parse it.
+    pub(crate) fn report(&self) -> Value {
+        match &self.detail {
+            Detail::Query(report) | Detail::Unplanned(report) => report.clone(),
+            Detail::None | Detail::Plan(_) => {
+                Object::from_iter([("Errors", vec![self.message.as_str()])]).into()
+            }
+        }
+    }
+
     /// The body that clients parse.
     pub(crate) fn body(&self, activity_id: &str) -> String {
-        let plain = || Object::from_iter([("Errors", vec![self.message.as_str()])]).into();
-        let (context, report) = match &self.detail {
-            Detail::Query(report) => ("", report.clone()),
-            Detail::Unplanned(report) => {
-                ("Gateway Failed to Retrieve Query Plan: ", report.clone())
-            }
-            Detail::None | Detail::Plan(_) => ("", plain()),
+        let context = match &self.detail {
+            Detail::Unplanned(_) => "Gateway Failed to Retrieve Query Plan: ",
+            Detail::None | Detail::Query(_) | Detail::Plan(_) => "",
         };
+        let report = self.report();
         let message = format!("{context}Message: {report}\r\nActivityId: {activity_id}");
         let mut body =
             Object::from_iter([("code", code(self.status)), ("message", message.as_str())]);
@@ -184,7 +192,10 @@ fn status_of(error: &ServiceError) -> (StatusCode, u32) {
         | ServiceError::AcrossPartitions
         | ServiceError::MergeUnaware => (StatusCode::BAD_REQUEST, 0),
         ServiceError::NeedsMerge { .. } => (StatusCode::BAD_REQUEST, substatus::NEEDS_MERGE),
-        ServiceError::KeyMismatch => (StatusCode::BAD_REQUEST, substatus::KEY_MISMATCH),
+        ServiceError::KeyMismatch | ServiceError::KeyLacking => {
+            (StatusCode::BAD_REQUEST, substatus::KEY_MISMATCH)
+        }
+        ServiceError::Dependency => (StatusCode::FAILED_DEPENDENCY, 0),
         ServiceError::ContainerRecreated => {
             (StatusCode::BAD_REQUEST, substatus::CONTAINER_RECREATED)
         }
@@ -193,6 +204,9 @@ fn status_of(error: &ServiceError) -> (StatusCode, u32) {
         ServiceError::Conflict { .. } => (StatusCode::CONFLICT, 0),
         ServiceError::Precondition => (StatusCode::PRECONDITION_FAILED, 0),
         ServiceError::TooLarge { .. } => (StatusCode::PAYLOAD_TOO_LARGE, 0),
+        ServiceError::ResponseTooLarge { .. } => {
+            (StatusCode::PAYLOAD_TOO_LARGE, substatus::RESPONSE_TOO_LARGE)
+        }
         ServiceError::SessionNotAvailable => {
             (StatusCode::NOT_FOUND, substatus::SESSION_NOT_AVAILABLE)
         }

@@ -38,6 +38,8 @@ const ANSWER_EXTRA_BYTES: usize = 4 << 10;
 #[derive(Clone, Debug)]
 pub struct GatewayConfig {
     pub keys: AccountKeys,
+    /// The one region of the account, by a name that SDKs know.
+    pub region: String,
     /// How far the clock of a signed request may be off.
     pub skew_secs_max: u64,
 }
@@ -46,8 +48,10 @@ pub struct GatewayConfig {
 #[derive(Clone, Debug)]
 pub struct HttpHead {
     pub method: Method,
-    /// The path as it stands in the request line, without the query.
+    /// The path as it stands in the request line, with the query: it may be part of an id.
     pub path: String,
+    /// What stands behind the question mark, if there is one.
+    pub query: Option<String>,
     pub headers: HeaderMap,
     /// `http` or `https`, as the client sees it.
     pub scheme: &'static str,
@@ -186,7 +190,7 @@ impl Gateway {
 
     /// Who is asking, and for what.
     fn check(&self, head: &HttpHead) -> Result<(Principal, Caller, Route), WireError> {
-        let path = Path::parse(&head.path)?;
+        let path = Path::parse(&head.path, head.query.as_deref())?;
         let headers = Headers::new(&head.headers);
         let claim = Claim {
             verb: head.method.as_str(),
@@ -198,6 +202,7 @@ impl Gateway {
         let principal =
             auth::authenticate(claim, &self.config.keys, self.now(), self.config.skew_secs_max)?;
         headers.check_readable()?;
+        headers.check_dialect()?;
         headers.check_consistency()?;
         Ok((principal, headers.caller(self.service.limits())?, path.route()?))
     }
@@ -268,6 +273,10 @@ impl Call<'_> {
     /// What a permission gives to whoever holds a token of it.
     pub(crate) fn grant(&self, permission: &Value) -> Option<Grant> {
         self.gateway.service.grant(permission)
+    }
+
+    pub(crate) fn region(&self) -> &str {
+        &self.gateway.config.region
     }
 
     pub(crate) fn signing_key(&self) -> &[u8] {
@@ -357,7 +366,7 @@ mod tests {
                 (name, http::HeaderValue::from_static(value))
             })
             .collect::<HeaderMap>();
-        let route = Path::parse(path).and_then(|path| path.route()).unwrap();
+        let route = Path::parse(path, None).and_then(|path| path.route()).unwrap();
         !changes(method, &route, Headers::new(&headers))
     }
 

@@ -13,17 +13,22 @@ use crate::error::WireError;
 pub(crate) const ACTIVITY_ID: &str = "x-ms-activity-id";
 pub(crate) const BATCH_ATOMIC: &str = "x-ms-cosmos-batch-atomic";
 pub(crate) const BATCH_CONTINUE: &str = "x-ms-cosmos-batch-continue-on-error";
+const CONSISTENCY_LEVEL: &str = "x-ms-consistency-level";
 pub(crate) const CONTINUATION: &str = "x-ms-continuation";
 pub(crate) const END_EPK: &str = "x-ms-end-epk";
 pub(crate) const IS_BATCH: &str = "x-ms-cosmos-is-batch-request";
 pub(crate) const IS_QUERY: &str = "x-ms-documentdb-isquery";
 pub(crate) const IS_QUERY_PLAN: &str = "x-ms-cosmos-is-query-plan-request";
 pub(crate) const IS_UPSERT: &str = "x-ms-documentdb-is-upsert";
+const MAX_ITEM_COUNT: &str = "x-ms-max-item-count";
 pub(crate) const PARTITION_KEY: &str = "x-ms-documentdb-partitionkey";
 const PRIORITY: &str = "x-ms-cosmos-priority-level";
 pub(crate) const RANGE_ID: &str = "x-ms-documentdb-partitionkeyrangeid";
+pub(crate) const SESSION_TOKEN: &str = "x-ms-session-token";
 pub(crate) const START_EPK: &str = "x-ms-start-epk";
+const SERIALIZATION_FORMATS: &str = "x-ms-cosmos-supported-serialization-formats";
 const THROUGHPUT_BUCKET: &str = "x-ms-cosmos-throughput-bucket";
+const VERSION: &str = "x-ms-version";
 
 /// Standard headers that change what a request means.
 const OURS: [&str; 8] = [
@@ -37,11 +42,46 @@ const OURS: [&str; 8] = [
     "prefer",
 ];
 
+/// Headers that say nothing by an empty value. Some clients send all that they know.
+const ABSENT_IF_EMPTY: [&str; 7] =
+    [ACTIVITY_ID, CONTINUATION, CONSISTENCY_LEVEL, SESSION_TOKEN, MAX_ITEM_COUNT, "a-im", "prefer"];
+
+/// The versions of the protocol that SDKs know. A request need not name one.
+const VERSIONS: [&str; 21] = [
+    "2014-08-21",
+    "2015-04-08",
+    "2015-06-03",
+    "2015-08-06",
+    "2015-12-16",
+    "2016-05-30",
+    "2016-07-11",
+    "2016-11-14",
+    "2017-01-19",
+    "2017-02-22",
+    "2017-05-03",
+    "2017-11-15",
+    "2018-06-18",
+    "2018-08-31",
+    "2018-09-17",
+    "2018-12-31",
+    "2019-10-14",
+    "2020-07-15",
+    "2020-11-05",
+    "2024-05-15",
+    "2024-06-06",
+];
+
+/// How items can be written down. Answers are JSON text, which clients of all kinds take.
+const FORMATS: [&str; 3] = ["JsonText", "CosmosBinary", "HybridRow"];
+
 /// From the strongest to the weakest.
 const CONSISTENCY_LEVELS: [&str; 5] =
     ["Strong", "BoundedStaleness", "Session", "ConsistentPrefix", "Eventual"];
 /// The account's own.
 pub(crate) const CONSISTENCY: &str = "Session";
+
+/// How much of a token is repeated to whoever sent it.
+const TOKEN_CHARACTERS_SHOWN: usize = 64;
 
 /// Page size where the client says nothing about it.
 pub(crate) const PAGE_ITEMS_DEFAULT: usize = 100;
@@ -60,7 +100,8 @@ impl<'a> Headers<'a> {
     /// A header as text. Bytes that are not ASCII count as absent here and fail
     /// where the header is needed.
     pub(crate) fn text(self, name: &str) -> Option<&'a str> {
-        self.map.get(name)?.to_str().ok()
+        let text = self.map.get(name)?.to_str().ok()?;
+        (!text.is_empty() || !ABSENT_IF_EMPTY.contains(&name)).then_some(text)
     }
 
     /// Clients write booleans in every case, and also say `False`.
@@ -90,12 +131,12 @@ impl<'a> Headers<'a> {
 
     /// What the client has seen already.
     pub(crate) fn session(self) -> Result<Option<SessionToken>, WireError> {
-        match self.text("x-ms-session-token") {
-            None | Some("") => Ok(None),
-            Some(text) => SessionToken::parse(text)
-                .map(Some)
-                .map_err(|error| WireError::bad_request(error.to_string())),
-        }
+        let Some(text) = self.text(SESSION_TOKEN) else { return Ok(None) };
+        let invalid = |_| {
+            let shown: String = text.chars().take(TOKEN_CHARACTERS_SHOWN).collect();
+            WireError::bad_request(format!("The session token provided '{shown}' is invalid."))
+        };
+        SessionToken::parse(text).map(Some).map_err(invalid)
     }
 
     /// Refuses what could be read in two ways: a header that is not text, or that is
@@ -119,6 +160,28 @@ impl<'a> Headers<'a> {
         Ok(())
     }
 
+    /// Refuses what is spoken by nobody: a client that names it expects other answers.
+    pub(crate) fn check_dialect(self) -> Result<(), WireError> {
+        let version = self.text(VERSION).filter(|version| !version.is_empty());
+        if version.is_some_and(|version| !VERSIONS.contains(&version)) {
+            return Err(self.invalid(VERSION));
+        }
+        let formats = self.text(SERIALIZATION_FORMATS).filter(|formats| !formats.is_empty());
+        let is_known =
+            |format: &str| FORMATS.iter().any(|known| known.eq_ignore_ascii_case(format.trim()));
+        if formats.is_some_and(|formats| !formats.split(',').all(is_known)) {
+            return Err(self.invalid(SERIALIZATION_FORMATS));
+        }
+        Ok(())
+    }
+
+    /// Whether the client speaks this version of the protocol or a later one. Who names
+    /// none is taken for an old one.
+    pub(crate) fn speaks(self, version: &str) -> bool {
+        // Dates like these sort as texts.
+        self.text(VERSION).is_some_and(|named| named >= version)
+    }
+
     /// Items are always indexed as the policy says; a directive must at least be one.
     pub(crate) fn check_indexing_directive(self) -> Result<(), WireError> {
         const NAME: &str = "x-ms-indexing-directive";
@@ -134,12 +197,12 @@ impl<'a> Headers<'a> {
 
     /// A client may ask for less consistency than the account has, never for more.
     pub(crate) fn check_consistency(self) -> Result<(), WireError> {
-        let Some(asked) = self.text("x-ms-consistency-level") else { return Ok(()) };
+        let Some(asked) = self.text(CONSISTENCY_LEVEL) else { return Ok(()) };
         let rank = |name: &str| {
             CONSISTENCY_LEVELS.iter().position(|level| level.eq_ignore_ascii_case(name))
         };
         match rank(asked) {
-            None => Err(self.invalid("x-ms-consistency-level")),
+            None => Err(self.invalid(CONSISTENCY_LEVEL)),
             asked if asked < rank(CONSISTENCY) => Err(WireError::bad_request(format!(
                 "The consistency level of the request is stronger than that of the account, which is {CONSISTENCY}."
             ))),
@@ -150,14 +213,14 @@ impl<'a> Headers<'a> {
     /// The page size; -1 leaves it to the server, which then takes `chosen`. A client that
     /// wants no rows (Java says 0 with `TOP 0`) says nothing about pages.
     pub(crate) fn items_max(self, chosen: usize) -> Result<usize, WireError> {
-        match self.text("x-ms-max-item-count").map(str::trim) {
-            None | Some("" | "0") => Ok(PAGE_ITEMS_DEFAULT),
+        match self.text(MAX_ITEM_COUNT).map(str::trim) {
+            None | Some("0") => Ok(PAGE_ITEMS_DEFAULT),
             Some("-1") => Ok(chosen),
             Some(text) => match text.parse::<usize>() {
                 Ok(count) if count > 0 => Ok(count),
-                _ => Err(WireError::bad_request(format!(
-                    "'{text}' is not a valid x-ms-max-item-count"
-                ))),
+                _ => {
+                    Err(WireError::bad_request(format!("'{text}' is not a valid {MAX_ITEM_COUNT}")))
+                }
             },
         }
     }

@@ -1,7 +1,9 @@
 //! Items: one at a time, as feeds, in batches.
 
+use bytes::Bytes;
 use http::{Method, StatusCode};
 use model::epk::{Epk, EpkRange};
+use model::json::{Raw, write_string};
 use model::name::ItemId;
 use service::{ContainerAction, EffectKind, ItemTarget, Link, RangeId, Reply, Response, Scope};
 
@@ -16,6 +18,10 @@ use crate::headers::{
 };
 use crate::query::{self, is_query};
 use crate::reply::{Answer, envelope, status_of};
+
+/// Leaves out what the database has added to items.
+const EXCLUDE_SYSTEM: &str = "x-ms-exclude-system-properties";
+const SYSTEM: [&str; 5] = ["_rid", "_self", "_etag", "_attachments", "_ts"];
 
 /// Requests on the items of a container. What a POST is, its headers tell, in this order.
 pub(crate) async fn feed(call: &Call<'_>, container: Link) -> Result<Answer, WireError> {
@@ -51,13 +57,23 @@ pub(crate) async fn item(call: &Call<'_>, container: Link, id: &str) -> Result<A
         }
         _ => return Err(call.not_allowed()),
     };
-    let response = call.container(container, action).await?;
+    let response = call.container(container, action).await.map_err(without_owner)?;
     Ok(one(call, response))
+}
+
+/// Who asks for an item that is not there is not told the resource id of its container.
+fn without_owner(mut error: WireError) -> WireError {
+    let owner = error.receipt.as_mut().and_then(|receipt| receipt.owner.as_mut());
+    if let Some(owner) = owner.filter(|_| error.status == StatusCode::NOT_FOUND) {
+        owner.rid = "".into();
+    }
+    error
 }
 
 async fn write(call: &Call<'_>, container: Link) -> Result<Answer, WireError> {
     refuse_triggers(call)?;
     call.headers.check_indexing_directive()?;
+    call.headers.session()?;
     let (key, body) = (call.headers.partition_key()?, call.json_text()?);
     let action = if call.headers.flag(IS_UPSERT) {
         ContainerAction::UpsertItem { key, body, conditions: call.headers.conditions()? }
@@ -85,11 +101,12 @@ async fn list(call: &Call<'_>, container: Link) -> Result<Answer, WireError> {
     let session = call.headers.session()?;
     let action = ContainerAction::ListItems { scope, session, after, items_max };
     let response = call.container(container, action).await?;
-    let Reply::Feed { owner_rid, bodies, rest } = &response.reply else {
+    let Reply::Feed { owner_rid, bodies, rest } = response.reply else {
         return Ok(Answer::empty(StatusCode::INTERNAL_SERVER_ERROR));
     };
     let rest = rest.as_ref().map(continuation::token);
-    let mut answer = Answer::json(StatusCode::OK, envelope(owner_rid, "Documents", bodies));
+    let bodies = shown(call, bodies);
+    let mut answer = Answer::json(StatusCode::OK, envelope(&owner_rid, "Documents", &bodies));
     answer.set("x-ms-item-count", &bodies.len().to_string());
     Ok(answer.with_receipt(&response.receipt).with_continuation(rest.as_deref()))
 }
@@ -123,12 +140,38 @@ fn epk_range(call: &Call<'_>) -> Result<EpkRange, WireError> {
     Ok(EpkRange::new(bound(START_EPK, Epk::MIN)?, bound(END_EPK, Epk::max())?))
 }
 
+/// Items as the client wants to see them.
+pub(crate) fn shown(call: &Call<'_>, bodies: Vec<Bytes>) -> Vec<Bytes> {
+    if !call.headers.flag(EXCLUDE_SYSTEM) {
+        return bodies;
+    }
+    bodies.iter().map(without_system).collect()
+}
+
+/// An item with what its client has written, and nothing else.
+fn without_system(body: &Bytes) -> Bytes {
+    let raw = Raw::trusted(std::str::from_utf8(body).unwrap_or("{}"));
+    let mut out = String::with_capacity(body.len());
+    for (name, value) in raw.members().filter(|(name, _)| !SYSTEM.contains(&name.as_ref())) {
+        out.push(if out.is_empty() { '{' } else { ',' });
+        write_string(&mut out, &name);
+        out.push(':');
+        out.push_str(value.text());
+    }
+    if out.is_empty() {
+        out.push('{');
+    }
+    out.push('}');
+    out.into()
+}
+
 fn one(call: &Call<'_>, response: Response) -> Answer {
     let Reply::One { kind, etag, body } = &response.reply else {
         return Answer::empty(StatusCode::INTERNAL_SERVER_ERROR);
     };
     let wrote = matches!(kind, EffectKind::Created | EffectKind::Replaced);
     let body = body.clone().filter(|_| !(wrote && call.headers.wants_minimal()));
+    let body = shown(call, body.into_iter().collect()).pop();
     Answer::json(status_of(*kind), body.unwrap_or_default())
         .with_etag(etag.as_ref())
         .with_receipt(&response.receipt)

@@ -2,13 +2,15 @@
 //!
 //! A client sends a query as it stands and follows the tokens of its pages, or it asks
 //! for a plan first and sends what the plan says to one range after another. Both are
-//! the same request here: which items it is about is in its headers.
+//! the same request here: which items it is about is in its headers. What would have to be
+//! put together of several partitions is left to clients, as in the service, so that a
+//! program that works here works there; people and tools can ask for the answer itself.
 
 mod metrics;
+mod resume;
 
 use bytes::Bytes;
 use http::StatusCode;
-use http::header::USER_AGENT;
 use model::json::{Object, Value};
 use service::{
     Approach, ContainerAction, Features, ItemQuery, Link, QueryReport, Reply, advice_on,
@@ -36,12 +38,10 @@ const INDEX_METRICS: &str = "x-ms-cosmos-index-utilization";
 
 /// Our own: `scan` has every item read, whatever the index knows.
 const APPROACH: &str = "x-orrery-query-approach";
+/// Our own: asks for the one answer of all partitions, whatever has to be merged for it.
+const MERGE: &str = "x-orrery-query-merge";
 /// Our own: asks how the items were found, and answers it.
 const EXPLAIN: &str = "x-orrery-query-explain";
-
-/// The SDKs for Python, with or without `-async`, and JavaScript, as they call
-/// themselves. Other SDKs ask for a plan first, or cannot merge at all.
-const MERGING_CLIENTS: [&str; 2] = ["azsdk-python-cosmos", "azure-cosmos-js"];
 
 /// Rows of a page where the client leaves their number to the server: the most that a
 /// page is documented to have. Bytes, time and charge end most pages before.
@@ -56,7 +56,10 @@ pub(crate) struct Statement {
 
 impl Statement {
     pub(crate) fn of(call: &Call<'_>) -> Result<Statement, WireError> {
-        let body = call.json()?;
+        Statement::read(&call.json()?)
+    }
+
+    fn read(body: &Value) -> Result<Statement, WireError> {
         let text = body.get("query").and_then(Value::as_str);
         let text =
             text.ok_or_else(|| WireError::bad_request("The request body has no 'query' text."))?;
@@ -78,11 +81,12 @@ pub(crate) fn is_query(headers: Headers<'_>) -> bool {
 pub(crate) async fn answer(call: &Call<'_>, container: Link) -> Result<Answer, WireError> {
     let query = item_query(call)?;
     let keyed = query.scope.key.is_some();
+    let is_across = query.across_partitions && !routes_itself(call) && !keyed;
     let response = call.container(container, ContainerAction::QueryItems(Box::new(query))).await?;
     let Reply::Rows { owner_rid, rows, rest, report } = &response.reply else {
         return Ok(Answer::empty(StatusCode::INTERNAL_SERVER_ERROR));
     };
-    let rest = rest.as_ref().map(continuation::cursor_token);
+    let rest = rest.as_ref().map(|rest| continuation::cursor_token(rest, is_across));
     let answer = page(owner_rid, rows).with_receipt(&response.receipt);
     Ok(reported(call, answer, report, keyed).with_continuation(rest.as_deref()))
 }
@@ -111,19 +115,23 @@ fn unplanned(error: WireError) -> WireError {
 }
 
 fn item_query(call: &Call<'_>) -> Result<ItemQuery, WireError> {
-    let Statement { text, parameters } = Statement::of(call)?;
+    let body = call.json()?;
+    let Statement { text, parameters } = Statement::read(&body)?;
     check_token_limit(call)?;
-    let after = call.headers.text(CONTINUATION).filter(|token| !token.is_empty());
+    let after = call.headers.text(CONTINUATION);
+    let merges = call.headers.flag(MERGE);
     Ok(ItemQuery {
         text,
         parameters,
         scope: scope(call)?,
-        across_partitions: call.headers.flag(ACROSS_PARTITIONS) || routes_itself(call),
-        merges: !merges_itself(call),
+        across_partitions: merges || call.headers.flag(ACROSS_PARTITIONS) || routes_itself(call),
+        merges,
         session: call.headers.session()?,
         after: after.map(continuation::parse_cursor).transpose()?.flatten(),
+        resume: resume::filter(&body)?,
         items_max: call.headers.items_max(PAGE_ROWS)?,
         approach: approach(call)?,
+        is_timed: call.headers.flag(POPULATE_METRICS),
     })
 }
 
@@ -135,22 +143,16 @@ fn routes_itself(call: &Call<'_>) -> bool {
         .any(|name| call.headers.text(name).is_some_and(|value| !value.is_empty()))
 }
 
-/// Whether the client sends a query as it stands and, on being told so, makes a plan
-/// and merges. What works with such a client here must work with the service, which
-/// leaves it to them; everybody else is better served with an answer.
-fn merges_itself(call: &Call<'_>) -> bool {
-    let names = [USER_AGENT.as_str(), "x-ms-useragent"];
-    let mut agents = names.iter().filter_map(|name| call.headers.text(name));
-    agents.any(|agent| MERGING_CLIENTS.iter().any(|client| agent.contains(client)))
-}
-
 /// Tokens are never longer than the least that can be asked for, which is a kilobyte.
 fn check_token_limit(call: &Call<'_>) -> Result<(), WireError> {
     match call.headers.text(TOKEN_KB_MAX).map(str::trim) {
         None | Some("") => Ok(()),
         Some(text) => match text.parse::<u32>() {
             Ok(1..) => Ok(()),
-            Ok(0) | Err(_) => Err(call.headers.invalid(TOKEN_KB_MAX)),
+            Ok(0) => Err(WireError::bad_request(
+                "The continuation token limit specified is not large enough.",
+            )),
+            Err(_) => Err(call.headers.invalid(TOKEN_KB_MAX)),
         },
     }
 }
@@ -175,7 +177,7 @@ fn reported(call: &Call<'_>, mut answer: Answer, report: &QueryReport, keyed: bo
         answer.set("x-ms-documentdb-query-metrics", &metrics::of(report));
     }
     // Clients of the second form take a later page that has it for a mistake.
-    let is_first = call.headers.text(CONTINUATION).is_none_or(str::is_empty);
+    let is_first = call.headers.text(CONTINUATION).is_none();
     if call.headers.flag(POPULATE_INDEX_METRICS_V2) && is_first {
         answer.set(INDEX_METRICS, &metrics::index_use_v2(&report.usage, keyed));
     } else if call.headers.flag(POPULATE_INDEX_METRICS) {

@@ -33,13 +33,12 @@ pub(crate) async fn feed(call: &Call<'_>, container: Link) -> Result<Answer, Wir
         Answer::empty(StatusCode::NOT_MODIFIED)
     } else {
         let bodies: Vec<Bytes> = new.iter().map(|range| body(*container, range).into()).collect();
-        let mut answer = Answer::json(
+        Answer::json(
             StatusCode::OK,
             envelope(&container.to_string(), "PartitionKeyRanges", &bodies),
-        );
-        answer.set("x-ms-item-count", &bodies.len().to_string());
-        answer
+        )
     };
+    answer.set("x-ms-item-count", &new.len().to_string());
     answer.set("etag", &format!("\"{change}\""));
     Ok(answer.with_receipt(&response.receipt))
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, ETAG};
-use http::{HeaderName, HeaderValue, Response as HttpResponse, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue, Response as HttpResponse, StatusCode};
 use model::etag::Etag;
 use model::json::write_string;
 use model::position::{Lsn, Timestamp};
@@ -13,7 +13,8 @@ use service::{EffectKind, Kind, Receipt};
 
 use crate::auth::rfc1123;
 use crate::error::WireError;
-use crate::headers::{ACTIVITY_ID, CONTINUATION, RANGE_ID};
+use crate::headers::{ACTIVITY_ID, CONTINUATION, RANGE_ID, SESSION_TOKEN};
+use crate::usage;
 
 const CHARGE: &str = "x-ms-request-charge";
 
@@ -35,6 +36,17 @@ const PARTITION_LSNS: [&str; 5] = [
 /// The names of the position of an item's last write.
 const ITEM_LSNS: [&str; 2] = ["x-ms-item-lsn", "x-ms-cosmos-item-llsn"];
 
+/// What all headers together may have; .NET takes 64 KB, with the status line.
+const HEADER_BYTES_MAX: usize = 60 << 10;
+
+/// What is told about a query, from what can be longest on.
+const METRICS: [&str; 4] = [
+    "x-ms-cosmos-index-utilization",
+    "x-orrery-query-explain",
+    "x-ms-cosmos-query-advice",
+    "x-ms-documentdb-query-metrics",
+];
+
 /// An answer in the making.
 #[derive(Debug)]
 pub(crate) struct Answer {
@@ -51,6 +63,14 @@ impl Answer {
     pub(crate) fn json(status: StatusCode, body: impl Into<Bytes>) -> Answer {
         let mut answer = Answer::empty(status);
         *answer.response.body_mut() = body.into();
+        answer
+    }
+
+    /// An answer in a form that its reader knows by its first bytes.
+    pub(crate) fn binary(status: StatusCode, body: impl Into<Bytes>) -> Answer {
+        let mut answer = Answer::json(status, body);
+        let content_type = HeaderValue::from_static("application/octet-stream");
+        answer.response.headers_mut().insert(CONTENT_TYPE, content_type);
         answer
     }
 
@@ -91,7 +111,7 @@ impl Answer {
     pub(crate) fn with_receipt(mut self, receipt: &Receipt) -> Answer {
         self.set(CHARGE, &receipt.charge.to_string());
         if let Some(token) = receipt.session() {
-            self.set("x-ms-session-token", &token.to_string());
+            self.set(SESSION_TOKEN, &token.to_string());
         }
         if let Some((range, lsn)) = receipt.served_by() {
             self.set(RANGE_ID, &range.to_string());
@@ -101,8 +121,13 @@ impl Answer {
         if let Some(lsn) = receipt.item_lsn {
             self.set_lsns(&ITEM_LSNS, lsn);
         }
+        for (name, text) in receipt.holding.iter().flat_map(usage::of) {
+            self.set(name, &text);
+        }
         if let Some(owner) = &receipt.owner {
-            self.set("x-ms-content-path", &owner.rid);
+            if !owner.rid.is_empty() {
+                self.set("x-ms-content-path", &owner.rid);
+            }
             self.set("x-ms-alt-content-path", &alternate_path(&owner.link));
         }
         self
@@ -122,6 +147,20 @@ impl Answer {
         self
     }
 
+    /// Leaves out what is only told about a query, from the longest on, until all headers
+    /// together are what clients take. The page itself is never cut.
+    fn cut_metrics(&mut self) {
+        let length = |headers: &HeaderMap| -> usize {
+            headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 4).sum()
+        };
+        for name in METRICS {
+            if length(self.response.headers()) <= HEADER_BYTES_MAX {
+                return;
+            }
+            self.response.headers_mut().remove(name);
+        }
+    }
+
     /// Adds what every answer has.
     pub(crate) fn finish(
         mut self,
@@ -139,10 +178,10 @@ impl Answer {
         self.set("x-ms-serviceversion", concat!("version=orrery ", env!("CARGO_PKG_VERSION")));
         self.set("date", &rfc1123(now));
         if !self.response.body().is_empty() {
-            self.response
-                .headers_mut()
-                .insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+            let headers = self.response.headers_mut();
+            headers.entry(CONTENT_TYPE).or_insert(HeaderValue::from_static("application/json"));
         }
+        self.cut_metrics();
         self.response
     }
 }
@@ -200,4 +239,28 @@ pub(crate) fn envelope(owner_rid: &str, name: &str, bodies: &[Bytes]) -> String 
     }
     out.push_str(&format!("],\"_count\":{}}}", bodies.len()));
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn metrics_are_cut_before_clients_refuse_the_answer() {
+        let finished = |bytes: usize| {
+            let mut answer = Answer::json(StatusCode::OK, "{}");
+            for name in METRICS {
+                answer.set(name, &"x".repeat(bytes));
+            }
+            answer.set(CONTINUATION, "token");
+            let now = Timestamp::from_millis(0);
+            answer.finish("id", Duration::ZERO, now).headers().clone()
+        };
+        let left = |bytes| METRICS.map(|name| finished(bytes).contains_key(name));
+        assert_eq!(left(10 << 10), [true; 4]);
+        assert_eq!(left(19 << 10), [false, true, true, true]);
+        assert_eq!(left(25 << 10), [false, false, true, true]);
+        assert_eq!(left(61 << 10), [false; 4]);
+        assert_eq!(finished(61 << 10).get(CONTINUATION).unwrap(), "token");
+    }
 }

@@ -1,7 +1,8 @@
 //! Databases, containers, users, permissions, scripts and offers.
 
 use http::{Method, StatusCode};
-use service::{CatalogueAction, Kind, Link, Migration, Reply, Response};
+use model::json::Value;
+use service::{CatalogueAction, Kind, Link, Migration, Reply, ResourceQuery, Response};
 
 use crate::continuation;
 use crate::error::WireError;
@@ -23,12 +24,28 @@ pub(crate) async fn feed(call: &Call<'_>, parent: Link, kind: Kind) -> Result<An
             Ok(one(call, issuer.as_ref(), call.catalogue(action).await?))
         }
         Method::POST => {
+            check_key(call, kind)?;
             let (body, throughput) = (call.json()?, call.headers.throughput(call.limits())?);
             let action = CatalogueAction::Create { parent, kind, body, throughput };
             Ok(one(call, issuer.as_ref(), call.catalogue(action).await?))
         }
         _ => Err(call.not_allowed()),
     }
+}
+
+/// Since this version a new container needs a key.
+const KEYS_REQUIRED: &str = "2018-12-31";
+
+fn check_key(call: &Call<'_>, kind: Kind) -> Result<(), WireError> {
+    let is_required = kind == Kind::Container
+        && call.headers.speaks(KEYS_REQUIRED)
+        && !call.limits().has_fixed_containers();
+    if is_required && call.json()?.get("partitionKey").is_none_or(Value::is_null) {
+        return Err(WireError::bad_request(
+            "The input content is invalid because the required properties - 'partitionKey; ' - are missing",
+        ));
+    }
+    Ok(())
 }
 
 /// Requests on one resource.
@@ -63,8 +80,10 @@ async fn list(call: &Call<'_>, parent: Link, kind: Kind) -> Result<Answer, WireE
 
 async fn query(call: &Call<'_>, parent: Link, kind: Kind) -> Result<Answer, WireError> {
     let Statement { text, parameters } = Statement::of(call)?;
-    let response =
-        call.catalogue(CatalogueAction::Query { parent, kind, text, parameters }).await?;
+    let after = call.headers.text(CONTINUATION).map(continuation::parse_resource).transpose()?;
+    let items_max = call.headers.items_max(PAGE_ITEMS_DEFAULT)?;
+    let query = ResourceQuery { text, parameters, after, items_max };
+    let response = call.catalogue(CatalogueAction::Query { parent, kind, query }).await?;
     feed_answer(call, kind, response)
 }
 
@@ -108,6 +127,9 @@ fn one(call: &Call<'_>, issuer: Option<&Issuer>, response: Response) -> Answer {
     let mut answer = Answer::json(status_of(kind), body.unwrap_or_default())
         .with_etag(etag.as_ref())
         .with_receipt(&response.receipt);
+    if response.receipt.shares_throughput {
+        answer.set("x-ms-share-throughput", "true");
+    }
     if let Some(offer) = offer {
         answer.set("x-ms-cosmos-min-throughput", &offer.minimum.to_string());
         answer.set("x-ms-offer-replace-pending", &offer.pending.to_string());

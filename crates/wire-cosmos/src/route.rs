@@ -49,7 +49,10 @@ pub(crate) enum Route {
 /// A path with its segments decoded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Path {
+    /// Of a request for addresses, those of what the addresses are of: that is what its
+    /// client has signed.
     segments: Vec<String>,
+    asks_addresses: bool,
 }
 
 /// A path that cannot name anything.
@@ -63,7 +66,7 @@ pub(crate) enum PathError {
     Empty,
     #[error("There is no resource at this path.")]
     Unknown,
-    /// A client in direct mode asks for the addresses of replicas, signed over another path.
+    /// A client in direct mode asks for the addresses of replicas.
     #[error(
         "This server speaks gateway mode only, and the client asks for direct mode. In Java, call gatewayMode() on \
          CosmosClientBuilder; in .NET, set ConnectionMode = ConnectionMode.Gateway in CosmosClientOptions."
@@ -77,35 +80,75 @@ const DOUBLED: [&str; 2] = ["dbs", "addresses"];
 
 /// What only clients in direct mode ask for.
 const ADDRESSES: &str = "addresses";
+/// And of what.
+const RESOLVE_FOR: &str = "$resolvefor";
+
+/// Parameters that the protocol has. Others, behind an item, are a part of its id.
+const PARAMETERS: [&str; 4] = [RESOLVE_FOR, "$filter", "$partitionkeyrangeids", "api-version"];
+
+/// Segments in the path of an item.
+const ITEM_SEGMENTS: usize = 6;
 
 impl Path {
+    /// Takes a path as it stands in the request line, with its query.
+    ///
     /// Splits first and decodes then, so that an encoded slash stays part of a name.
-    pub(crate) fn parse(raw: &str) -> Result<Path, PathError> {
-        if raw.len() > PATH_BYTES_MAX {
+    pub(crate) fn parse(raw: &str, query: Option<&str>) -> Result<Path, PathError> {
+        if raw.len().saturating_add(query.map_or(0, str::len)) > PATH_BYTES_MAX {
             return Err(PathError::TooLong);
         }
+        let Some(query) = query else { return Path::of(raw) };
+        let path = Path::of(raw)?;
+        if path.asks_addresses {
+            let resource = parameter(query, RESOLVE_FOR)?.unwrap_or_default();
+            return Ok(Path { asks_addresses: true, ..Path::of(&resource)? });
+        }
+        if path.is_item() && !is_parameters(query)? {
+            // Some clients send the question mark of an id as it is.
+            return Path::of(&format!("{raw}%3F{}", query.replace('/', "%2F")));
+        }
+        Ok(path)
+    }
+
+    fn of(raw: &str) -> Result<Path, PathError> {
         let inner = raw.strip_prefix('/').unwrap_or(raw);
         let inner = inner.strip_prefix('/').filter(|rest| is_doubled(rest)).unwrap_or(inner);
         // Some clients end every path with a slash.
         let inner = inner.strip_suffix('/').unwrap_or(inner);
-        if inner == ADDRESSES {
-            return Err(PathError::DirectMode);
-        }
+        let asks_addresses = inner == ADDRESSES;
         if inner.is_empty() {
-            return Ok(Path { segments: Vec::new() });
+            return Ok(Path { segments: Vec::new(), asks_addresses });
         }
         let segments = inner.split('/').map(decode).collect::<Result<Vec<_>, _>>()?;
         if segments.iter().any(String::is_empty) {
             return Err(PathError::Empty);
         }
-        Ok(Path { segments })
+        Ok(Path { segments, asks_addresses })
+    }
+
+    fn is_item(&self) -> bool {
+        matches!(self.route(), Ok(Route::Item { .. }))
     }
 
     pub(crate) fn segments(&self) -> &[String] {
         &self.segments
     }
 
+    /// Whether this is an item whose id has a slash that was not encoded: a path to
+    /// nothing, but signed by its client as the item's.
+    pub(crate) fn is_below_item(&self) -> bool {
+        self.segments.len() > ITEM_SEGMENTS && self.has_item()
+    }
+
+    fn has_item(&self) -> bool {
+        let words = self.segments.iter().step_by(2).map(String::as_str);
+        words.take(3).eq(["dbs", "colls", "docs"])
+    }
+
     pub(crate) fn route(&self) -> Result<Route, PathError> {
+        if self.asks_addresses {
+            return Err(PathError::DirectMode);
+        }
         let segments: Vec<&str> = self.segments.iter().map(String::as_str).collect();
         if segments.is_empty() {
             return Ok(Route::Account);
@@ -130,6 +173,28 @@ impl Path {
             _ => Err(PathError::Unknown),
         }
     }
+}
+
+/// The value of a parameter, decoded.
+fn parameter(query: &str, name: &str) -> Result<Option<String>, PathError> {
+    for pair in query.split('&') {
+        let (found, value) = pair.split_once('=').unwrap_or((pair, ""));
+        if decode(found)?.eq_ignore_ascii_case(name) {
+            return decode(value).map(Some);
+        }
+    }
+    Ok(None)
+}
+
+/// Whether all of a query is parameters that the protocol has.
+fn is_parameters(query: &str) -> Result<bool, PathError> {
+    for pair in query.split('&') {
+        let name = decode(pair.split('=').next().unwrap_or_default())?.to_ascii_lowercase();
+        if !PARAMETERS.contains(&name.as_str()) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// Whether what follows two slashes is what some clients put there.
@@ -183,8 +248,9 @@ fn hex(digits: &[u8; 2]) -> Option<u8> {
 mod tests {
     use super::*;
 
-    fn route(path: &str) -> Result<Route, PathError> {
-        Path::parse(path)?.route()
+    fn route(target: &str) -> Result<Route, PathError> {
+        let (path, query) = target.split_once('?').map_or((target, None), |(p, q)| (p, Some(q)));
+        Path::parse(path, query)?.route()
     }
 
     fn link(text: &str) -> Link {
@@ -231,6 +297,39 @@ mod tests {
     }
 
     #[test]
+    fn a_question_mark_may_be_part_of_an_id() {
+        let ids = [
+            ("a?b", "a?b"),
+            ("a?b=c&d/e", "a?b=c&d/e"),
+            ("a%20b?c%3Fd?", "a b?c?d?"),
+            ("a?api-version=1", "a"),
+            ("a?$filter=x", "a"),
+            ("a?%24filter=x", "a"),
+            ("a?$filter=x&y", "a?$filter=x&y"),
+        ];
+        for (raw, id) in ids {
+            let expected = Route::Item { container: link("dbs/d/colls/c"), id: id.to_owned() };
+            assert_eq!(route(&format!("/dbs/d/colls/c/docs/{raw}")), Ok(expected), "{raw}");
+        }
+        let feed = Route::Feed { parent: Link::default(), kind: Kind::Database };
+        assert_eq!(route("/dbs?b"), Ok(feed));
+        assert_eq!(route("/dbs/d/colls/c/docs/a?%zz"), Err(PathError::Encoding));
+    }
+
+    #[test]
+    fn addresses_are_signed_as_what_they_are_of() {
+        let parse = |query| Path::parse("//addresses/", Some(query)).unwrap();
+        let path = parse(
+            "%24resolveFor=dbs%2fAQAAAA%3d%3d%2fcolls%2fx%2fdocs%2f&$filter=protocol eq rntbd",
+        );
+        assert_eq!(path.segments(), ["dbs", "AQAAAA==", "colls", "x", "docs"]);
+        assert_eq!(path.route(), Err(PathError::DirectMode));
+        assert_eq!(parse("$resolveFor=dbs").segments(), ["dbs"]);
+        assert!(parse("").segments().is_empty());
+        assert!(Path::parse("/addresses/", Some("$resolveFor=dbs//x")).is_err());
+    }
+
+    #[test]
     fn what_names_nothing_is_refused() {
         let cases = [
             ("/colls/c", PathError::Unknown),
@@ -242,6 +341,7 @@ mod tests {
             ("//dbs//d", PathError::Empty),
             ("/addresses/", PathError::DirectMode),
             ("//addresses/", PathError::DirectMode),
+            ("//addresses/?$resolveFor=dbs%2fx", PathError::DirectMode),
             ("/addresses/x", PathError::Unknown),
             ("/dbs/d//", PathError::Empty),
             ("/dbs/%zz", PathError::Encoding),

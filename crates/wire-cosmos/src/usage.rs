@@ -6,8 +6,8 @@ use model::json::{self, Object, Value};
 use model::limits::Limits;
 use model::partition_key::PartitionKey;
 use service::{
-    CatalogueAction, Conditions, ContainerAction, KeySize, Link, PartitionStatistics, RangeInfo,
-    Receipt, Reply,
+    Amount, CatalogueAction, Conditions, ContainerAction, Holding, KeySize, Link,
+    PartitionStatistics, RangeInfo, Receipt, Reply,
 };
 
 use crate::error::WireError;
@@ -17,6 +17,8 @@ use crate::reply::{Answer, status_of};
 const POPULATE_QUOTA: &str = "x-ms-documentdb-populatequotainfo";
 const POPULATE_STATISTICS: &str = "x-ms-documentdb-populatepartitionstatistics";
 const ALL_KEYS: &str = "x-ms-cosmos-internal-get-all-partition-key-stats";
+const QUOTA: &str = "x-ms-resource-quota";
+const USAGE: &str = "x-ms-resource-usage";
 const INDEX_PROGRESS: &str = "x-ms-documentdb-collection-index-transformation-progress";
 
 /// Keys that are named of each partition: as many as the service's own charts show.
@@ -55,8 +57,8 @@ pub(crate) async fn answer(
     };
     let mut answer = Answer::json(status_of(kind), body.unwrap_or_default());
     if call.headers.flag(POPULATE_QUOTA) {
-        answer.set("x-ms-resource-quota", &quota(call.limits()));
-        answer.set("x-ms-resource-usage", &usage(&ranges));
+        answer.set(QUOTA, &quota(call.limits()));
+        answer.set(USAGE, &usage(&ranges));
         answer.set(INDEX_PROGRESS, &index_percent.to_string());
     }
     Ok(answer.with_etag(etag.as_ref()).with_receipt(&response.receipt))
@@ -64,13 +66,41 @@ pub(crate) async fn answer(
 
 /// A container grows without end; `-1` says so.
 fn quota(limits: &Limits) -> String {
-    format!("documentSize={};documentsSize=-1;documentsCount=-1;", limits.item_bytes_max / KB)
+    let item = limits.item_bytes_max / KB;
+    format!("documentSize={item};documentsSize=-1;documentsCount=-1;collectionSize=-1;")
 }
 
 fn usage(ranges: &[RangeInfo]) -> String {
     let bytes: u64 = ranges.iter().map(|range| range.item_bytes).sum();
     let items: u64 = ranges.iter().map(|range| range.items).sum();
-    format!("documentsSize={};documentsCount={items};", bytes.div_ceil(KB))
+    let size = bytes.div_ceil(KB);
+    format!("documentsSize={size};documentsCount={items};collectionSize={size};")
+}
+
+/// What there may be beside an item or script, and what there is.
+pub(crate) fn of(holding: &Holding) -> [(&'static str, String); 2] {
+    let (quota, usage) = match *holding {
+        Holding::Items { count, bytes, bytes_max, item_bytes_max } => {
+            let (item, size) = (item_bytes_max / KB, bytes_max / KB);
+            let quota = format!(
+                "documentSize={item};documentsSize={size};documentsCount=-1;collectionSize={size};"
+            );
+            let size = bytes.div_ceil(KB);
+            (quota, format!("documentsSize={size};documentsCount={count};collectionSize={size};"))
+        }
+        Holding::Scripts { procedures, triggers, functions } => {
+            let list = |number: fn(Amount) -> usize| {
+                format!(
+                    "functions={};storedProcedures={};triggers={};",
+                    number(functions),
+                    number(procedures),
+                    number(triggers)
+                )
+            };
+            (list(|amount| amount.max), list(|amount| amount.count))
+        }
+    };
+    [(QUOTA, quota), (USAGE, usage)]
 }
 
 /// Adds a line for each physical partition to a container's body.

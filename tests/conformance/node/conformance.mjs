@@ -12,6 +12,7 @@ import assert from "node:assert/strict";
 import { CosmosClient } from "@azure/cosmos";
 import { changeFeedCases } from "./changes.mjs";
 import { Gauge } from "./gauge.mjs";
+import { parityCases } from "./parity.mjs";
 
 const [endpoint, key, count, mode = "write"] = process.argv.slice(2);
 const partitions = Number(count);
@@ -300,7 +301,7 @@ cases.usersPermissionsAndScripts = async () => {
 };
 
 const changeFeed = changeFeedCases({ database, container, partitions, throughput });
-Object.assign(cases, changeFeed.cases);
+Object.assign(cases, changeFeed.cases, parityCases({ database, container, throughput }));
 
 cases.whatWasWrittenStays = async () => {
   const { container: kept } = await database.containers.create({ id: "kept", partitionKey: { paths: ["/pk"] }, throughput });

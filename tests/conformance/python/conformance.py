@@ -19,6 +19,7 @@ import warnings
 from urllib.parse import urlsplit
 
 import changes
+import parity
 from azure.cosmos import CosmosClient, PartitionKey, ThroughputProperties, exceptions
 from azure.cosmos.aio import CosmosClient as AsyncClient
 from azure.cosmos.http_constants import HttpHeaders
@@ -184,8 +185,10 @@ def aggregates_groups_and_pages_across_partitions(world):
     assert rows("SELECT VALUE COUNT(1) FROM c") == [len(READINGS)]
     assert rows("SELECT VALUE MAX(c.metricValue) FROM c") == [max(each["metricValue"] for each in READINGS)]
     assert sorted(rows("SELECT DISTINCT VALUE c.metricType FROM c")) == ["Humidity", "Temperature"]
-    groups = rows("SELECT c.metricType, COUNT(1) AS many FROM c GROUP BY c.metricType")
-    assert sorted((each["metricType"], each["many"]) for each in groups) == [("Humidity", 60), ("Temperature", 60)]
+    by_type = "SELECT c.metricType, COUNT(1) AS many FROM c GROUP BY c.metricType"
+    refused(400, rows, by_type)  # this SDK merges no groups, so the service leaves it alone with them
+    of_device = query(container, by_type, partition_key="XMS-0001")[0]
+    assert sorted((each["metricType"], each["many"]) for each in of_device) == [("Humidity", 6), ("Temperature", 6)]
     by_id = sorted(ids(READINGS))
     assert ids(rows("SELECT c.id FROM c ORDER BY c.id OFFSET 30 LIMIT 20", max_item_count=6)) == by_id[30:50]
 
@@ -476,6 +479,7 @@ if ENDPOINT.startswith("https"):
 
 
 CASES.extend(changes.CASES)
+CASES.extend(parity.CASES)
 
 
 @case

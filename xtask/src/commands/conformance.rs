@@ -13,7 +13,7 @@ use crate::run::{is_ci, step};
 
 /// The SDKs of every test run. The Rust SDK takes minutes to build, so its program
 /// runs when it is asked for.
-pub const EVERY_TIME: [Sdk; 4] = [Sdk::Python, Sdk::Node, Sdk::Go, Sdk::Java];
+pub const EVERY_TIME: [Sdk; 5] = [Sdk::Python, Sdk::Node, Sdk::Go, Sdk::Java, Sdk::Dotnet];
 
 /// What the programs showed, and what this machine could not run.
 #[derive(Clone, Debug, Default)]

@@ -47,6 +47,9 @@ pub struct Options {
     /// Backups of a server under writers and splits, each restored
     #[arg(long, default_value_t = 20)]
     backups: u64,
+    /// Random rows in HybridRow, written and read back
+    #[arg(long, default_value_t = 1_000_000)]
+    rows: u64,
     /// Only tests whose crate and name contain this: `testkit::queries`
     #[arg(long)]
     only: Option<String>,
@@ -62,7 +65,7 @@ pub struct Options {
 const SEED: &str = "ORRERY_SEED";
 
 impl Options {
-    fn variables(&self) -> [(&'static str, u64); 10] {
+    fn variables(&self) -> [(&'static str, u64); 11] {
         [
             ("ORRERY_KILLS", self.kills),
             ("ORRERY_DAMAGES", self.damages),
@@ -74,6 +77,7 @@ impl Options {
             ("ORRERY_ATTACKS", self.attacks),
             ("ORRERY_CONNECTIONS", self.connections),
             ("ORRERY_BACKUPS", self.backups),
+            ("ORRERY_ROWS", self.rows),
         ]
     }
 }
@@ -138,7 +142,7 @@ fn run_round(
             for (variable, value) in options.variables() {
                 cargo = cargo.env(variable, &value.to_string());
             }
-            cargo.run_tests()
+            cargo.run_tests(Duration::MAX)
         })?;
         tally += done;
     }

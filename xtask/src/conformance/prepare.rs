@@ -10,8 +10,9 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
 
-use super::Sdk;
 use super::trust::Trust;
+use super::{Sdk, dotnet};
+use crate::repo;
 use crate::run::Cargo;
 
 /// The goal that fetches packages, with its version: Maven would take another each year.
@@ -27,19 +28,21 @@ const QUICK_START: &str = "-XX:TieredStopAtLevel=1";
 #[derive(Clone, Debug)]
 pub struct Program {
     /// Starts our program in `tests/conformance`.
-    conformance: Vec<OsString>,
+    pub(super) conformance: Vec<OsString>,
     /// Starts a program of which only the source is given, at the end of this.
-    example: Vec<OsString>,
+    pub(super) example: Vec<OsString>,
     /// Where such a source must lie to find the SDK.
-    example_folder: PathBuf,
+    pub(super) example_folder: PathBuf,
     /// The SDK's package and its version.
     pub package: String,
+    /// What its language wants to find in the environment.
+    pub(super) variables: Vec<(OsString, OsString)>,
 }
 
 impl Program {
     /// Our program; its own arguments follow.
     pub fn conformance(&self, trust: &Trust) -> Command {
-        start(&self.conformance, trust)
+        self.start(&self.conformance, trust)
     }
 
     /// Another program, of which this is the source.
@@ -47,19 +50,19 @@ impl Program {
         let file = self.example_folder.join(name);
         std::fs::create_dir_all(file.parent().unwrap_or(&self.example_folder))?;
         std::fs::write(&file, source)?;
-        let mut command = start(&self.example, trust);
+        let mut command = self.start(&self.example, trust);
         command.arg(file);
         Ok(command)
     }
-}
 
-/// Options come before whatever the program is told, variables beside it.
-fn start(words: &[OsString], trust: &Trust) -> Command {
-    let (program, arguments) = words.split_first().expect("every invocation names its program");
-    let mut command = Command::new(program);
-    command.args(&trust.options).args(arguments);
-    command.envs(trust.variable.clone());
-    command
+    /// Options come before whatever the program is told, variables beside it.
+    fn start(&self, words: &[OsString], trust: &Trust) -> Command {
+        let (program, arguments) = words.split_first().expect("every invocation names its program");
+        let mut command = Command::new(program);
+        command.args(&trust.options).args(arguments);
+        command.envs(self.variables.clone()).envs(trust.variable.clone());
+        command
+    }
 }
 
 /// Words of a command, some of them paths.
@@ -87,6 +90,7 @@ pub fn prepare(sdk: Sdk, root: &Path, target: &Path) -> Readiness {
         Sdk::Go => prepare_go(&source, &target.join("go")),
         Sdk::Java => prepare_java(&source, &target.join("java")),
         Sdk::Rust => prepare_rust(&source, &target.join("rust")),
+        Sdk::Dotnet => dotnet::prepare(&source, &repo::shared_data(root), &target.join("dotnet")),
     };
     match prepared {
         Ok(program) => Readiness::Ready(program),
@@ -98,12 +102,20 @@ fn prepare_python(source: &Path, target: &Path) -> Result<Program> {
     let requirements = source.join("requirements.txt");
     let folder = target.join("python");
     let python = virtual_environment(&folder, &requirements)?;
+    // The program finds these beside its own.
+    let mut older = std::fs::read_dir(source.join("older"))?;
+    older.try_for_each(|file| -> Result<()> {
+        let (file, mut name) = (file?.path(), OsString::from("python-"));
+        name.push(file.file_stem().unwrap_or_default());
+        virtual_environment(&target.join(name), &file).map(drop)
+    })?;
     Ok(Program {
         // The program is several files; compiled ones do not belong into the tree.
         conformance: words![&python, "-B", source.join("conformance.py")],
         example: words![python],
         example_folder: folder,
         package: python_package(&std::fs::read_to_string(&requirements)?)?,
+        variables: Vec::new(),
     })
 }
 
@@ -125,7 +137,7 @@ fn prepare_node(source: &Path, folder: &Path) -> Result<Program> {
     let version = tool_version("node")?;
     tool_version("npm")?;
     std::fs::create_dir_all(folder)?;
-    let program = ["conformance.mjs", "changes.mjs", "gauge.mjs"];
+    let program = ["conformance.mjs", "changes.mjs", "gauge.mjs", "parity.mjs"];
     for name in ["package.json", "package-lock.json"].iter().chain(&program) {
         std::fs::copy(source.join(name), folder.join(name))
             .with_context(|| format!("cannot copy {name}"))?;
@@ -140,6 +152,7 @@ fn prepare_node(source: &Path, folder: &Path) -> Result<Program> {
         example: words!["node"],
         example_folder: folder.to_owned(),
         package: node_package(&std::fs::read_to_string(source.join("package.json"))?)?,
+        variables: Vec::new(),
     })
 }
 
@@ -156,6 +169,7 @@ fn prepare_go(source: &Path, folder: &Path) -> Result<Program> {
         example: words!["go", "run", "-C", source],
         example_folder: folder.join("example"),
         package: go_package(&std::fs::read_to_string(source.join("go.mod"))?)?,
+        variables: Vec::new(),
     })
 }
 
@@ -164,7 +178,8 @@ fn prepare_java(source: &Path, folder: &Path) -> Result<Program> {
     let version = tool_version("javac")?;
     tool_version("mvn")?;
     let pom = source.join("pom.xml");
-    let files = ["Conformance.java", "Changes.java", "Gauge.java"].map(|name| source.join(name));
+    let files = ["Conformance.java", "Changes.java", "Gauge.java", "Parity.java"];
+    let files = files.map(|name| source.join(name));
     let texts = files.iter().map(std::fs::read_to_string).collect::<std::io::Result<String>>()?;
     let manifest = std::fs::read_to_string(&pom)?;
     let (libraries, classes) = (folder.join("lib"), folder.join("classes"));
@@ -188,6 +203,7 @@ fn prepare_java(source: &Path, folder: &Path) -> Result<Program> {
         example: words!["java", "-cp", library_path],
         example_folder: folder.join("example"),
         package: java_package(&manifest)?,
+        variables: Vec::new(),
     })
 }
 
@@ -218,6 +234,7 @@ fn prepare_rust(source: &Path, folder: &Path) -> Result<Program> {
         example: run,
         example_folder: example,
         package,
+        variables: Vec::new(),
     })
 }
 
@@ -231,7 +248,7 @@ pub(crate) fn once(folder: &Path, wanted: &str, work: impl FnOnce() -> Result<()
     Ok(std::fs::write(stamp, wanted)?)
 }
 
-fn tool_version(tool: &str) -> Result<String> {
+pub(super) fn tool_version(tool: &str) -> Result<String> {
     tool_says(tool, "--version")
 }
 
@@ -248,7 +265,9 @@ pub(crate) fn quiet(command: &mut Command) -> Result<()> {
     let shown = format!("{command:?}");
     let output = command.stdin(Stdio::null()).output();
     let output = output.with_context(|| format!("cannot start {shown}"))?;
-    let said = String::from_utf8_lossy(&output.stderr);
+    // Some tools say on the one what others say on the other.
+    let said = if output.stderr.is_empty() { &output.stdout } else { &output.stderr };
+    let said = String::from_utf8_lossy(said);
     let cause = said.lines().rfind(|line| !line.trim().is_empty()).unwrap_or_default();
     ensure!(output.status.success(), "{shown} ended with {}: {cause}", output.status);
     Ok(())

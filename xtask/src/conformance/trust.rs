@@ -26,7 +26,7 @@ impl Trust {
             // The SDK checks none on local addresses; the program compares it by itself.
             Sdk::Python => "ORRERY_CERTIFICATE",
             Sdk::Node => "NODE_EXTRA_CA_CERTS",
-            Sdk::Go => "SSL_CERT_FILE",
+            Sdk::Go | Sdk::Dotnet => "SSL_CERT_FILE",
             Sdk::Java => return trust_store(certificate),
             // It is told to check none.
             Sdk::Rust => return Ok(Trust::default()),

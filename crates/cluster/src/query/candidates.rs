@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
+use index::{EntryOrder, Seek};
 use model::epk::EpkRange;
 use partition::{Access, Candidate, Choice, Effort, Problem, Start};
 
@@ -10,6 +11,8 @@ use super::PageQuery;
 use super::cursor::Position;
 use super::layout::{Layout, Stretch};
 use super::merge::Merge;
+use super::point::Point;
+use super::stopwatch::{Part, Stopwatch};
 
 /// Goes through all candidates behind the cursor of a query.
 pub(super) struct Candidates<'p> {
@@ -18,10 +21,11 @@ pub(super) struct Candidates<'p> {
     access: &'p Access,
     stretches: std::vec::IntoIter<Stretch>,
     merge: Merge<'p>,
+    watch: &'p Stopwatch<'p>,
     /// The stretch that is being read.
     current: Rc<EpkRange>,
-    /// Where the first stretch begins.
-    start: Option<&'p Position>,
+    /// Where the first stretch begins: behind all of these.
+    starts: Vec<Start>,
     /// One that was looked at already.
     ahead: Option<(usize, Candidate)>,
     /// How many there were so far.
@@ -31,9 +35,21 @@ pub(super) struct Candidates<'p> {
 }
 
 impl<'p> Candidates<'p> {
-    pub(super) fn new(query: &'p PageQuery, layout: &'p Layout, choice: &'p Choice) -> Self {
-        // What is sorted is looked at from the beginning each time.
-        let behind = query.behind().filter(|_| choice.ordered);
+    /// Rows before the points need not be met, where candidates are in the order of rows.
+    pub(super) fn new(
+        query: &'p PageQuery,
+        layout: &'p Layout,
+        choice: &'p Choice,
+        (points, watch): (&[&Point], &'p Stopwatch<'p>),
+    ) -> Self {
+        let behind = query.behind();
+        let starts = match &choice.along {
+            Some(along) => {
+                let descends = query.descends();
+                points.iter().map(|point| start_along(along, point, &descends)).collect()
+            }
+            None => behind.map(|behind| start_behind(&behind.position)).into_iter().collect(),
+        };
         let merged = choice.ordered && !query.bound.order().is_empty();
         let stretches = layout.stretches(query, merged, behind.map(|behind| &behind.stretch));
         Candidates {
@@ -42,8 +58,9 @@ impl<'p> Candidates<'p> {
             access: &choice.access,
             stretches: stretches.into_iter(),
             merge: Merge::default(),
+            watch,
             current: Rc::new(EpkRange::full()),
-            start: behind.map(|behind| &behind.position),
+            starts,
             ahead: None,
             met: 0,
             asked: BTreeSet::new(),
@@ -57,7 +74,7 @@ impl<'p> Candidates<'p> {
             return Ok(Some(ahead));
         }
         loop {
-            if let Some(found) = self.merge.next()? {
+            if let Some(found) = self.merge.next((self.watch, self.way()))? {
                 self.met += 1;
                 return Ok(Some(found));
             }
@@ -82,12 +99,21 @@ impl<'p> Candidates<'p> {
     /// entries tell; `None` when there are no more.
     pub(super) fn count(&mut self, most: u64) -> Result<Option<u64>, Problem> {
         loop {
-            if let Some(count) = self.merge.count(most)? {
+            let merge = &mut self.merge;
+            if let Some(count) = self.watch.measure(Part::Finding, || merge.count(most))? {
                 return Ok(Some(count));
             }
             if !self.next_stretch()? {
                 return Ok(None);
             }
+        }
+    }
+
+    /// What going on counts as: without an index, items are read on the way.
+    fn way(&self) -> Part {
+        match self.access {
+            Access::Items => Part::Loading,
+            Access::Nothing | Access::Entries { .. } | Access::Set(_) => Part::Finding,
         }
     }
 
@@ -105,13 +131,8 @@ impl<'p> Candidates<'p> {
     fn next_stretch(&mut self) -> Result<bool, Problem> {
         self.note_efforts();
         let Some(stretch) = self.stretches.next() else { return Ok(false) };
-        let start = match self.start.take() {
-            None => Start::Beginning,
-            Some(position) if position.rows.is_some() => Start::At(&position.key),
-            Some(position) if position.cut => Start::Past(&position.key),
-            Some(position) => Start::Behind(&position.key),
-        };
-        let walks = self.layout.walks(self.query, self.access, &stretch, start)?;
+        let starts = std::mem::take(&mut self.starts);
+        let walks = self.layout.walks(self.query, self.access, &stretch, &starts)?;
         self.asked.extend(walks.iter().map(|(part, _)| *part));
         self.merge = Merge::new(walks, self.access.is_backwards());
         self.current = Rc::new(stretch.range);
@@ -125,4 +146,19 @@ impl<'p> Candidates<'p> {
             }
         }
     }
+}
+
+fn start_behind(position: &Position) -> Start {
+    let key = position.key.clone();
+    match position.rows {
+        Some(_) => Start::At(key),
+        None if position.cut => Start::Past(key),
+        None => Start::Behind(key),
+    }
+}
+
+/// Where the entries begin of which a row may be behind a point.
+fn start_along(along: &EntryOrder, point: &Point, descends: &[bool]) -> Start {
+    let Seek { key, whole } = along.seek(&point.place, descends);
+    if point.past && whole { Start::Past(key) } else { Start::At(key) }
 }

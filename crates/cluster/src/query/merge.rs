@@ -5,6 +5,8 @@ use std::collections::BinaryHeap;
 
 use partition::{Candidate, Effort, Found, Problem, Walk};
 
+use super::stopwatch::{Part, Stopwatch};
+
 /// Walks side by side.
 #[derive(Default)]
 pub(super) struct Merge<'v> {
@@ -29,18 +31,22 @@ impl<'v> Merge<'v> {
         Merge { walks, backwards, ..Merge::default() }
     }
 
-    /// The next candidate, and the partition that it is in.
-    pub(super) fn next(&mut self) -> Result<Option<(usize, Candidate)>, Problem> {
+    /// The next candidate, and the partition that it is in. Says to the stopwatch what
+    /// going along these walks counts as.
+    pub(super) fn next(
+        &mut self,
+        (watch, way): (&Stopwatch<'_>, Part),
+    ) -> Result<Option<(usize, Candidate)>, Problem> {
         if !self.begun {
             self.begun = true;
             for walk in 0..self.walks.len() {
-                self.advance(walk)?;
+                watch.measure(way, || self.advance(walk))?;
             }
         }
         let Some(Head { found, walk, .. }) = self.heads.pop() else { return Ok(None) };
         let Some((partition, walking)) = self.walks.get_mut(walk) else { return Ok(None) };
-        let next = (*partition, walking.load(found)?);
-        self.advance(walk)?;
+        let next = (*partition, watch.measure(Part::Loading, || walking.load(found))?);
+        watch.measure(way, || self.advance(walk))?;
         Ok(Some(next))
     }
 

@@ -17,6 +17,7 @@ use runtime::{MemoryBudget, Runtime, TaskHandle};
 use tokio::sync::oneshot;
 
 use super::schedule::{Full, HEAVY_MAX, Number, Schedule};
+use super::stopwatch::FunctionTimes;
 use super::{QUERY_TIME_MAX, QueryFailure};
 use crate::error::ClusterError;
 
@@ -261,6 +262,12 @@ impl Turn {
     #[must_use]
     pub fn watch(self: &Arc<Self>) -> Arc<dyn Watch> {
         Arc::clone(self) as Arc<dyn Watch>
+    }
+
+    /// For the functions of a query, where somebody wants to know how long they take.
+    #[must_use]
+    pub fn function_times(&self) -> Arc<FunctionTimes> {
+        FunctionTimes::new(&self.shared.runtime)
     }
 
     /// What all queries share of the memory.

@@ -1,78 +1,120 @@
-//! Numbers that remember how they were written.
+//! Numbers in their one canonical form.
+//!
+//! What a client writes in many ways (`5`, `5.0`, `50e-1`) is one number here, with
+//! one spelling, before anything hashes, indexes or stores it: whatever compares
+//! texts and whatever compares values then agree. Integers within 64 bits are exact.
+//! All else is a double, in the fewest digits that lead back to it.
 
 use std::cmp::Ordering;
-use std::fmt;
+use std::fmt::{self, Write as _};
 
-/// A finite JSON number: its value as a double, and its spelling.
-///
-/// The spelling is what clients get back (`1.0` stays `1.0`, and integers
-/// beyond 2^53 keep all their digits); comparing and computing use the double,
-/// as the service does.
-#[derive(Clone, Debug)]
-pub struct Number {
-    value: f64,
-    text: Box<str>,
+/// From here on doubles are no 64-bit integers any more.
+const INTEGERS_END: f64 = 9_223_372_036_854_775_808.0;
+
+/// Below this, and from [`INTEGERS_END`] on, doubles are spelled with an exponent:
+/// a row of digits without a point would be read as an integer that it is not.
+const PLAIN_MIN: f64 = 1e-7;
+
+/// As many digits are an integer within 64 bits, whichever they are.
+const INTEGER_DIGITS: usize = 18;
+
+/// As many digits are the shortest spelling of the double that they lead to: no two
+/// decimals of at most this length lead to one double.
+const DOUBLE_DIGITS: usize = 15;
+
+/// A finite number. Comparing and computing use the double, as the service does;
+/// integers keep their digits.
+#[derive(Clone, Copy, Debug)]
+pub struct Number(Form);
+
+#[derive(Clone, Copy, Debug)]
+enum Form {
+    Integer(i64),
+    /// Never an integer within 64 bits.
+    Double(f64),
 }
 
 impl Number {
-    /// Takes the spelling of a number that the scanner accepted.
+    /// Reads a number that the grammar accepts.
     ///
     /// Returns `None` where the value is too large for a double.
     pub(super) fn from_spelling(text: &str) -> Option<Number> {
-        let value: f64 = text.parse().ok()?;
-        value.is_finite().then(|| Number { value, text: text.into() })
+        match text.parse() {
+            Ok(integer) => Some(Number(Form::Integer(integer))),
+            Err(_) => Number::from_f64(text.parse().ok()?),
+        }
     }
 
-    /// Whether a spelling stays within the range of doubles.
-    pub(super) fn fits(text: &str) -> bool {
-        // Few digits and no exponent cannot leave the range: no need to parse.
-        (text.len() < 300 && !text.contains(['e', 'E'])) || text.parse().is_ok_and(f64::is_finite)
+    /// Whether a text without exponent, with these digits behind its point, is seen to be
+    /// a canonical spelling by its length, as most are. What is not may be one all the same.
+    pub(super) fn is_plain(text: &str, fraction: Option<&str>) -> bool {
+        match fraction {
+            None => text.len() <= INTEGER_DIGITS && text != "-0",
+            // No digit too many, and not so small that it takes an exponent.
+            Some(fraction) => {
+                text.len() <= DOUBLE_DIGITS
+                    && !fraction.ends_with('0')
+                    && !fraction.starts_with("000000")
+            }
+        }
     }
 
-    /// A computed number in its shortest spelling; `None` for NaN and infinities,
-    /// which JSON cannot say.
+    /// Whether this is the canonical spelling of the number.
+    pub(super) fn is_spelled(self, text: &str) -> bool {
+        let mut expected = Expected(text);
+        write!(expected, "{self}").is_ok() && expected.0.is_empty()
+    }
+
+    /// A computed number; `None` for NaN and infinities, which JSON cannot say.
     #[must_use]
     pub fn from_f64(value: f64) -> Option<Number> {
         if !value.is_finite() {
             return None;
         }
-        // Zero has one spelling: JSON readers disagree on "-0".
-        let value = if value == 0.0 { 0.0 } else { value };
-        let magnitude = value.abs();
-        let text = if magnitude != 0.0 && !(1e-7..1e21).contains(&magnitude) {
-            format!("{value:e}")
-        } else {
-            format!("{value}")
-        };
-        Some(Number { value, text: text.into() })
+        let integral = value.fract() == 0.0 && (-INTEGERS_END..INTEGERS_END).contains(&value);
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "integral and in range, as checked above"
+        )]
+        let form = if integral { Form::Integer(value as i64) } else { Form::Double(value) };
+        Some(Number(form))
     }
 
     #[must_use]
-    pub fn as_f64(&self) -> f64 {
-        self.value
+    pub fn as_f64(self) -> f64 {
+        match self.0 {
+            #[expect(
+                clippy::cast_precision_loss,
+                reason = "numbers compare as doubles; the integer keeps every digit"
+            )]
+            Form::Integer(integer) => integer as f64,
+            Form::Double(double) => double,
+        }
     }
 
-    /// The value as an integer, if it was written as one and fits.
+    /// The exact integer, if it is one within 64 bits.
     #[must_use]
-    pub fn as_i64(&self) -> Option<i64> {
-        self.text.parse().ok()
+    pub fn as_i64(self) -> Option<i64> {
+        match self.0 {
+            Form::Integer(integer) => Some(integer),
+            Form::Double(_) => None,
+        }
     }
+}
 
-    /// The spelling.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        &self.text
+/// Takes only what it begins with; what is left has not been written.
+struct Expected<'a>(&'a str);
+
+impl fmt::Write for Expected<'_> {
+    fn write_str(&mut self, written: &str) -> fmt::Result {
+        self.0 = self.0.strip_prefix(written).ok_or(fmt::Error)?;
+        Ok(())
     }
 }
 
 impl From<i64> for Number {
     fn from(value: i64) -> Number {
-        #[expect(
-            clippy::cast_precision_loss,
-            reason = "numbers compare as doubles; the spelling keeps every digit"
-        )]
-        let double = value as f64;
-        Number { value: double, text: value.to_string().into() }
+        Number(Form::Integer(value))
     }
 }
 
@@ -84,7 +126,7 @@ impl From<u32> for Number {
 
 impl PartialEq for Number {
     fn eq(&self, other: &Number) -> bool {
-        self.value == other.value
+        self.cmp(other) == Ordering::Equal
     }
 }
 
@@ -98,12 +140,19 @@ impl PartialOrd for Number {
 
 impl Ord for Number {
     fn cmp(&self, other: &Number) -> Ordering {
-        self.value.partial_cmp(&other.value).expect("numbers are finite")
+        self.as_f64().partial_cmp(&other.as_f64()).expect("numbers are finite")
     }
 }
 
+/// The canonical spelling.
 impl fmt::Display for Number {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
+        match self.0 {
+            Form::Integer(integer) => write!(f, "{integer}"),
+            Form::Double(double) if (PLAIN_MIN..INTEGERS_END).contains(&double.abs()) => {
+                write!(f, "{double}")
+            }
+            Form::Double(double) => write!(f, "{double:e}"),
+        }
     }
 }

@@ -93,7 +93,7 @@ impl<'a> Raw<'a> {
         if self.kind() == Kind::Number { Number::from_spelling(self.text) } else { None }
     }
 
-    /// The number's value without its spelling; `None` for other types.
+    /// The number as a double; `None` for other types.
     #[must_use]
     pub fn as_f64(self) -> Option<f64> {
         if self.kind() == Kind::Number { self.text.parse().ok() } else { None }

@@ -1,4 +1,7 @@
 //! The one reader of JSON text, strict about everything the grammar says.
+//!
+//! It checks, and on request rewrites into canonical form while it checks: text
+//! that has that form already, which nearly all has, is not copied.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -17,22 +20,58 @@ type Check = Result<(), Problem>;
 pub(super) struct Scanner<'a> {
     text: &'a str,
     at: usize,
+    /// Absent where the text is to stay as it is: what it says must be canonical then,
+    /// but for the spelling of numbers.
+    rewritten: Option<Rewritten>,
+}
+
+/// The text in canonical form: what stands here, then what follows `copied` in the source.
+/// Empty as long as the two are the same.
+#[derive(Debug)]
+struct Rewritten {
+    text: String,
+    copied: usize,
+}
+
+/// A property on its way through the scanner.
+struct Member<'a> {
+    /// As written, escapes and all.
+    name: &'a str,
+    /// Where it begins in the source, and in the rewritten text.
+    source: usize,
+    target: usize,
 }
 
 impl<'a> Scanner<'a> {
     pub(super) fn new(text: &'a str) -> Scanner<'a> {
-        Scanner { text, at: 0 }
+        Scanner { text, at: 0, rewritten: None }
     }
 
     /// Starts behind the opening bracket of a checked array or object.
     pub(super) fn inside(text: &'a str, open: u8) -> Option<Scanner<'a>> {
-        (text.as_bytes().first() == Some(&open)).then_some(Scanner { text, at: 1 })
+        let starts = text.as_bytes().first() == Some(&open);
+        starts.then_some(Scanner { text, at: 1, rewritten: None })
     }
 
     /// Checks a whole document.
     pub(super) fn document(mut self) -> Result<Raw<'a>, JsonError> {
         let checked = self.checked_document();
         checked.map_err(|problem| JsonError { offset: self.at, problem })
+    }
+
+    /// Checks a whole document and brings it into canonical form.
+    pub(super) fn canonical(mut self) -> Result<Cow<'a, str>, JsonError> {
+        self.blanks();
+        self.rewritten = Some(Rewritten { text: String::new(), copied: self.at });
+        let as_written = self.checked_document();
+        let as_written = as_written.map_err(|problem| JsonError { offset: self.at, problem })?;
+        Ok(match self.rewritten {
+            Some(Rewritten { mut text, copied }) if !text.is_empty() => {
+                text.push_str(self.text.get(copied..).unwrap_or_default().trim_end());
+                Cow::Owned(text)
+            }
+            Some(_) | None => Cow::Borrowed(as_written.text()),
+        })
     }
 
     fn checked_document(&mut self) -> Result<Raw<'a>, Problem> {
@@ -117,34 +156,37 @@ impl<'a> Scanner<'a> {
     }
 
     fn object(&mut self, depth: usize) -> Check {
-        let start = self.open(depth)?;
+        self.open(depth)?;
         if self.closes(b'}') {
             return Ok(());
         }
-        let mut names: Vec<&'a str> = Vec::new();
+        let mut members: Vec<Member<'a>> = Vec::new();
         loop {
-            let name_at = self.at;
-            if self.peek().ok_or(Problem::End)? != b'"' {
-                return Err(Problem::Character);
-            }
-            names.push(self.name()?);
-            self.blanks();
-            self.expect(b':')?;
-            self.blanks();
-            self.value(depth + 1)?;
-            if names.len() <= LINEAR_NAMES_MAX && repeats_last(&names) {
-                self.at = name_at;
-                return Err(Problem::Duplicate);
-            }
+            members.push(self.member(depth)?);
             if !self.continues(b'}')? {
                 break;
             }
         }
-        if names.len() > LINEAR_NAMES_MAX && repeats_any(&names) {
-            self.at = start;
+        let Some(repeated) = repeated(&members) else { return Ok(()) };
+        if self.rewritten.is_none() {
+            self.at = repeated.source;
             return Err(Problem::Duplicate);
         }
+        self.keep_last(&members);
         Ok(())
+    }
+
+    fn member(&mut self, depth: usize) -> Result<Member<'a>, Problem> {
+        if self.peek().ok_or(Problem::End)? != b'"' {
+            return Err(Problem::Character);
+        }
+        let (source, target) = (self.at, self.target());
+        let name = self.name()?;
+        self.blanks();
+        self.expect(b':')?;
+        self.blanks();
+        self.value(depth + 1)?;
+        Ok(Member { name, source, target })
     }
 
     fn array(&mut self, depth: usize) -> Check {
@@ -160,15 +202,14 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Enters a bracket; returns where it stands.
-    fn open(&mut self, depth: usize) -> Result<usize, Problem> {
+    /// Enters a bracket.
+    fn open(&mut self, depth: usize) -> Check {
         if depth >= DEPTH_MAX {
             return Err(Problem::Depth);
         }
-        let start = self.at;
         self.at += 1;
         self.blanks();
-        Ok(start)
+        Ok(())
     }
 
     fn closes(&mut self, close: u8) -> bool {
@@ -198,16 +239,34 @@ impl<'a> Scanner<'a> {
     fn string(&mut self) -> Check {
         self.at += 1;
         loop {
+            let rest = self.text.as_bytes().get(self.at..).unwrap_or_default();
+            let plain = rest.iter().position(|byte| matches!(byte, 0x00..=0x1F | b'"' | b'\\'));
+            self.at += plain.unwrap_or(rest.len());
             match self.peek().ok_or(Problem::End)? {
                 b'"' => {
                     self.at += 1;
                     return Ok(());
                 }
                 b'\\' => self.escape()?,
+                b'\t' => self.control("\\t")?,
+                b'\n' => self.control("\\n")?,
+                b'\r' => self.control("\\r")?,
                 0x00..=0x1F => return Err(Problem::Control),
                 _ => self.at += 1,
             }
         }
+    }
+
+    /// The blanks among the control characters: clients send them bare in strings, and
+    /// the service takes them.
+    fn control(&mut self, escape: &str) -> Check {
+        if self.rewritten.is_none() {
+            return Err(Problem::Control);
+        }
+        let start = self.at;
+        self.at += 1;
+        self.replace_since(start, escape);
+        Ok(())
     }
 
     fn escape(&mut self) -> Check {
@@ -259,16 +318,28 @@ impl<'a> Scanner<'a> {
         } else {
             self.digits()?;
         }
+        let mut fraction = None;
         if self.peek() == Some(b'.') {
             self.at += 1;
+            let start = self.at;
             self.digits()?;
+            fraction = Some(self.since(start));
         }
-        if matches!(self.peek(), Some(b'e' | b'E')) {
+        let exponent = matches!(self.peek(), Some(b'e' | b'E'));
+        if exponent {
             self.at += 1;
             self.at += usize::from(matches!(self.peek(), Some(b'+' | b'-')));
             self.digits()?;
         }
-        if Number::fits(self.since(start)) { Ok(()) } else { Err(Problem::NumberRange) }
+        let spelling = self.since(start);
+        if !exponent && Number::is_plain(spelling, fraction) {
+            return Ok(());
+        }
+        let number = Number::from_spelling(spelling).ok_or(Problem::NumberRange)?;
+        if self.rewritten.is_some() && !number.is_spelled(spelling) {
+            self.replace_since(start, &number.to_string());
+        }
+        Ok(())
     }
 
     fn digits(&mut self) -> Check {
@@ -280,6 +351,39 @@ impl<'a> Scanner<'a> {
             return Ok(());
         }
         Err(if self.peek().is_none() { Problem::End } else { Problem::Character })
+    }
+
+    /// Where the next byte will stand in the rewritten text.
+    fn target(&self) -> usize {
+        self.rewritten.as_ref().map_or(self.at, |done| done.text.len() + (self.at - done.copied))
+    }
+
+    /// Writes something else for what was read since `start`.
+    fn replace_since(&mut self, start: usize, with: &str) {
+        let Some(done) = &mut self.rewritten else { return };
+        done.text.push_str(self.text.get(done.copied..start).unwrap_or_default());
+        done.text.push_str(with);
+        done.copied = self.at;
+    }
+
+    /// Of properties that have one name the last one stays. The last of all stays in any
+    /// case, so every other one ends where its successor begins, comma included.
+    fn keep_last(&mut self, members: &[Member<'a>]) {
+        let at = self.at;
+        self.replace_since(at, "");
+        let Some(done) = &mut self.rewritten else { return };
+        let Some(start) = members.first().map(|first| first.target) else { return };
+        let all = done.text.split_off(start);
+        let mut seen = BTreeSet::new();
+        let mut last: Vec<bool> =
+            members.iter().rev().map(|member| seen.insert(unescape(member.name))).collect();
+        last.reverse();
+        let ends = members.iter().skip(1).map(|next| next.target - start).chain([all.len()]);
+        for ((member, end), last) in members.iter().zip(ends).zip(last) {
+            if last {
+                done.text.push_str(all.get(member.target - start..end).unwrap_or_default());
+            }
+        }
     }
 
     fn expect(&mut self, byte: u8) -> Check {
@@ -308,13 +412,15 @@ impl<'a> Scanner<'a> {
     }
 }
 
-fn repeats_last(names: &[&str]) -> bool {
-    let Some((last, earlier)) = names.split_last() else { return false };
-    let last = unescape(last);
-    earlier.iter().any(|name| unescape(name) == last)
-}
-
-fn repeats_any(names: &[&str]) -> bool {
-    let mut seen = BTreeSet::new();
-    names.iter().any(|name| !seen.insert(unescape(name)))
+/// A property whose name an earlier one has.
+fn repeated<'m, 'a>(members: &'m [Member<'a>]) -> Option<&'m Member<'a>> {
+    if members.len() > LINEAR_NAMES_MAX {
+        let mut seen = BTreeSet::new();
+        return members.iter().find(|member| !seen.insert(unescape(member.name)));
+    }
+    let repeats = |(at, member): &(usize, &Member<'a>)| {
+        let name = unescape(member.name);
+        members.iter().take(*at).any(|earlier| unescape(earlier.name) == name)
+    };
+    members.iter().enumerate().find(repeats).map(|(_, member)| member)
 }

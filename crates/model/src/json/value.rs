@@ -10,7 +10,7 @@ use super::{Number, write_string};
 /// Properties up to which a repeated name is found by comparing each with each.
 const LINEAR_NAMES_MAX: usize = 12;
 
-/// A JSON value. Equality is by meaning (`1` equals `1.0`, objects equal in any
+/// A JSON value. Equality is by meaning (numbers equal as doubles, objects equal in any
 /// order of properties); the derived order between types is the service's:
 /// null, booleans, numbers, strings, arrays, objects.
 #[derive(Clone, Debug)]
@@ -150,8 +150,8 @@ impl Value {
     }
 
     #[must_use]
-    pub fn as_number(&self) -> Option<&Number> {
-        if let Value::Number(number) = self { Some(number) } else { None }
+    pub fn as_number(&self) -> Option<Number> {
+        if let Value::Number(number) = self { Some(*number) } else { None }
     }
 
     #[must_use]
@@ -183,7 +183,7 @@ impl Value {
             Value::Null => out.push_str("null"),
             Value::Bool(true) => out.push_str("true"),
             Value::Bool(false) => out.push_str("false"),
-            Value::Number(number) => out.push_str(number.as_str()),
+            Value::Number(number) => out.push_str(&number.to_string()),
             Value::String(text) => write_string(out, text),
             Value::Array(items) => {
                 write_list(out, ('[', ']'), items, |out, item| item.write(out));

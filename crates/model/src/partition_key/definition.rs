@@ -48,6 +48,9 @@ pub enum HashVersion {
     V2,
 }
 
+/// Where items would have their keys in containers that were made without one.
+const SYSTEM_PATH: &str = "/_partitionKey";
+
 /// The `partitionKey` of a container. Cannot change once the container exists.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PartitionKeyDefinition {
@@ -135,24 +138,33 @@ impl PartitionKeyDefinition {
         let mut definition =
             PartitionKeyDefinition::new(parse_paths(object, kind)?, kind, version)?;
         definition.system_key = parse_system_key(object)?;
+        // What we show of a container without a key. With a number it has one, to which its
+        // old items do not belong.
+        let is_keyless = version == HashVersion::V1
+            && matches!(definition.paths(), [path] if path.as_str() == SYSTEM_PATH);
+        if definition.system_key && is_keyless {
+            return Ok(PartitionKeyDefinition::none());
+        }
         Ok(definition)
     }
 
-    /// The JSON that clients see, with the defaults filled in.
+    /// The JSON that clients see, with the defaults filled in. A container without a key
+    /// shows the one that the service gave to such containers.
     #[must_use]
     pub fn to_value(&self) -> Value {
         let mut object = Object::new();
-        let paths: Vec<&str> = self.paths.iter().map(KeyPath::as_str).collect();
+        let mut paths: Vec<&str> = self.paths.iter().map(KeyPath::as_str).collect();
+        let is_keyless = paths.is_empty();
+        if is_keyless {
+            paths.push(SYSTEM_PATH);
+        }
         object.insert("paths", paths);
         object.insert("kind", self.kind.as_str());
-        object.insert(
-            "version",
-            match self.version {
-                HashVersion::V1 => 1u32,
-                HashVersion::V2 => 2,
-            },
-        );
-        if self.system_key {
+        // The first version had no number, and neither had containers without a key.
+        if self.version == HashVersion::V2 && !is_keyless {
+            object.insert("version", 2u32);
+        }
+        if self.system_key || is_keyless {
             object.insert("systemKey", true);
         }
         object.into()
@@ -183,8 +195,20 @@ impl PartitionKeyDefinition {
     pub fn extract(&self, document: Raw<'_>) -> Result<PartitionKey, KeyError> {
         let key: PartitionKey =
             self.paths.iter().map(|path| extract_one(path, document)).collect::<Result<_, _>>()?;
-        let absent = key.components() == [KeyComponent::Undefined];
-        Ok(if self.system_key && absent { PartitionKey::NONE } else { key })
+        Ok(if self.means_none(&key) { PartitionKey::NONE } else { key })
+    }
+
+    /// The key that a request means by its values: where items can go without a key,
+    /// undefined says so as well. Older clients look for the path that we show in the
+    /// document, do not find it, and send that.
+    #[must_use]
+    pub fn meant<'k>(&self, key: &'k PartitionKey) -> &'k PartitionKey {
+        static NONE: PartitionKey = PartitionKey::NONE;
+        if self.means_none(key) { &NONE } else { key }
+    }
+
+    fn means_none(&self, key: &PartitionKey) -> bool {
+        self.allows_none() && key.components() == [KeyComponent::Undefined]
     }
 
     /// Finds the position of a complete key.

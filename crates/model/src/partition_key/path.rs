@@ -71,7 +71,7 @@ fn parse_segment(text: &str) -> Option<(String, &str)> {
 
 fn plain(body: &str) -> Option<(String, &str)> {
     let (name, rest) = body.split_at(body.find('/').unwrap_or(body.len()));
-    let accepted = |c: char| !matches!(c, '"' | '?' | '*') && !c.is_control();
+    let accepted = |c: char| !matches!(c, '"' | '?' | '*') && !c.is_control() && !c.is_whitespace();
     // `[]` is the indexing policy's wildcard for array elements.
     let valid = !name.is_empty() && name != "[]" && name.chars().all(accepted);
     valid.then(|| (name.to_owned(), rest))

@@ -34,8 +34,7 @@ impl ComputedProperties {
         for fields in objects {
             let next = ComputedProperty::read(&fields)?;
             if properties.iter().any(|earlier| earlier.name == next.name) {
-                let field = "computedProperties".to_owned();
-                return Err(PolicyError::Repeated { field, path: next.name });
+                return Err(PolicyError::ComputedTwice { name: next.name });
             }
             properties.push(next);
         }
@@ -60,9 +59,10 @@ impl ComputedProperties {
 
 impl ComputedProperty {
     fn read(fields: &Fields<'_>) -> Result<ComputedProperty, PolicyError> {
-        let text = |name: &str| {
-            let text = fields.string(name)?.filter(|text| !text.is_empty());
-            fields.required(name, text.map(str::to_owned))
+        let text = |field: &'static str| match fields.string(field)? {
+            None => Err(PolicyError::ComputedIncomplete),
+            Some("") => Err(PolicyError::ComputedEmpty { field }),
+            Some(text) => Ok(text.to_owned()),
         };
         let (name, query) = (text("name")?, text("query")?);
         if RESERVED.contains(&name.as_str()) {

@@ -4,7 +4,8 @@ use super::fields::Fields;
 use super::{
     AnalyticalTtl, ChangeFeedPolicy, ClientEncryptionPolicy, ComputedProperties,
     ConflictResolutionPolicy, FullTextPolicy, GeospatialConfig, IndexingMode, IndexingPolicy,
-    PolicyError, PropertyPath, ReplaceError, TimeToLive, UniqueKeyPolicy, VectorEmbeddingPolicy,
+    PathStep, PolicyError, PropertyPath, ReplaceError, TimeToLive, UniqueKeyPolicy,
+    VectorEmbeddingPolicy,
 };
 use crate::json::{Object, Value};
 use crate::name::ResourceName;
@@ -23,6 +24,8 @@ pub struct ContainerDefinition {
     unique_keys: UniqueKeyPolicy,
     conflict_resolution: ConflictResolutionPolicy,
     ttl: TimeToLive,
+    /// Kept for the client: items expire by their last change, as in the service today.
+    ttl_path: Option<PropertyPath>,
     analytical_ttl: Option<AnalyticalTtl>,
     computed_properties: ComputedProperties,
     geospatial: GeospatialConfig,
@@ -51,6 +54,7 @@ impl ContainerDefinition {
             )?
             .unwrap_or_default(),
             ttl: TimeToLive::read(&fields)?,
+            ttl_path: ttl_path(&fields)?,
             analytical_ttl: AnalyticalTtl::read(&fields)?,
             computed_properties: ComputedProperties::read(&fields)?,
             geospatial: GeospatialConfig::read(&fields)?,
@@ -82,6 +86,7 @@ impl ContainerDefinition {
             unique_keys: UniqueKeyPolicy::default(),
             conflict_resolution: ConflictResolutionPolicy::default(),
             ttl: TimeToLive::Off,
+            ttl_path: None,
             analytical_ttl: None,
             computed_properties: ComputedProperties::default(),
             geospatial: GeospatialConfig::default(),
@@ -97,9 +102,13 @@ impl ContainerDefinition {
         if self.indexing.mode() == IndexingMode::None && self.ttl != TimeToLive::Off {
             return Err(PolicyError::TtlWithoutIndex);
         }
+        if self.ttl_path.is_some() && self.ttl == TimeToLive::Off {
+            return Err(PolicyError::TtlPathWithoutTtl);
+        }
         self.indexing.vectors().iter().try_for_each(|index| self.vector_embeddings.check(index))?;
         self.indexing.spatial().iter().try_for_each(|index| self.geospatial.check(index))?;
         self.check_full_text()?;
+        self.check_computed()?;
         self.check_encryption()
     }
 
@@ -109,6 +118,23 @@ impl ContainerDefinition {
         match self.indexing.full_text().iter().find(missing) {
             None => Ok(()),
             Some(path) => Err(PolicyError::FullTextIndexWithoutPolicy { path: path.to_string() }),
+        }
+    }
+
+    /// Coordinates that are computed cannot be indexed.
+    fn check_computed(&self) -> Result<(), PolicyError> {
+        let is_spatial = |name: &str| {
+            self.indexing.spatial().iter().any(|index| {
+                let first = index.path.steps().first();
+                matches!(first, Some(PathStep::Property(first)) if first == name)
+            })
+        };
+        let mut properties = self.computed_properties.properties().iter().enumerate();
+        match properties.find(|(_, property)| is_spatial(&property.name)) {
+            None => Ok(()),
+            Some((at, property)) => {
+                Err(PolicyError::ComputedSpatial { name: property.name.clone(), at })
+            }
         }
     }
 
@@ -129,14 +155,13 @@ impl ContainerDefinition {
             (!self.computed_properties.is_empty()).then(|| self.computed_properties.to_value());
         let vectors = &self.vector_embeddings;
         let vectors = (!vectors.embeddings().is_empty()).then(|| vectors.to_value());
-        let key = &self.partition_key;
-        let key = (!key.paths().is_empty()).then(|| key.to_value());
         let rest = [
-            ("partitionKey", key),
+            ("partitionKey", Some(self.partition_key.to_value())),
             ("uniqueKeyPolicy", unique_keys),
             ("conflictResolutionPolicy", Some(self.conflict_resolution.to_value())),
             ("geospatialConfig", Some(self.geospatial.to_value())),
             ("defaultTtl", self.ttl.to_value()),
+            ("ttlPropertyPath", self.ttl_path.as_ref().map(|path| path.as_str().into())),
             ("analyticalStorageTtl", self.analytical_ttl.map(AnalyticalTtl::to_value)),
             ("computedProperties", computed),
             ("vectorEmbeddingPolicy", vectors),
@@ -260,6 +285,12 @@ fn read<T>(
 fn id(container: &Fields<'_>) -> Result<ResourceName, PolicyError> {
     let id = container.required("id", container.string("id")?)?;
     Ok(ResourceName::parse(id)?)
+}
+
+fn ttl_path(container: &Fields<'_>) -> Result<Option<PropertyPath>, PolicyError> {
+    const FIELD: &str = "ttlPropertyPath";
+    let text = container.string(FIELD)?;
+    text.map(|text| PropertyPath::parse(FIELD, text)).transpose()
 }
 
 /// The partition key; without one the container is of the old kind that has a

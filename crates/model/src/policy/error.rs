@@ -85,6 +85,15 @@ pub enum PolicyError {
     Ttl { ttl: String },
 
     #[error(
+        "The spatial data types array cannot be empty. Assign at least one spatial type for the 'types' array for \
+         the path '{path}'."
+    )]
+    SpatialTypesMissing { path: String },
+
+    #[error("'ttlPropertyPath' needs a 'defaultTtl' in the collection.")]
+    TtlPathWithoutTtl,
+
+    #[error(
         "A spatial index on '{path}' needs a boundingBox, because the container's geospatial type is Geometry."
     )]
     BoundingBoxMissing { path: String },
@@ -150,7 +159,7 @@ pub enum PolicyError {
     FullTextPath { path: String },
 
     #[error(
-        "The Full Text Policy contains an unsupported language: {language}; the supported languages are {supported}."
+        "The Full Text Policy contains an unsupported language {language}. Supported languages are: {supported}."
     )]
     FullTextLanguage { language: String, supported: String },
 
@@ -162,8 +171,22 @@ pub enum PolicyError {
     #[error("A conflict resolution policy of mode {mode} cannot have a {field}.")]
     ConflictField { mode: &'static str, field: &'static str },
 
-    #[error("The computed property name '{name}' is reserved for a property that every item has.")]
+    #[error("The system property name '{name}' cannot be used as a computed property name.")]
     ComputedName { name: String },
+
+    #[error("Computed property name '{name}' cannot be used in multiple definitions.")]
+    ComputedTwice { name: String },
+
+    #[error("Computed property '{field}' is either empty or unspecified.")]
+    ComputedEmpty { field: &'static str },
+
+    #[error("One of the specified inputs is invalid")]
+    ComputedIncomplete,
+
+    #[error(
+        "Computed property '{name}' at index ({at}) has a spatial index. Remove the spatial index on this path."
+    )]
+    ComputedSpatial { name: String, at: usize },
 
     #[error(
         "The client encryption policy's path '{path}' must be one property at the top of the item, such as /ssn."
@@ -200,6 +223,6 @@ pub enum ReplaceError {
     #[error("Paths in existing vector indexing policy cannot be modified in Collection Replace.")]
     VectorIndexes,
 
-    #[error("The client encryption policy of a container cannot be changed.")]
+    #[error("'clientEncryptionPolicy' cannot be changed as part of collection replace operation.")]
     ClientEncryption,
 }

@@ -84,7 +84,7 @@ fn language(name: Option<&str>) -> Result<Option<String>, PolicyError> {
     match name {
         Some(name) if !LANGUAGES.contains(&name) => Err(PolicyError::FullTextLanguage {
             language: name.to_owned(),
-            supported: LANGUAGES.join(", "),
+            supported: LANGUAGES.map(|known| format!("\"{known}\"")).join(", "),
         }),
         name => Ok(name.map(str::to_owned)),
     }

@@ -101,7 +101,7 @@ impl SpatialIndex {
         }
         let bounds = fields.object("boundingBox")?;
         let bounds = bounds.map(|fields| BoundingBox::read(&fields, &path)).transpose()?;
-        Ok(SpatialIndex { types: types(fields)?, path, bounds })
+        Ok(SpatialIndex { types: types(fields, &path)?, path, bounds })
     }
 
     pub(super) fn to_value(&self) -> Value {
@@ -151,11 +151,10 @@ impl BoundingBox {
     }
 }
 
-/// The types of an index; none named means all of them.
-fn types(fields: &Fields<'_>) -> Result<Vec<SpatialType>, PolicyError> {
+fn types(fields: &Fields<'_>, path: &IndexPath) -> Result<Vec<SpatialType>, PolicyError> {
     let names = fields.strings("types")?;
     if names.is_empty() {
-        return Ok(TYPES.map(|(_, kind)| kind).to_vec());
+        return Err(PolicyError::SpatialTypesMissing { path: path.to_string() });
     }
     names.iter().map(|name| SpatialType::read(fields, "types", name)).collect()
 }

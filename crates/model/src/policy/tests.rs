@@ -45,7 +45,7 @@ fn check_policy(policy: &str, cases: &[&str], expect: &Expect) {
 
 #[test]
 fn completes_a_bare_definition() {
-    expect![[r#"{"id":"c","indexingPolicy":{"indexingMode":"consistent","automatic":true,"includedPaths":[{"path":"/*"}],"excludedPaths":[{"path":"/\"_etag\"/?"}]},"partitionKey":{"paths":["/pk"],"kind":"Hash","version":1},"conflictResolutionPolicy":{"mode":"LastWriterWins","conflictResolutionPath":"/_ts","conflictResolutionProcedure":""},"geospatialConfig":{"type":"Geography"}}"#]]
+    expect![[r#"{"id":"c","indexingPolicy":{"indexingMode":"consistent","automatic":true,"includedPaths":[{"path":"/*"}],"excludedPaths":[{"path":"/\"_etag\"/?"}]},"partitionKey":{"paths":["/pk"],"kind":"Hash"},"conflictResolutionPolicy":{"mode":"LastWriterWins","conflictResolutionPath":"/_ts","conflictResolutionProcedure":""},"geospatialConfig":{"type":"Geography"}}"#]]
     .assert_eq(&container("").to_value().to_string());
 }
 
@@ -307,33 +307,35 @@ fn spatial_indexes() {
     let cases = [
         with(globe, r#"{"path":"/loc/*","types":["Point","Polygon"]}"#),
         with(globe, r#"{"path":"/loc/?"}"#),
+        with(globe, r#"{"path":"/loc/?","types":[]}"#),
         with(plane, &format!(r#"{{"path":"/loc/*","types":["Point"],{bounds}}}"#)),
-        with(plane, r#"{"path":"/loc/*"}"#),
-        with(globe, &format!(r#"{{"path":"/loc/*",{bounds}}}"#)),
+        with(plane, r#"{"path":"/loc/*","types":["Point"]}"#),
+        with(globe, &format!(r#"{{"path":"/loc/*","types":["Point"],{bounds}}}"#)),
         with(plane, r#"{"path":"/loc/*","boundingBox":{"xmin":1,"ymin":0,"xmax":1,"ymax":2}}"#),
         with(plane, r#"{"path":"/loc/*","boundingBox":{"xmin":"1"}}"#),
         with(globe, r#"{"path":"/loc/*","types":["Circle"]}"#),
         with(globe, r#"{"path":"/loc/*","types":[1]}"#),
         with(globe, r#"{"path":"/loc"}"#),
-        with(r#"{"type":"Globe"}"#, r#"{"path":"/loc/*"}"#),
-        with("[]", r#"{"path":"/loc/*"}"#),
+        with(r#"{"type":"Globe"}"#, r#"{"path":"/loc/*","types":["Point"]}"#),
+        with("[]", r#"{"path":"/loc/*","types":["Point"]}"#),
     ];
     check(
         &cases.each_ref().map(String::as_str),
         &expect![[r#"
-        {"indexingMode":"consistent","automatic":true,"includedPaths":[{"path":"/*"}],"excludedPaths":[{"path":"/\"_etag\"/?"}],"spatialIndexes":[{"path":"/loc/*","types":["Point","Polygon"]}]}
-        {"indexingMode":"consistent","automatic":true,"includedPaths":[{"path":"/*"}],"excludedPaths":[{"path":"/\"_etag\"/?"}],"spatialIndexes":[{"path":"/loc/?","types":["Point","LineString","Polygon","MultiPolygon"]}]}
-        {"indexingMode":"consistent","automatic":true,"includedPaths":[{"path":"/*"}],"excludedPaths":[{"path":"/\"_etag\"/?"}],"spatialIndexes":[{"path":"/loc/*","types":["Point"],"boundingBox":{"xmin":-1.5,"ymin":0,"xmax":10,"ymax":20}}]}
-        A spatial index on '/loc/*' needs a boundingBox, because the container's geospatial type is Geometry.
-        A spatial index on '/loc/*' cannot have a boundingBox, because the container's geospatial type is Geography.
-        The boundingBox of the spatial index on '/loc/*' is empty: its maxima must be above its minima.
-        One of the specified inputs is invalid: 'indexingPolicy.spatialIndexes[0].boundingBox.xmin' must be a number, but is a string.
-        One of the specified inputs is invalid: 'Circle' is not a value of 'indexingPolicy.spatialIndexes[0].types'; the values are Point, LineString, Polygon, MultiPolygon.
-        One of the specified inputs is invalid: 'indexingPolicy.spatialIndexes[0].types[0]' must be a string, but is a number.
-        The indexing path '/loc' could not be accepted, failed near position '4'. Please ensure that the path is a valid path. Common errors include invalid characters or absence of quotes around labels.
-        One of the specified inputs is invalid: 'Globe' is not a value of 'geospatialConfig.type'; the values are Geography, Geometry.
-        One of the specified inputs is invalid: 'geospatialConfig' must be an object, but is an array.
-    "#]],
+            {"indexingMode":"consistent","automatic":true,"includedPaths":[{"path":"/*"}],"excludedPaths":[{"path":"/\"_etag\"/?"}],"spatialIndexes":[{"path":"/loc/*","types":["Point","Polygon"]}]}
+            The spatial data types array cannot be empty. Assign at least one spatial type for the 'types' array for the path '/loc/?'.
+            The spatial data types array cannot be empty. Assign at least one spatial type for the 'types' array for the path '/loc/?'.
+            {"indexingMode":"consistent","automatic":true,"includedPaths":[{"path":"/*"}],"excludedPaths":[{"path":"/\"_etag\"/?"}],"spatialIndexes":[{"path":"/loc/*","types":["Point"],"boundingBox":{"xmin":-1.5,"ymin":0,"xmax":10,"ymax":20}}]}
+            A spatial index on '/loc/*' needs a boundingBox, because the container's geospatial type is Geometry.
+            A spatial index on '/loc/*' cannot have a boundingBox, because the container's geospatial type is Geography.
+            The boundingBox of the spatial index on '/loc/*' is empty: its maxima must be above its minima.
+            One of the specified inputs is invalid: 'indexingPolicy.spatialIndexes[0].boundingBox.xmin' must be a number, but is a string.
+            One of the specified inputs is invalid: 'Circle' is not a value of 'indexingPolicy.spatialIndexes[0].types'; the values are Point, LineString, Polygon, MultiPolygon.
+            One of the specified inputs is invalid: 'indexingPolicy.spatialIndexes[0].types[0]' must be a string, but is a number.
+            The indexing path '/loc' could not be accepted, failed near position '4'. Please ensure that the path is a valid path. Common errors include invalid characters or absence of quotes around labels.
+            One of the specified inputs is invalid: 'Globe' is not a value of 'geospatialConfig.type'; the values are Geography, Geometry.
+            One of the specified inputs is invalid: 'geospatialConfig' must be an object, but is an array.
+        "#]],
     );
 }
 
@@ -520,6 +522,7 @@ fn computed_properties() {
             r#"[{"name":"cp"}]"#,
             r#"[{"query":"SELECT VALUE 1 FROM c"}]"#,
             r#"[{"name":"","query":"q"}]"#,
+            r#"[{"name":"cp","query":""}]"#,
             r#"[{"name":"cp","query":1}]"#,
             r#"[{"name":"_ts","query":"q"}]"#,
             r#"[{"name":"a","query":"q"},{"name":"a","query":"r"}]"#,
@@ -529,12 +532,13 @@ fn computed_properties() {
             [{"name":"cp_lower","query":"SELECT VALUE LOWER(c.group) FROM c"}]
             left out
             One of the specified inputs is invalid: 'computedProperties' must be an array, but is an object.
-            The input content is invalid because the required properties - 'computedProperties[0].query; ' - are missing.
-            The input content is invalid because the required properties - 'computedProperties[0].name; ' - are missing.
-            The input content is invalid because the required properties - 'computedProperties[0].name; ' - are missing.
+            One of the specified inputs is invalid
+            One of the specified inputs is invalid
+            Computed property 'name' is either empty or unspecified.
+            Computed property 'query' is either empty or unspecified.
             One of the specified inputs is invalid: 'computedProperties[0].query' must be a string, but is a number.
-            The computed property name '_ts' is reserved for a property that every item has.
-            'a' is named more than once in 'computedProperties'.
+            The system property name '_ts' cannot be used as a computed property name.
+            Computed property name 'a' cannot be used in multiple definitions.
             The number of computed properties: 21 exceeds the maximum: 20.
         "#]],
     );
@@ -675,8 +679,8 @@ fn full_text() {
             {"defaultLanguage":"en-US","fullTextPaths":[]}
             {"defaultLanguage":"en-US","fullTextPaths":[]}
             The Full Text Policy contains an invalid Path: abstract.
-            The Full Text Policy contains an unsupported language: spa-SPA; the supported languages are en-US, de-DE, es-ES, fr-FR, it-IT, pt-BR, pt-PT.
-            The Full Text Policy contains an unsupported language: spa-SPA; the supported languages are en-US, de-DE, es-ES, fr-FR, it-IT, pt-BR, pt-PT.
+            The Full Text Policy contains an unsupported language spa-SPA. Supported languages are: "en-US", "de-DE", "es-ES", "fr-FR", "it-IT", "pt-BR", "pt-PT".
+            The Full Text Policy contains an unsupported language spa-SPA. Supported languages are: "en-US", "de-DE", "es-ES", "fr-FR", "it-IT", "pt-BR", "pt-PT".
             '/a' is named more than once in 'fullTextPolicy.fullTextPaths'.
             The input content is invalid because the required properties - 'fullTextPolicy.fullTextPaths[0].path; ' - are missing.
             One of the specified inputs is invalid: 'fullTextPolicy.defaultLanguage' must be a string, but is a number.
@@ -782,7 +786,7 @@ fn replacing_a_container() {
         accepted
         The unique index cannot be modified. To change the unique index, remove the collection and re-create a new one.
         The unique index cannot be modified. To change the unique index, remove the collection and re-create a new one.
-        The client encryption policy of a container cannot be changed.
+        'clientEncryptionPolicy' cannot be changed as part of collection replace operation.
         accepted
         Paths in existing embedding policy cannot be modified in Collection Replace.
         Paths in existing embedding policy cannot be modified in Collection Replace.

@@ -33,6 +33,22 @@ pub(super) enum Target<'a> {
     },
 }
 
+/// Why there is no such place in a document.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Obstacle {
+    /// Nothing is there for the place to be in.
+    NoParent {
+        segment: String,
+    },
+    Other(String),
+}
+
+impl From<String> for Obstacle {
+    fn from(problem: String) -> Obstacle {
+        Obstacle::Other(problem)
+    }
+}
+
 impl Pointer {
     pub(super) fn parse(text: &str) -> Result<Pointer, String> {
         let segments =
@@ -64,34 +80,39 @@ impl Pointer {
     }
 
     /// Finds the slot, or says which part of the path is not there.
-    pub(super) fn target<'a>(&'a self, document: &'a mut Value) -> Result<Target<'a>, String> {
+    pub(super) fn target<'a>(&'a self, document: &'a mut Value) -> Result<Target<'a>, Obstacle> {
         let mut node = document;
         for segment in &self.parents {
-            node = child(node, segment)
-                .ok_or_else(|| format!("path '{self}': there is no '{segment}'"))?;
+            let missing = || Obstacle::NoParent { segment: segment.clone() };
+            node = child(node, segment).ok_or_else(missing)?;
         }
         let kind = node.type_name();
         match node {
             Value::Object(object) => Ok(Target::Member { object, name: &self.last }),
             Value::Array(array) => self.element(array),
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {
-                Err(format!("path '{self}': its parent is {kind}"))
+                Err(format!("path '{self}': its parent is {kind}").into())
             }
         }
     }
 
-    fn element<'a>(&self, array: &'a mut Vec<Value>) -> Result<Target<'a>, String> {
+    fn element<'a>(&self, array: &'a mut Vec<Value>) -> Result<Target<'a>, Obstacle> {
         if self.last == "-" {
             return Ok(Target::End { array });
         }
         match parse_index(&self.last).filter(|index| *index <= array.len()) {
             Some(index) => Ok(Target::Element { array, index }),
-            None => Err(format!("path '{self}': '{}' is not an index of the array", self.last)),
+            None => {
+                Err(format!("path '{self}': '{}' is not an index of the array", self.last).into())
+            }
         }
     }
 
-    pub(super) fn existing<'a>(&'a self, document: &'a mut Value) -> Result<&'a mut Value, String> {
-        let missing = || format!("there is nothing at path '{self}'");
+    pub(super) fn existing<'a>(
+        &'a self,
+        document: &'a mut Value,
+    ) -> Result<&'a mut Value, Obstacle> {
+        let missing = || Obstacle::from(format!("there is nothing at path '{self}'"));
         match self.target(document)? {
             Target::Member { object, name } => object.get_mut(name).ok_or_else(missing),
             Target::Element { array, index } => array.get_mut(index).ok_or_else(missing),

@@ -45,7 +45,7 @@ fn each_operation_does_its_work() {
             {"a":1} [{"op":"add","path":"/b","value":2}]
               {"a":1,"b":2}
             {"a":1} [{"op":"add","path":"/a","value":2.50}]
-              {"a":2.50}
+              {"a":2.5}
             {"a":[1,3]} [{"op":"add","path":"/a/1","value":2}]
               {"a":[1,2,3]}
             {"a":[1,3]} [{"op":"add","path":"/a/-","value":4}]
@@ -123,7 +123,7 @@ fn what_cannot_be_done_is_explained() {
             {"a":1} [{"op":"add","path":"/a/b","value":1}]
               Operation 0 of the patch request: path '/a/b': its parent is a number
             {"a":1} [{"op":"set","path":"/b/c","value":1}]
-              Operation 0 of the patch request: path '/b/c': there is no 'b'
+              For Operation(1): Set Operation can only create a child object of an existing node(array or object) and cannot create path recursively, no path found beyond: 'b'. Learn more: https://aka.ms/cosmosdbpatchdocs
             {"a":[]} [{"op":"add","path":"/a/1","value":1}]
               Operation 0 of the patch request: path '/a/1': '1' is not an index of the array
             {"a":[]} [{"op":"add","path":"/a/01","value":1}]

@@ -286,7 +286,7 @@ pub(crate) fn perform(body: &mut Value, edit: &Edit) -> Option<()> {
         Edit::Remove { path } => take(body, path).map(drop),
         Edit::Increment { path, by } => {
             let sum = match find(body, path) {
-                None => by.clone(),
+                None => *by,
                 Some(Value::Number(number)) => sum(number, by)?,
                 Some(_) => return None,
             };
@@ -367,7 +367,7 @@ fn edit_value(edit: &Edit) -> Value {
         Edit::Add { value, .. } | Edit::Set { value, .. } | Edit::Replace { value, .. } => {
             object.insert("value", value.clone());
         }
-        Edit::Increment { by, .. } => object.insert("value", Value::Number(by.clone())),
+        Edit::Increment { by, .. } => object.insert("value", Value::Number(*by)),
         Edit::Move { from, .. } => object.insert("from", pointer(from)),
         Edit::Remove { .. } => {}
     }

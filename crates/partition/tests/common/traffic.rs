@@ -250,7 +250,7 @@ impl Traffic {
             8..11 => {
                 let by = self.dice.pick(&["1", "-2", "0.5", "100"]);
                 let path = vec![self.dice.pick(&["n", "s", "m"]).to_string()];
-                Edit::Increment { path, by: json(by).as_number().unwrap().clone() }
+                Edit::Increment { path, by: json(by).as_number().unwrap() }
             }
             _ => {
                 let from = self.path();

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use super::budget::{Budget, STEPS_MAX};
-use crate::context::Context;
+use crate::context::{Called, Context};
 use crate::ledger::Ledger;
 
 #[derive(Debug)]
@@ -25,6 +25,15 @@ impl Ambient {
         let random = Cell::new(context.seed);
         let budget = Budget::new(steps, ledger, context.watch.clone());
         Ambient { context: Arc::clone(context), budget, random }
+    }
+
+    /// Makes a call, and has it measured if somebody wants to know.
+    pub(crate) fn metered<T>(&self, called: Called, call: impl FnOnce() -> T) -> T {
+        let Some(meter) = &self.context.meter else { return call() };
+        let before = meter.now();
+        let done = call();
+        meter.took(called, meter.now().saturating_sub(before));
+        done
     }
 
     /// The next random number from 0 up to, but not, 1.

@@ -234,9 +234,7 @@ impl<'a> Datum<'a> {
         match value {
             Value::Null => Datum::Null,
             Value::Bool(truth) => Datum::Bool(truth),
-            Value::Number(number) => {
-                Numeric::from_spelling(number.as_str()).map_or(Datum::Undefined, Datum::Number)
-            }
+            Value::Number(number) => Datum::Number(number.into()),
             Value::String(text) => Datum::string(text),
             Value::Array(items) => Datum::array(items.into_iter().map(Datum::owned)),
             Value::Object(object) => {

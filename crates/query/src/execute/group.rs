@@ -4,10 +4,10 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use super::aggregate::Accumulator;
-use super::{ENOUGH, Flow, MORE, Sink};
+use super::{ENOUGH, Flow, MORE};
 use crate::bound::{Block, Grouping};
 use crate::error::QueryError;
-use crate::eval::{ALLOCATION_BYTES, Datum, Env, evaluate, identity, total_order};
+use crate::eval::{ALLOCATION_BYTES, Datum, Env, evaluate, identity, place, total_order};
 
 /// The groups so far, by the identities of their keys. Nothing in here refers to
 /// a document, so groups can be gathered from documents that come and go.
@@ -85,22 +85,26 @@ impl Groups {
         }
     }
 
-    /// Gives the outputs of all groups to `sink`, in the order of their keys. Groups are
-    /// gone as soon as they have given theirs.
+    /// Gives the outputs of all groups to `sink`, in the order of their keys and with what
+    /// they are ordered by. Groups are gone as soon as they have given theirs.
     pub(crate) fn finish<'a>(
         self,
         block: &'a Block,
         grouping: &'a Grouping,
         env: &mut Env<'a>,
-        sink: Sink<'_, 'a>,
+        sink: &mut dyn FnMut(&mut Env<'a>, &[u8], Datum<'a>) -> Flow,
     ) -> Flow {
-        let groups = self.groups.into_values();
-        let groups: Box<dyn Iterator<Item = Group>> = if grouping.order.is_empty() {
-            Box::new(groups)
-        } else {
-            Box::new(ordered(groups.collect(), grouping, env)?.into_iter())
-        };
-        for group in groups {
+        let mut groups = Vec::with_capacity(self.groups.len());
+        for (identities, group) in self.groups {
+            let place = place(identities.iter().map(String::as_str));
+            env.budget().spend_bytes(place.len() + size_of::<(Vec<u8>, Group)>())?;
+            groups.push((place, group));
+        }
+        groups.sort_by(|(a, _), (b, _)| a.cmp(b));
+        if !grouping.order.is_empty() {
+            groups = ordered(groups, grouping, env)?;
+        }
+        for (place, group) in groups {
             for (key, value) in grouping.keys.iter().zip(group.keys) {
                 env.set(key.slot, value);
             }
@@ -108,7 +112,7 @@ impl Groups {
                 env.set(aggregate.slot, accumulator.finish());
             }
             let output = evaluate(&block.output, env)?;
-            if sink(env, output)?.is_break() {
+            if sink(env, &place, output)?.is_break() {
                 return ENOUGH;
             }
         }
@@ -116,14 +120,18 @@ impl Groups {
     }
 }
 
+/// A group with its place among the others.
+type Placed = (Vec<u8>, Group);
+
 /// The groups in the order that the query asks for; equal ones in that of their keys.
+/// Their places say how many come before them.
 fn ordered<'a>(
-    groups: Vec<Group>,
+    groups: Vec<Placed>,
     grouping: &'a Grouping,
     env: &mut Env<'a>,
-) -> Result<Vec<Group>, QueryError> {
+) -> Result<Vec<Placed>, QueryError> {
     let mut keyed = Vec::with_capacity(groups.len());
-    for group in groups {
+    for (place, group) in groups {
         for (key, value) in grouping.keys.iter().zip(&group.keys) {
             env.set(key.slot, value.clone());
         }
@@ -134,9 +142,9 @@ fn ordered<'a>(
             env.budget().spend_reading(key.effort())?;
             keys.push(key);
         }
-        keyed.push((keys, group));
+        keyed.push((keys, place, group));
     }
-    keyed.sort_by(|(a, _), (b, _)| {
+    keyed.sort_by(|(a, ..), (b, ..)| {
         let each = grouping.order.iter().zip(a.iter().zip(b));
         let mut orders = each.map(|(key, (a, b))| {
             let order = total_order(a, b);
@@ -144,7 +152,11 @@ fn ordered<'a>(
         });
         orders.find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
     });
-    Ok(keyed.into_iter().map(|(_, group)| group).collect())
+    let placed = keyed.into_iter().enumerate().map(|(rank, (_, place, group))| {
+        let rank = u64::try_from(rank).unwrap_or(u64::MAX).to_be_bytes();
+        (rank.into_iter().chain(place).collect(), group)
+    });
+    Ok(placed.collect())
 }
 
 impl Group {

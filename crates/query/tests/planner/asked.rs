@@ -74,7 +74,7 @@ fn limits(row: &Value) -> QueryLimits {
     let setting = |name: &str, ordinary: usize| {
         let given =
             row.get("config").and_then(|config| config.get(name)).and_then(Value::as_number);
-        given.and_then(|number| number.as_str().parse().ok()).unwrap_or(ordinary)
+        given.and_then(|number| number.to_string().parse().ok()).unwrap_or(ordinary)
     };
     QueryLimits {
         text_units: setting("maxSqlQueryInputLength", ordinary.text_units),
@@ -181,7 +181,7 @@ fn says_something(value: &Value) -> bool {
     match value {
         Value::Null => false,
         Value::Bool(truth) => *truth,
-        Value::Number(number) => number.as_f64() != 0.0 || number.as_str() != "0",
+        Value::Number(number) => number.as_f64() != 0.0,
         Value::String(_) => true,
         Value::Array(items) => !items.is_empty(),
         Value::Object(object) => !object.is_empty(),

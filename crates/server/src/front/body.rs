@@ -30,9 +30,12 @@ const BODY_FREE_SHARES: usize = 16;
 /// Room that is prepared for a body which is larger than its first piece.
 const BODY_PREPARED_BYTES_MAX: usize = 16 << 10;
 
-/// A body that is too large is read to its end and thrown away up to this size,
-/// because many clients look at the answer only after they have sent everything.
-const DISCARD_BYTES_MAX: u64 = 32 << 20;
+/// A body that is too large is read to its end and thrown away up to this size and time,
+/// because many clients look at the answer only after they have sent everything; cut off
+/// before, they try again for minutes. Those who have not signed get less of it.
+const DISCARD_BYTES_MAX: u64 = 1 << 30;
+const DISCARD_MAX: Duration = Duration::from_secs(20);
+const STRANGER_DISCARD_BYTES_MAX: u64 = 32 << 20;
 
 /// The whole body; none if it is larger than any may be.
 pub(super) async fn body_of(
@@ -69,7 +72,7 @@ async fn receive(mut body: Incoming, expects: bool, shares: &mut Shares) -> Rece
     if declared > BODY_BYTES_MAX as u64 {
         // Whoever asks first gets the answer first.
         if declared <= DISCARD_BYTES_MAX && !expects {
-            discard(&mut body).await;
+            discard_all(&mut body).await;
         }
         return Received::TooLarge;
     }
@@ -80,7 +83,7 @@ async fn receive(mut body: Incoming, expects: bool, shares: &mut Shares) -> Rece
         let len = whole.len() + data.len();
         if len > BODY_BYTES_MAX {
             drop(whole);
-            discard(&mut body).await;
+            discard_all(&mut body).await;
             return Received::TooLarge;
         }
         shares.hold(len).await;
@@ -89,9 +92,18 @@ async fn receive(mut body: Incoming, expects: bool, shares: &mut Shares) -> Rece
     Received::Whole(whole.into_bytes())
 }
 
-/// Reads on without keeping anything.
+/// Reads a stranger's body without keeping anything.
 pub(super) async fn discard(body: &mut Incoming) {
-    let mut left = DISCARD_BYTES_MAX;
+    discard_up_to(STRANGER_DISCARD_BYTES_MAX, body).await;
+}
+
+/// The same for somebody who may send bodies. Who is slower than that is answered at once.
+async fn discard_all(body: &mut Incoming) {
+    let _ = timeout(DISCARD_MAX, discard_up_to(DISCARD_BYTES_MAX, body)).await;
+}
+
+async fn discard_up_to(bytes_max: u64, body: &mut Incoming) {
+    let mut left = bytes_max;
     while let Some(Ok(frame)) = body.frame().await {
         let len = frame.data_ref().map_or(0, Bytes::len) as u64;
         let Some(rest) = left.checked_sub(len) else { return };

@@ -10,6 +10,8 @@ use model::policy::{ContainerDefinition, IndexingPolicy};
 use model::rid::{ContainerRid, DatabaseRid};
 use model::throughput::Throughput;
 use partition::{ContainerNumber, EtagMatch};
+use query::syntax::Selection;
+use query::{Parameters, Query, QueryError};
 
 use super::resolve::Parent;
 use super::{definition, offers, sweep, taken};
@@ -176,6 +178,11 @@ impl Service {
         Ok((own.provisioned(), Some(Offer::new(own, asked.is_some()))))
     }
 
+    /// Whether a container has no throughput but its database's.
+    pub(super) fn shares_throughput(&self, rid: &str) -> bool {
+        self.directory().container_of_rid(rid).is_some_and(|entry| entry.shares_throughput)
+    }
+
     fn offer_of_database(&self, parent: &Parent) -> Result<Option<Offer>, ServiceError> {
         let mut offer = None;
         self.each_record(Kind::Database, "", |stored| {
@@ -203,11 +210,46 @@ pub(super) fn push_delete(
 /// Checks policies, and the queries of computed properties, which only we can read.
 fn parse_definition(body: &Value) -> Result<ContainerDefinition, ServiceError> {
     let definition = ContainerDefinition::parse(body)?;
-    for property in definition.computed_properties().properties() {
-        query::check_computed_property(&property.query)
-            .map_err(|error| ServiceError::query(&error, &property.query))?;
+    for (at, property) in definition.computed_properties().properties().iter().enumerate() {
+        check_computed(at, &property.query)?;
     }
     Ok(definition)
+}
+
+/// Names that do not exist are told before forms that are not allowed, as by the service.
+fn check_computed(at: usize, text: &str) -> Result<(), ServiceError> {
+    let malformed = |error: QueryError| match numbered(&error.to_value(text)) {
+        Some(details) => ServiceError::invalid(format!(
+            "Computed property at index ({at}) has a malformed query: '{text}' Error details: '{details}'"
+        )),
+        None => ServiceError::query(&error, text),
+    };
+    let query = Query::parse(text).map_err(malformed)?;
+    query.bind(&Parameters::none()).map_err(malformed)?;
+    if !matches!(query.syntax().selection, Selection::Value(_)) {
+        return Err(ServiceError::invalid(format!(
+            "Required VALUE expression missing from computed property query '{text}' at index ({at})."
+        )));
+    }
+    query::check_computed_property(text).map_err(malformed)
+}
+
+/// A report as it stands inside of another message: codes are numbers there, and places
+/// are left out. None where it has no codes.
+fn numbered(report: &Value) -> Option<Value> {
+    let error = |error: &Value| {
+        let code = error.get("code").and_then(Value::as_str).unwrap_or_default();
+        let number = code.trim_start_matches(|c: char| !c.is_ascii_digit()).parse::<i64>();
+        let code = number.map_or_else(|_| Value::from(code), Value::from);
+        let member = |name: &str| error.get(name).cloned().unwrap_or(Value::Null);
+        Value::from(Object::from_iter([
+            ("severity", member("severity")),
+            ("code", code),
+            ("message", member("message")),
+        ]))
+    };
+    let errors = report.get("errors").and_then(Value::as_array)?;
+    Some(Object::from_iter([("errors", errors.iter().map(error).collect::<Value>())]).into())
 }
 
 fn new_record(parent: &Parent, spec: &ContainerSpec) -> Record {

@@ -10,7 +10,7 @@ use crate::error::ServiceError;
 use crate::kind::{Kind, Link};
 
 const TRIGGER_TYPES: [&str; 2] = ["Pre", "Post"];
-const TRIGGER_OPERATIONS: [&str; 5] = ["All", "Create", "Update", "Delete", "Replace"];
+const TRIGGER_OPERATIONS: [&str; 6] = ["All", "Create", "Update", "Delete", "Replace", "Upsert"];
 const PERMISSION_MODES: [&str; 2] = ["Read", "All"];
 
 /// The name that a body gives to its resource.

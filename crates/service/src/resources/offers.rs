@@ -74,6 +74,11 @@ impl Service {
         body: &Value,
         if_match: Option<EtagMatch>,
     ) -> Result<Record, ServiceError> {
+        if body.get("_rid").and_then(Value::as_str) != Some(&old.rid) {
+            return Err(ServiceError::invalid(
+                "The '_rid' of the offer in the body is not that of the offer in the path.",
+            ));
+        }
         for fixed in ["resource", "offerResourceId"] {
             if body.get(fixed).is_some_and(|value| old.definition.get(fixed) != Some(value)) {
                 return Err(ServiceError::invalid(format!(
@@ -85,6 +90,10 @@ impl Service {
             .get("content")
             .ok_or_else(|| ServiceError::invalid("The offer has no content."))?;
         let wanted = offer::parse_content(content, self.limits.autoscale_throughput_min)?;
+        let mut old = old;
+        if let Some(kind) = body.get("offerType").and_then(offer::parse_type) {
+            old.definition.insert("offerType", kind);
+        }
         self.change_offer(old, if_match, |_, _| wanted).await
     }
 

@@ -12,7 +12,7 @@ use model::name::ItemId;
 use model::partition_key::PartitionKey;
 use runtime::{Runtime, SimulatedClock};
 use service::{
-    Action, Approach, BulkOperation, BulkResult, CatalogueAction, ChangeForm, ChangeList,
+    Action, Approach, BulkOperation, BulkPace, BulkResult, CatalogueAction, ChangeForm, ChangeList,
     ChangeStart, Conditions, ContainerAction, Cursor, EtagMatch, Failure, ItemOperation, ItemQuery,
     ItemTarget, Kind, Link, Principal, Reply, Request, Response, Scope, Service, Throughput,
 };
@@ -172,8 +172,10 @@ impl Lab {
             merges: true,
             session: None,
             after,
+            resume: None,
             items_max: PAGE_ROWS,
             approach: Approach::Index,
+            is_timed: false,
         };
         let response = self.execute(ContainerAction::QueryItems(Box::new(query))).unwrap();
         let Reply::Rows { rows, rest, report, .. } = response.reply else {
@@ -187,7 +189,8 @@ impl Lab {
     pub(crate) fn batch(&self, bodies: &[&str]) -> (Charge, Vec<Charge>) {
         let create = |body: &&str| ItemOperation::Create { body: (*body).to_owned().into() };
         let operations = bodies.iter().map(create).collect();
-        let response = self.execute(ContainerAction::Batch { key: key(), operations }).unwrap();
+        let response =
+            self.execute(ContainerAction::Batch { key: key(), operations, session: None }).unwrap();
         let Reply::Batch { results } = response.reply else { panic!("a batch was asked for") };
         (response.receipt.charge, results.iter().map(|result| result.charge).collect())
     }
@@ -199,7 +202,9 @@ impl Lab {
             operation: ItemOperation::Create { body: (*body).to_owned().into() },
         };
         let operations = bodies.iter().map(create).collect();
-        let response = self.execute(ContainerAction::Bulk { range: None, operations }).unwrap();
+        let response = self
+            .execute(ContainerAction::Bulk { range: None, operations, pace: BulkPace::All })
+            .unwrap();
         let Reply::Bulk { results } = response.reply else { panic!("bulk was asked for") };
         let each = |BulkResult { charge, .. }: &BulkResult| *charge;
         (response.receipt.charge, results.iter().map(each).collect())

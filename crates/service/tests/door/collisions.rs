@@ -5,7 +5,7 @@ use model::name::ItemId;
 use model::partition_key::{KeyComponent, PartitionKey};
 use model::position::Lsn;
 use service::{
-    Action, Approach, BulkOperation, ChangeForm, ChangeList, ChangeStart, Conditions,
+    Action, Approach, BulkOperation, BulkPace, ChangeForm, ChangeList, ChangeStart, Conditions,
     ContainerAction, Extent, Grant, Halve, ItemOperation, ItemQuery, ItemTarget, Kind, Link, Mode,
     Principal, RangeId, Reply, Request, Response, Scope, ServiceError,
 };
@@ -191,8 +191,10 @@ fn query_in(scope: Scope, text: &str) -> ContainerAction {
         merges: true,
         session: None,
         after: None,
+        resume: None,
         items_max: 100,
         approach: Approach::default(),
+        is_timed: false,
     }))
 }
 
@@ -247,11 +249,11 @@ fn touching(world: &World, key: &PartitionKey, id: &str) -> Vec<ContainerAction>
     ];
     for operation in operations() {
         let (key, operations) = (key.clone(), vec![operation]);
-        actions.push(ContainerAction::Batch { key, operations });
+        actions.push(ContainerAction::Batch { key, operations, session: None });
     }
     for operation in operations() {
         let operations = vec![BulkOperation { key: key.clone(), operation }];
-        actions.push(ContainerAction::Bulk { range: None, operations });
+        actions.push(ContainerAction::Bulk { range: None, operations, pace: BulkPace::All });
     }
     actions
 }
@@ -519,7 +521,10 @@ fn a_token_for_a_prefix_opens_single_items_below_it() {
                 },
             };
             let operations = vec![read(&victim), read(&PartitionKey::new(["x", "u", "s"]))];
-            let refused = world.holder(&prefix, ContainerAction::Bulk { range: None, operations });
+            let refused = world.holder(
+                &prefix,
+                ContainerAction::Bulk { range: None, operations, pace: BulkPace::All },
+            );
             assert!(matches!(refused, Err(ServiceError::NotPermitted)), "{refused:?}");
         }
         world.check();

@@ -102,5 +102,5 @@ fn hot_value(service: &Service) -> u64 {
     };
     let [hot] = bodies.as_slice() else { panic!("one item") };
     let hot = model::json::parse(hot).unwrap();
-    hot.get("version").unwrap().as_number().unwrap().as_str().parse().unwrap()
+    hot.get("version").unwrap().as_number().unwrap().to_string().parse().unwrap()
 }

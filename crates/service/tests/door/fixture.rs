@@ -117,7 +117,7 @@ impl Fixture {
         let create = |body: String| ItemOperation::Create { body: body.into() };
         let operations = bodies.into_iter().map(create).collect();
         let key = PartitionKey::new(["x"]);
-        self.within(container, ContainerAction::Batch { key, operations })
+        self.within(container, ContainerAction::Batch { key, operations, session: None })
     }
 
     pub(crate) fn page(&self, container: &str, after: Option<Position>, items_max: usize) -> Reply {

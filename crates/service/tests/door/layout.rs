@@ -4,8 +4,8 @@ use model::name::ItemId;
 use model::partition_key::{PartitionKey, PartitionKeyDefinition};
 use model::session::SessionToken;
 use service::{
-    BulkOperation, Conditions, ContainerAction, Halve, ItemOperation, ItemTarget, Link, RangeId,
-    Reply, Response, Scope, ServiceError, Throughput,
+    BulkOperation, BulkPace, Conditions, ContainerAction, Halve, ItemOperation, ItemTarget, Link,
+    RangeId, Reply, Response, Scope, ServiceError, Throughput,
 };
 use testkit::wait::block_on;
 
@@ -99,7 +99,9 @@ fn bulk_by_range_knows_old_ranges_and_foreign_keys() {
         let operation = ItemOperation::Create { body };
         let operation = BulkOperation { key: PartitionKey::new([key.as_str()]), operation };
         let (range, operations) = (Some(RangeId(range)), vec![operation]);
-        let reply = fixture.within("c", ContainerAction::Bulk { range, operations })?.reply;
+        let reply = fixture
+            .within("c", ContainerAction::Bulk { range, operations, pace: BulkPace::All })?
+            .reply;
         let Reply::Bulk { mut results } = reply else { panic!("bulk was asked for") };
         results.remove(0).result.map(|_| ())
     };

@@ -5,7 +5,10 @@ use std::time::Duration;
 use crate::fixture::Fixture;
 use model::json::Value;
 use model::limits::Limits;
-use service::{Action, CatalogueAction, Kind, Link, Remedy, Reply, Rest, ServiceError, Throughput};
+use service::{
+    Action, CatalogueAction, Kind, Link, Remedy, Reply, ResourceQuery, Rest, ServiceError,
+    Throughput,
+};
 use testkit::wait::block_on;
 
 fn small() -> Fixture {
@@ -135,7 +138,7 @@ fn a_page_of_a_feed_ends_before_four_megabytes() {
         items += bodies.len();
         match rest {
             Some(Rest::AfterItem(position)) => after = Some(position),
-            Some(Rest::AfterName(_)) => panic!("a feed of items"),
+            Some(Rest::AfterName(_) | Rest::AfterRows(_)) => panic!("a feed of items"),
             None => break,
         }
     }
@@ -173,12 +176,8 @@ fn large_resources_come_in_several_pages() {
     let query = || {
         let (parent, kind) = scripts();
         let (text, parameters) = ("SELECT * FROM c".to_owned(), Value::Null);
-        fixture.execute(Action::Catalogue(CatalogueAction::Query {
-            parent,
-            kind,
-            text,
-            parameters,
-        }))
+        let query = ResourceQuery { text, parameters, after: None, items_max: 1_000 };
+        fixture.execute(Action::Catalogue(CatalogueAction::Query { parent, kind, query }))
     };
     for id in 0..10 {
         query().unwrap();

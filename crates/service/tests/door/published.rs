@@ -131,7 +131,9 @@ fn a_list_gives_every_item_once_over_all_partitions() {
             ids.extend(bodies.iter().map(|body| id(body).unwrap()));
             match rest {
                 Some(service::Rest::AfterItem(position)) => after = Some(position),
-                Some(service::Rest::AfterName(_)) => panic!("items are listed by position"),
+                Some(service::Rest::AfterName(_) | service::Rest::AfterRows(_)) => {
+                    panic!("items are listed by position")
+                }
                 None => break,
             }
         }

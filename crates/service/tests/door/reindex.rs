@@ -49,8 +49,10 @@ pub(crate) fn query_while(
             merges: true,
             session: None,
             after,
+            resume: None,
             items_max: 7,
             approach,
+            is_timed: false,
         };
         let response = fixture.within("c", ContainerAction::QueryItems(Box::new(query))).unwrap();
         let Reply::Rows { rows: more, rest, report, .. } = response.reply else { panic!("rows") };

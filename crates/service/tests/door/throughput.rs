@@ -33,7 +33,7 @@ impl Load {
             };
             let operations = (0..ITEMS).map(item).collect();
             let key_of = PartitionKey::new([key.as_str()]);
-            let action = ContainerAction::Batch { key: key_of, operations };
+            let action = ContainerAction::Batch { key: key_of, operations, session: None };
             let created = fixture.within("c", action).unwrap();
             let (range, _) = created.receipt.served_by().unwrap();
             places[usize::try_from(range.0).unwrap()].push(key);
@@ -49,7 +49,8 @@ impl Load {
             if_none_match: None,
         };
         let operations = (0..ITEMS).map(read).collect();
-        let action = ContainerAction::Batch { key: PartitionKey::new([key]), operations };
+        let action =
+            ContainerAction::Batch { key: PartitionKey::new([key]), operations, session: None };
         match self.fixture.within_as("c", action, caller) {
             Ok(response) => Some(response.receipt.charge.request_units()),
             Err(ServiceError::Throttled { .. }) => None,

@@ -270,6 +270,7 @@ fn show_feed(bodies: &[bytes::Bytes], rest: Option<&Rest>, system: bool) -> Stri
     match rest {
         None => output.push_str("end\n"),
         Some(Rest::AfterName(name)) => writeln!(output, "rest after {name}").unwrap(),
+        Some(Rest::AfterRows(count)) => writeln!(output, "rest after {count} rows").unwrap(),
         Some(Rest::AfterItem(_)) => output.push_str("rest\n"),
     }
     output

@@ -20,12 +20,12 @@ struct GatedEngine {
     begun: SyncSender<Vec<String>>,
     verdicts: Receiver<Verdict>,
     published: Arc<Mutex<Joined>>,
-    has_room: Arc<AtomicBool>,
+    room: Arc<AtomicUsize>,
 }
 
 impl Engine for GatedEngine {
-    fn admit(&mut self, _bytes: usize, relief: bool) -> Result<(), StorageError> {
-        if relief || self.has_room.load(Ordering::Acquire) {
+    fn admit(&mut self, bytes: usize, relief: bool) -> Result<(), StorageError> {
+        if relief || bytes < self.room.load(Ordering::Acquire) {
             return Ok(());
         }
         Err(StorageError::Full { detail: "not a byte".to_owned() })
@@ -59,7 +59,7 @@ struct Gate {
     begun: Receiver<Vec<String>>,
     verdicts: SyncSender<Verdict>,
     published: Arc<Mutex<Joined>>,
-    has_room: Arc<AtomicBool>,
+    room: Arc<AtomicUsize>,
     thread: TaskHandle,
 }
 
@@ -68,17 +68,17 @@ impl Gate {
         let (begun_sender, begun) = sync_channel(16);
         let (verdicts, verdict_receiver) = sync_channel(16);
         let published = Arc::new(Mutex::new(Joined::new()));
-        let has_room = Arc::new(AtomicBool::new(true));
+        let room = Arc::new(AtomicUsize::new(usize::MAX));
         let engine = GatedEngine {
             begun: begun_sender,
             verdicts: verdict_receiver,
             published: Arc::clone(&published),
-            has_room: Arc::clone(&has_room),
+            room: Arc::clone(&room),
         };
         let committer = Committer::new(engine, Carrier::Thread);
         let carrier = Arc::clone(&committer);
         let thread = Runtime::real().tasks.spawn("committer", Box::new(move || carrier.run()));
-        Gate { committer, begun, verdicts, published, has_room, thread: thread.unwrap() }
+        Gate { committer, begun, verdicts, published, room, thread: thread.unwrap() }
     }
 
     fn stream(&self) -> CommitterStream<GatedEngine> {
@@ -110,6 +110,18 @@ fn tickets_resolve_only_after_the_engine_published() {
     gate.decide(Verdict::Commit);
     assert_eq!(ticket.wait(), Outcome::Durable);
     assert_eq!(gate.published.lock().unwrap().len(), 1);
+}
+
+/// A little room is no good news to those who asked for more.
+#[test]
+fn health_asks_for_as_much_as_was_refused() {
+    let gate = Gate::open();
+    gate.room.store(1, Ordering::Release);
+    assert_eq!(gate.stream().submit(put("key", "value")).wait(), Outcome::Full);
+    let health = gate.committer.health();
+    assert!(matches!(health, Err(StorageError::Full { .. })), "{health:?}");
+    gate.room.store(9, Ordering::Release);
+    gate.committer.health().unwrap();
 }
 
 #[test]
@@ -250,7 +262,7 @@ fn without_room_a_stream_breaks_and_the_store_goes_on() {
     let refused = first.submit(put("refused", "1"));
     let behind = first.submit(put("behind", "1").for_relief(true));
     let other = second.submit(put("other", "1").for_relief(true));
-    gate.has_room.store(false, Ordering::Release);
+    gate.room.store(0, Ordering::Release);
     gate.verdicts.send(Verdict::Commit).unwrap();
     assert_eq!(gate.next_commit().len(), 1, "only what makes room");
     gate.verdicts.send(Verdict::Commit).unwrap();
@@ -260,7 +272,7 @@ fn without_room_a_stream_breaks_and_the_store_goes_on() {
     assert_eq!(other.wait(), Outcome::Durable);
     assert!(matches!(gate.committer.health(), Err(StorageError::Full { .. })));
     assert_eq!(first.submit(put("late", "1")).wait(), Outcome::Full, "the stream stays broken");
-    gate.has_room.store(true, Ordering::Release);
+    gate.room.store(usize::MAX, Ordering::Release);
     gate.committer.health().unwrap();
     let again = gate.stream().submit(put("again", "1"));
     gate.next_commit();

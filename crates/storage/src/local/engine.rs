@@ -507,7 +507,11 @@ impl LocalEngine {
                 return Ok(());
             }
             self.tables_age = u64::MAX;
-            if self.upkeep.is_merging() && steps < MERGE_STEPS_MAX {
+            if steps == 0 {
+                // What was flushed since the last commit may be due, and nobody has said so.
+                self.upkeep.want_merge();
+            }
+            if self.may_give_back()? && steps < MERGE_STEPS_MAX {
                 steps += 1;
                 step();
             } else if !tried && self.is_worth_reopening()? {
@@ -519,6 +523,14 @@ impl LocalEngine {
                 return Err(self.upkeep.room.full(needed));
             }
         }
+    }
+
+    /// Whether flushes and merges that are under way may still give room back. An engine
+    /// that has failed finishes none.
+    fn may_give_back(&self) -> Result<bool, StorageError> {
+        let handles = self.handles()?;
+        let flushing = handles.data.tree.sealed_memtable_count() > 0 && handles.check().is_ok();
+        Ok(flushing || self.upkeep.may_give_back())
     }
 
     /// Makes room for a merge of everything, as far as that is possible.

@@ -30,6 +30,8 @@ pub(super) struct Upkeep {
     /// Held while tables are merged, rewritten or discarded, and while the engine is
     /// opened anew: one at a time, and closing waits for it.
     alone: Mutex<()>,
+    /// Somebody else than the merging thread holds `alone`.
+    taken: AtomicBool,
     merging: AtomicBool,
     /// A merge was broken off and has left files that only opening removes.
     leftovers: AtomicBool,
@@ -43,7 +45,28 @@ pub(super) struct Upkeep {
 #[derive(Debug, Default)]
 struct Work {
     due: bool,
+    /// The merging thread has not come to the end of what was due.
+    under_way: bool,
     ended: bool,
+}
+
+/// Held by those who have the files to themselves.
+pub(super) struct Alone<'a> {
+    upkeep: &'a Upkeep,
+    _guard: MutexGuard<'a, ()>,
+}
+
+impl<'a> Alone<'a> {
+    fn new(upkeep: &'a Upkeep, guard: MutexGuard<'a, ()>) -> Alone<'a> {
+        upkeep.taken.store(true, Ordering::Release);
+        Alone { upkeep, _guard: guard }
+    }
+}
+
+impl Drop for Alone<'_> {
+    fn drop(&mut self) {
+        self.upkeep.taken.store(false, Ordering::Release);
+    }
 }
 
 impl Upkeep {
@@ -51,6 +74,7 @@ impl Upkeep {
         Upkeep {
             room,
             alone: Mutex::default(),
+            taken: AtomicBool::new(false),
             merging: AtomicBool::new(false),
             leftovers: AtomicBool::new(false),
             failure: Mutex::default(),
@@ -60,15 +84,18 @@ impl Upkeep {
         }
     }
 
-    pub(super) fn alone(&self) -> MutexGuard<'_, ()> {
-        self.alone.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Keeps the merging thread and everybody else away from the files.
+    pub(super) fn alone(&self) -> Alone<'_> {
+        Alone::new(self, self.alone.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// For those who must not wait: what holds the lock may wait for them.
-    pub(super) fn try_alone(&self) -> Option<MutexGuard<'_, ()>> {
+    pub(super) fn try_alone(&self) -> Option<Alone<'_>> {
         match self.alone.try_lock() {
-            Ok(guard) => Some(guard),
-            Err(std::sync::TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+            Ok(guard) => Some(Alone::new(self, guard)),
+            Err(std::sync::TryLockError::Poisoned(poisoned)) => {
+                Some(Alone::new(self, poisoned.into_inner()))
+            }
             Err(std::sync::TryLockError::WouldBlock) => None,
         }
     }
@@ -76,6 +103,16 @@ impl Upkeep {
     /// Whether a merge takes room at this moment that it will give back.
     pub(super) fn is_merging(&self) -> bool {
         self.merging.load(Ordering::Acquire)
+    }
+
+    /// Whether room may be given back without anybody doing anything for it: a merge is under
+    /// way, or is due and nobody is in its way. Those who hold `alone` otherwise may be
+    /// waiting for the one who asks.
+    pub(super) fn may_give_back(&self) -> bool {
+        let work = self.work();
+        let pending = (work.due || work.under_way) && !work.ended;
+        drop(work);
+        self.is_merging() || (pending && !self.taken.load(Ordering::Acquire))
     }
 
     pub(super) fn has_leftovers(&self) -> bool {
@@ -117,16 +154,18 @@ impl Upkeep {
 
     fn await_work(&self) -> bool {
         let mut work = self.work();
+        work.under_way = false;
         while !work.due && !work.ended {
             work = self.wake.wait(work).unwrap_or_else(PoisonError::into_inner);
         }
         work.due = false;
-        !work.ended
+        work.under_way = !work.ended;
+        work.under_way
     }
 
     /// Makes one merge. Whether there may be another.
     fn step(&self, published: &Published) -> bool {
-        let _alone = self.alone();
+        let _alone = self.alone.lock().unwrap_or_else(PoisonError::into_inner);
         let Ok(engine) = published.handles() else { return false };
         if self.work().ended || self.has_leftovers() || self.room.free() < engine.merge_needs() {
             return false;

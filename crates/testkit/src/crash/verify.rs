@@ -117,7 +117,7 @@ fn read_all(
         }
         match rest {
             Some(Rest::AfterItem(position)) => after = Some(position),
-            Some(Rest::AfterName(_)) | None => return Ok(()),
+            Some(Rest::AfterName(_) | Rest::AfterRows(_)) | None => return Ok(()),
         }
     }
 }

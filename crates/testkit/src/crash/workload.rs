@@ -110,7 +110,7 @@ impl Attempt {
                 };
                 let operations = Attempt::family(*size).map(operation).collect();
                 let key = PartitionKey::new([place.key.as_str()]);
-                (place.container, ContainerAction::Batch { key, operations })
+                (place.container, ContainerAction::Batch { key, operations, session: None })
             }
             Attempt::Increment { container } => (*container, hot_increment()),
         })

@@ -10,7 +10,7 @@ pub fn canonical(value: &Value) -> Value {
     match value {
         Value::Number(number) => {
             let plain = number.as_f64() + 0.0;
-            Value::Number(Number::from_f64(plain).unwrap_or_else(|| number.clone()))
+            Value::Number(Number::from_f64(plain).unwrap_or(*number))
         }
         Value::Array(items) => items.iter().map(canonical).collect(),
         Value::Object(object) => {

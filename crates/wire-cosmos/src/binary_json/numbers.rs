@@ -87,7 +87,7 @@ fn integer(out: &mut String, value: impl Display) {
 /// text gives that value and not a neighbour.
 fn double(out: &mut String, value: f64, offset: usize) -> Result<()> {
     let number = Number::from_f64(value).ok_or(BinaryJsonError::NotFinite { offset })?;
-    out.push_str(number.as_str());
+    integer(out, number);
     Ok(())
 }
 

@@ -1,7 +1,6 @@
 //! What clients may learn about the work that a page of a query took.
 //!
-//! Of times and counts, only what was measured is told: clients take what is left out for
-//! nothing. Which indexes a query uses is a matter of its text (`query::IndexUse`).
+//! Times and counts were measured, all of them. Which indexes a query uses is a matter of its text (`query::IndexUse`).
 
 use std::time::Duration;
 
@@ -18,9 +17,15 @@ const HASHED_KEY: &str = "/_epk/?";
 pub(super) fn of(report: &QueryReport) -> String {
     let times = [
         ("totalExecutionTimeInMs", report.times.total),
-        ("queryCompileTimeInMs", report.times.compiling),
+        ("queryCompileTimeInMs", report.times.parsing),
+        ("queryLogicalPlanBuildTimeInMs", report.times.binding),
         ("queryPhysicalPlanBuildTimeInMs", report.times.choosing),
+        ("queryOptimizationTimeInMs", report.times.aiming),
+        ("VMExecutionTimeInMs", report.times.running),
+        ("indexLookupTimeInMs", report.times.finding),
         ("documentLoadTimeInMs", report.times.loading),
+        ("systemFunctionExecuteTimeInMs", report.times.system_functions),
+        ("userFunctionExecuteTimeInMs", report.times.user_functions),
     ];
     let counts = [
         ("retrievedDocumentCount", report.items),
@@ -30,12 +35,16 @@ pub(super) fn of(report: &QueryReport) -> String {
     ];
     let times = times.iter().map(|(name, time)| format!("{name}={}", milliseconds(*time)));
     let counts = counts.iter().map(|(name, count)| format!("{name}={count}"));
-    let ratio = format!("indexUtilizationRatio={:.2}", ratio(report));
-    times.chain(counts).chain([ratio]).collect::<Vec<_>>().join(";")
+    let rest = [
+        format!("writeOutputTimeInMs={}", milliseconds(report.times.writing)),
+        format!("indexUtilizationRatio={:.2}", ratio(report)),
+    ];
+    times.chain(counts).chain(rest).collect::<Vec<_>>().join(";")
 }
 
+/// To the tenth of a microsecond: on a small container nothing takes longer.
 fn milliseconds(time: Duration) -> String {
-    format!("{:.2}", time.as_secs_f64() * 1_000.0)
+    format!("{:.4}", time.as_secs_f64() * 1_000.0)
 }
 
 /// How many of the items that were looked into gave a row.

@@ -79,7 +79,8 @@ fn ask(
     if let Some(token) = token {
         headers.insert("authorization", HeaderValue::from_str(token).unwrap());
     }
-    let head = HttpHead { method: method.clone(), path: path.to_owned(), headers, scheme: "http" };
+    let (method, path) = (method.clone(), path.to_owned());
+    let head = HttpHead { method, path, query: None, headers, scheme: "http" };
     let response = world.ask(head, Bytes::copy_from_slice(body.as_bytes()));
     (response.status(), response.into_body())
 }

@@ -4,6 +4,7 @@
 mod authorisation;
 mod headers;
 mod hostile;
+mod hybrid;
 mod queries;
 mod tokens;
 mod transcripts;

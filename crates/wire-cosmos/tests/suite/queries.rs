@@ -8,13 +8,18 @@ use crate::world::World;
 const ITEMS: &str = "/dbs/d/colls/c/docs";
 const QUERY: (&str, &str) = ("x-ms-documentdb-isquery", "True");
 const ACROSS: (&str, &str) = ("x-ms-documentdb-query-enablecrosspartition", "True");
+/// Has rows put together here that clients would have to.
+const MERGE: (&str, &str) = ("x-orrery-query-merge", "true");
 
 /// Tokens may have a kilobyte, as the JavaScript SDK asks.
 const TOKEN_BYTES_MAX: usize = 1024;
 
 /// A container with five partitions and these items.
 fn world(items: &[Value]) -> World {
-    let world = World::new();
+    filled(World::new(), items)
+}
+
+fn filled(world: World, items: &[Value]) -> World {
     let container = json!({"id": "c", "partitionKey": {"paths": ["/pk"], "version": 2}});
     let setup = [("/dbs", json!({"id": "d"})), ("/dbs/d/colls", container)];
     let items = items.iter().map(|item| (ITEMS, item.clone()));
@@ -33,8 +38,7 @@ fn rows(world: &World, text: &str, size: usize) -> Vec<Value> {
     let body = json!({"query": text}).to_string();
     let mut rows = Vec::new();
     loop {
-        let headers =
-            [QUERY, ACROSS, ("x-ms-max-item-count", &size), ("x-ms-continuation", &token)];
+        let headers = [QUERY, MERGE, ("x-ms-max-item-count", &size), ("x-ms-continuation", &token)];
         let answer = world.send(Method::POST, ITEMS, &body, &headers);
         assert_eq!(answer.status(), StatusCode::OK, "{text}: {:?}", answer.body());
         let page: Value = serde_json::from_slice(answer.body()).unwrap();
@@ -80,6 +84,46 @@ fn pages_make_the_whole_whatever_their_size() {
 }
 
 #[test]
+fn metrics_have_every_field_of_the_service() {
+    const TIMES: [&str; 9] = [
+        "totalExecutionTimeInMs",
+        "queryCompileTimeInMs",
+        "queryLogicalPlanBuildTimeInMs",
+        "queryPhysicalPlanBuildTimeInMs",
+        "queryOptimizationTimeInMs",
+        "VMExecutionTimeInMs",
+        "documentLoadTimeInMs",
+        "systemFunctionExecuteTimeInMs",
+        "writeOutputTimeInMs",
+    ];
+    let item = |n: usize| json!({"id": n.to_string(), "pk": "a", "n": n, "text": "x".repeat(n)});
+    let world = filled(World::real(), &(0..50).map(item).collect::<Vec<_>>());
+    let text =
+        "SELECT c.id, UPPER(c.text) AS loud FROM c WHERE c.n >= 25 AND CONTAINS(c.text, 'x')";
+    let key = ("x-ms-documentdb-partitionkey", r#"["a"]"#);
+    let headers = [QUERY, key, ("x-ms-documentdb-populatequerymetrics", "True")];
+    let answer = world.send(Method::POST, ITEMS, json!({"query": text}).to_string(), &headers);
+    let metrics = answer.headers()["x-ms-documentdb-query-metrics"].to_str().unwrap();
+    let fields: Vec<(&str, f64)> = metrics
+        .split(';')
+        .map(|field| field.split_once('=').unwrap())
+        .map(|(name, value)| (name, value.parse().unwrap()))
+        .collect();
+    let field = |name: &str| fields.iter().find(|field| field.0 == name).unwrap().1;
+    for name in TIMES {
+        assert!(field(name) > 0.0, "{metrics}");
+    }
+    // Users' functions are not run yet, and this query needs no index.
+    for name in ["userFunctionExecuteTimeInMs", "indexLookupTimeInMs"] {
+        assert!(field(name) >= 0.0, "{metrics}");
+    }
+    let inner = ["documentLoadTimeInMs", "systemFunctionExecuteTimeInMs", "writeOutputTimeInMs"];
+    assert!(inner.iter().all(|name| field(name) <= field("VMExecutionTimeInMs")), "{metrics}");
+    assert!(field("VMExecutionTimeInMs") <= field("totalExecutionTimeInMs"), "{metrics}");
+    assert_eq!((field("outputDocumentCount"), fields.len()), (25.0, 16));
+}
+
+#[test]
 fn a_query_in_binary_json_is_understood() {
     let world = world(&[json!({"id": "1", "pk": "a"})]);
     let text = "SELECT VALUE c.id FROM c";
@@ -103,42 +147,54 @@ fn ask(world: &World, text: &str, headers: &[(&str, &str)]) -> (String, Value) {
 }
 
 #[test]
-fn clients_that_merge_by_themselves_get_a_plan() {
+fn what_needs_merging_is_left_to_every_client() {
     let world = world(&[json!({"id": "1", "pk": "a"}), json!({"id": "2", "pk": "b"})]);
-    let python = ("user-agent", "azsdk-python-cosmos/4.17.1 Python/3.11.7 (Linux)");
-    let asynchronous = ("user-agent", "azsdk-python-cosmos-async/4.17.1 Python/3.11.7 (Linux)");
-    let browser = ("x-ms-useragent", "Mozilla/5.0 azure-cosmos-js/4.10.1");
-    let count = "SELECT VALUE COUNT(1) FROM c";
+    let agents =
+        ["azsdk-python-cosmos/4.17.1 Python/3.11.7", "azsdk-go-azcosmos/v1.4.1", "curl/8.5.0"];
     let left_to_clients = [
-        count,
+        "SELECT VALUE COUNT(1) FROM c",
         "SELECT VALUE COUNT(1) FROM c WHERE c.pk = 'a'",
+        "SELECT c.pk, COUNT(1) AS n FROM c GROUP BY c.pk",
         "SELECT DISTINCT VALUE c.pk FROM c",
-        "SELECT TOP 1 * FROM c ORDER BY c.id",
+        "SELECT TOP 1 * FROM c",
+        "SELECT * FROM c ORDER BY c.id",
+        "SELECT * FROM c OFFSET 0 LIMIT 1",
     ];
+    let features = (
+        "x-ms-cosmos-supported-query-features",
+        "Aggregate,Distinct,GroupBy,NonValueAggregate,OffsetAndLimit,OrderBy,Top",
+    );
     for text in left_to_clients {
-        assert_eq!(ask(&world, text, &[QUERY, ACROSS]).0, "200/0", "{text}");
-        for client in [python, asynchronous, browser] {
-            let (status, refusal) = ask(&world, text, &[QUERY, ACROSS, client]);
+        for agent in agents.map(|agent| ("user-agent", agent)) {
+            let (status, refusal) = ask(&world, text, &[QUERY, ACROSS, agent]);
             assert_eq!(status, "400/1004", "{text}");
             let inside: Value =
                 serde_json::from_str(refusal["additionalErrorInfo"].as_str().unwrap()).unwrap();
-            let features =
-                ("x-ms-cosmos-supported-query-features", "Aggregate,Distinct,OrderBy,Top");
             let plan = ("x-ms-cosmos-is-query-plan-request", "True");
-            assert_eq!(ask(&world, text, &[plan, features, client]).1, inside, "{text}");
+            assert_eq!(ask(&world, text, &[plan, features, agent]).1, inside, "{text}");
         }
-        // Whoever says where to look gets an answer.
+        // Whoever says where to look gets an answer, and so does who asks for the whole one.
         let key = ("x-ms-documentdb-partitionkey", r#"["a"]"#);
-        assert_eq!(ask(&world, text, &[QUERY, python, key]).0, "200/0", "{text}");
+        let range = ("x-ms-documentdb-partitionkeyrangeid", "0");
+        for told in [key, range, MERGE] {
+            assert_eq!(ask(&world, text, &[QUERY, told]).0, "200/0", "{text} {told:?}");
+        }
     }
-    for text in ["SELECT * FROM c", "SELECT c.pk, COUNT(1) AS n FROM c GROUP BY c.pk"] {
-        assert_eq!(ask(&world, text, &[QUERY, ACROSS, python]).0, "200/0", "{text}");
-        assert_eq!(rows(&world, text, 10).len(), 2, "{text}");
+    for text in ["SELECT * FROM c", "SELECT VALUE 1", "SELECT TOP 1 VALUE 1"] {
+        assert_eq!(ask(&world, text, &[QUERY, ACROSS]).0, "200/0", "{text}");
     }
     let rewritten = r#"SELECT VALUE [{"item": COUNT(1)}] FROM c"#;
     let ranges = ["0", "1", "2", "3", "4"].map(|id| ("x-ms-documentdb-partitionkeyrangeid", id));
-    let counted = |range| {
-        ask(&world, rewritten, &[QUERY, python, range]).1["Documents"][0][0]["item"].as_u64()
-    };
+    let counted =
+        |range| ask(&world, rewritten, &[QUERY, range]).1["Documents"][0][0]["item"].as_u64();
     assert_eq!(ranges.map(counted).iter().flatten().sum::<u64>(), 2);
+}
+
+#[test]
+fn a_container_without_a_key_has_nothing_to_merge() {
+    let world = World::new();
+    for (path, body) in [("/dbs", r#"{"id":"d"}"#), ("/dbs/d/colls", r#"{"id":"c"}"#)] {
+        assert_eq!(world.send(Method::POST, path, body, &[]).status(), StatusCode::CREATED);
+    }
+    assert_eq!(ask(&world, "SELECT VALUE COUNT(1) FROM c", &[QUERY, ACROSS]).0, "200/0");
 }

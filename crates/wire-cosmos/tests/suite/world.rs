@@ -17,6 +17,8 @@ use service::Service;
 use sha2::Sha256;
 use wire_cosmos::{AccountKeys, BODY_BYTES_MAX, EMULATOR_KEY, Gateway, GatewayConfig, HttpHead};
 
+use crate::hybrid;
+
 /// A key that may only read.
 pub(crate) const READ_KEY: &str = "cmVhZC1vbmx5LWtleS1vZi10aGUtdGVzdHM=";
 /// A key of nobody.
@@ -51,15 +53,26 @@ pub(crate) struct World {
     pub(crate) tokio: tokio::runtime::Runtime,
     /// Values kept from earlier answers, put in for `{name}`.
     pub(crate) kept: BTreeMap<String, String>,
+    /// Whether batches are sent in HybridRow, wherever a script has them in JSON.
+    pub(crate) hybrid: bool,
 }
 
 impl World {
     pub(crate) fn new() -> World {
         let clock = Arc::new(SimulatedClock::new());
-        let runtime = Runtime::simulated_at(Arc::clone(&clock), 1);
+        World::at(Runtime::simulated_at(Arc::clone(&clock), 1), clock)
+    }
+
+    /// One in which things take their time.
+    pub(crate) fn real() -> World {
+        World::at(Runtime::real(), Arc::new(SimulatedClock::new()))
+    }
+
+    fn at(runtime: Runtime, clock: Arc<SimulatedClock>) -> World {
         let service = Service::open(storage::memory::create(), runtime.clone(), Limits::default());
         let config = GatewayConfig {
             keys: AccountKeys::new(&[EMULATOR_KEY], &[READ_KEY]).unwrap(),
+            region: "South Central US".to_owned(),
             skew_secs_max: 900,
         };
         World {
@@ -68,6 +81,7 @@ impl World {
             runtime,
             clock,
             kept: BTreeMap::new(),
+            hybrid: false,
         }
     }
 
@@ -94,12 +108,21 @@ impl World {
             let name = HeaderName::from_bytes(name.as_bytes()).unwrap();
             headers.insert(name, HeaderValue::from_bytes(value.as_bytes()).unwrap());
         }
-        let head = HttpHead { method, path: path.to_owned(), headers, scheme: "http" };
+        let path = path.to_owned();
+        let head = HttpHead { method, path, query: None, headers, scheme: "http" };
         (head, Bytes::copy_from_slice(body.as_ref()))
     }
 
     /// As the server does it: first the head, then the body, unless that is too large.
     pub(crate) fn ask(&self, head: HttpHead, body: Bytes) -> http::Response<Bytes> {
+        let is_batch = head.headers.get("x-ms-cosmos-is-batch-request").is_some();
+        if let Some(body) = hybrid::translate(&body).filter(|_| self.hybrid && is_batch) {
+            return hybrid::translate_back(self.ask_as_it_is(head, body));
+        }
+        self.ask_as_it_is(head, body)
+    }
+
+    fn ask_as_it_is(&self, head: HttpHead, body: Bytes) -> http::Response<Bytes> {
         let body = Some(body).filter(|body| body.len() <= BODY_BYTES_MAX);
         match self.gateway.let_in(head) {
             Ok(request) => self.tokio.block_on(self.gateway.answer(request, body)),

@@ -9,6 +9,7 @@
 //! https no certificate is checked, as for the emulators.
 
 mod changes;
+mod parity;
 
 use std::collections::BTreeSet;
 use std::error::Error;
@@ -34,6 +35,11 @@ use crate::changes::{
     change_feed_goes_on_from_its_continuation, change_feed_goes_on_through_splits,
     change_feed_of_feed_ranges, change_feed_of_one_key, change_feed_position_is_kept,
     verify_change_feed_after_restart,
+};
+use crate::parity::{
+    a_parameter_that_nobody_gave_is_undefined, ids_with_slashes,
+    no_bodies_of_a_batch_when_not_wanted, numbers_have_one_form,
+    rows_without_a_sort_value_come_first,
 };
 
 type Failure = Box<dyn Error>;
@@ -477,6 +483,11 @@ async fn main() -> Result<ExitCode, Failure> {
             change_feed_of_feed_ranges,
             change_feed_goes_on_through_splits,
             change_feed_position_is_kept,
+            numbers_have_one_form,
+            ids_with_slashes,
+            a_parameter_that_nobody_gave_is_undefined,
+            rows_without_a_sort_value_come_first,
+            no_bodies_of_a_batch_when_not_wanted,
             what_was_written_stays,
         )
     };

@@ -1,6 +1,6 @@
 //! From values to strings and back.
 
-use model::json::{self, Kind};
+use model::json::{self, Kind, Raw};
 
 use super::super::only;
 use crate::eval::{Ambient, Datum, Evaluated, Type};
@@ -74,7 +74,8 @@ pub(super) fn to_object<'a>(ambient: &Ambient, arguments: &[Datum<'a>]) -> Evalu
 /// The JSON value in a string, if it is of that kind.
 fn parsed<'a>(ambient: &Ambient, arguments: &[Datum<'a>], kind: Kind) -> Evaluated<'a> {
     let Some(text) = only(arguments).as_str() else { return Ok(Datum::Undefined) };
-    let Ok(raw) = json::parse_raw(text.as_bytes()) else { return Ok(Datum::Undefined) };
+    let Ok(canonical) = json::canonical(text.as_bytes()) else { return Ok(Datum::Undefined) };
+    let raw = Raw::trusted(&canonical);
     if raw.kind() != kind {
         return Ok(Datum::Undefined);
     }

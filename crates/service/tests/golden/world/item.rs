@@ -10,8 +10,8 @@ use goldenscript::{ArgumentConsumer, Command};
 use model::name::ItemId;
 use model::partition_key::PartitionKey;
 use service::{
-    Action, BulkOperation, ContainerAction, Failure, ItemOperation, ItemTarget, Receipt, Reply,
-    Response, Rest, Scope,
+    Action, BulkOperation, BulkPace, ContainerAction, Failure, ItemOperation, ItemTarget, Receipt,
+    Reply, Response, Rest, Scope,
 };
 
 use super::{Answer, World, failure, key, next_body, show_result, shown};
@@ -28,7 +28,7 @@ impl World {
                 while let Some(text) = args.next_pos() {
                     operations.push(operation(text)?);
                 }
-                ContainerAction::Batch { key, operations }
+                ContainerAction::Batch { key, operations, session: None }
             }
             "bulk" => {
                 let range = args.take_key("range").map(str::parse).transpose()?.map(RangeId);
@@ -38,7 +38,7 @@ impl World {
                     let operation = operation(args.next_pos().ok_or("which operation?")?)?;
                     operations.push(BulkOperation { key, operation });
                 }
-                ContainerAction::Bulk { range, operations }
+                ContainerAction::Bulk { range, operations, pace: BulkPace::All }
             }
             name => self.single(name, &mut args)?,
         };
@@ -136,7 +136,9 @@ impl World {
             match rest {
                 Some(Rest::AfterItem(position)) => after = Some(position),
                 None => return Ok(output),
-                Some(Rest::AfterName(_)) => return Err("items are listed by position".into()),
+                Some(Rest::AfterName(_) | Rest::AfterRows(_)) => {
+                    return Err("items are listed by position".into());
+                }
             }
         }
     }

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use goldenscript::{ArgumentConsumer, Command};
 use model::json::Value;
-use service::{Action, CatalogueAction, Kind, Migration, Reply, Rest, Throughput};
+use service::{Action, CatalogueAction, Kind, Migration, Reply, ResourceQuery, Rest, Throughput};
 
 use super::{Answer, World, link, show_feed, value};
 
@@ -52,7 +52,8 @@ impl World {
                     Some(text) => value(Some(text))?,
                     None => Value::Null,
                 };
-                CatalogueAction::Query { parent, kind, text, parameters }
+                let query = ResourceQuery { text, parameters, after: None, items_max: 1_000 };
+                CatalogueAction::Query { parent, kind, query }
             }
             "list" => return self.list(&mut args),
             name => return Err(format!("unknown command {name}").into()),
@@ -107,7 +108,9 @@ impl World {
             match rest {
                 Some(Rest::AfterName(name)) => after = Some(name),
                 None => return Ok(output),
-                Some(Rest::AfterItem(_)) => return Err("resources are listed by name".into()),
+                Some(Rest::AfterItem(_) | Rest::AfterRows(_)) => {
+                    return Err("resources are listed by name".into());
+                }
             }
         }
     }

@@ -1,0 +1,257 @@
+//! The values of columns: their types, and their bytes.
+
+use crate::Result;
+use crate::error::HybridRowError;
+use crate::reader::{Reader, write_varuint};
+
+/// A value, pointing into the bytes it was read from.
+///
+/// Objects, arrays and the other scopes are not among them: no schema that is read
+/// here has one.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Value<'a> {
+    Null,
+    Bool(bool),
+    I8(i8),
+    I16(i16),
+    I32(i32),
+    I64(i64),
+    U8(u8),
+    U16(u16),
+    U32(u32),
+    U64(u64),
+    VarInt(i64),
+    VarUint(u64),
+    F32(f32),
+    F64(f64),
+    /// Uninterpreted, as the two that follow.
+    Decimal([u8; 16]),
+    DateTime([u8; 8]),
+    Guid([u8; 16]),
+    Text(&'a str),
+    Binary(&'a [u8]),
+}
+
+/// The type of a column, or of a field that says its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Null,
+    Bool,
+    I8,
+    I16,
+    I32,
+    I64,
+    U8,
+    U16,
+    U32,
+    U64,
+    VarInt,
+    VarUint,
+    F32,
+    F64,
+    Decimal,
+    DateTime,
+    Guid,
+    Text,
+    Binary,
+}
+
+/// The bytes that announce a type in front of a sparse field. A boolean's is its value.
+mod code {
+    pub(super) const NULL: u8 = 0x01;
+    pub(super) const FALSE: u8 = 0x02;
+    pub(super) const TRUE: u8 = 0x03;
+    pub(super) const I8: u8 = 0x05;
+    pub(super) const I16: u8 = 0x06;
+    pub(super) const I32: u8 = 0x07;
+    pub(super) const I64: u8 = 0x08;
+    pub(super) const U8: u8 = 0x09;
+    pub(super) const U16: u8 = 0x0A;
+    pub(super) const U32: u8 = 0x0B;
+    pub(super) const U64: u8 = 0x0C;
+    pub(super) const VAR_INT: u8 = 0x0D;
+    pub(super) const VAR_UINT: u8 = 0x0E;
+    pub(super) const F32: u8 = 0x0F;
+    pub(super) const F64: u8 = 0x10;
+    pub(super) const DECIMAL: u8 = 0x11;
+    pub(super) const DATE_TIME: u8 = 0x12;
+    pub(super) const GUID: u8 = 0x13;
+    pub(super) const TEXT: u8 = 0x14;
+    pub(super) const BINARY: u8 = 0x15;
+}
+
+impl Kind {
+    /// Bytes of a value at a place of its own; zero for what cannot stand at one. A
+    /// boolean would be a bit among those that say what is there: no schema here has any.
+    pub(crate) const fn fixed_bytes(self) -> usize {
+        match self {
+            Kind::Null | Kind::Bool => 0,
+            Kind::VarInt | Kind::VarUint | Kind::Text | Kind::Binary => 0,
+            Kind::I8 | Kind::U8 => 1,
+            Kind::I16 | Kind::U16 => 2,
+            Kind::I32 | Kind::U32 | Kind::F32 => 4,
+            Kind::I64 | Kind::U64 | Kind::F64 | Kind::DateTime => 8,
+            Kind::Decimal | Kind::Guid => 16,
+        }
+    }
+}
+
+impl<'a> Value<'a> {
+    /// A sparse field's value, whose type was announced by `code` at `offset`. What the
+    /// field is called stands between the two, so this is told about it.
+    pub(crate) fn read_sparse(
+        code: u8,
+        offset: usize,
+        input: &mut Reader<'a>,
+    ) -> Result<Value<'a>> {
+        let kind = match code {
+            code::NULL => return Ok(Value::Null),
+            code::FALSE => return Ok(Value::Bool(false)),
+            code::TRUE => return Ok(Value::Bool(true)),
+            code::I8 => Kind::I8,
+            code::I16 => Kind::I16,
+            code::I32 => Kind::I32,
+            code::I64 => Kind::I64,
+            code::U8 => Kind::U8,
+            code::U16 => Kind::U16,
+            code::U32 => Kind::U32,
+            code::U64 => Kind::U64,
+            code::VAR_INT => Kind::VarInt,
+            code::VAR_UINT => Kind::VarUint,
+            code::F32 => Kind::F32,
+            code::F64 => Kind::F64,
+            code::DECIMAL => Kind::Decimal,
+            code::DATE_TIME => Kind::DateTime,
+            code::GUID => Kind::Guid,
+            code::TEXT => Kind::Text,
+            code::BINARY => Kind::Binary,
+            code => return Err(HybridRowError::Type { code, offset }),
+        };
+        Value::read(kind, input)
+    }
+
+    /// A value of a known type.
+    pub(crate) fn read(kind: Kind, input: &mut Reader<'a>) -> Result<Value<'a>> {
+        Ok(match kind {
+            Kind::Null => Value::Null,
+            Kind::Bool => Value::Bool(input.byte()? != 0),
+            Kind::I8 => Value::I8(i8::from_le_bytes(input.array()?)),
+            Kind::I16 => Value::I16(i16::from_le_bytes(input.array()?)),
+            Kind::I32 => Value::I32(input.i32()?),
+            Kind::I64 => Value::I64(i64::from_le_bytes(input.array()?)),
+            Kind::U8 => Value::U8(input.byte()?),
+            Kind::U16 => Value::U16(u16::from_le_bytes(input.array()?)),
+            Kind::U32 => Value::U32(u32::from_le_bytes(input.array()?)),
+            Kind::U64 => Value::U64(u64::from_le_bytes(input.array()?)),
+            Kind::VarInt => Value::VarInt(sign_to_top(input.varuint()?)),
+            Kind::VarUint => Value::VarUint(input.varuint()?),
+            Kind::F32 => Value::F32(f32::from_le_bytes(input.array()?)),
+            Kind::F64 => Value::F64(f64::from_le_bytes(input.array()?)),
+            Kind::Decimal => Value::Decimal(input.array()?),
+            Kind::DateTime => Value::DateTime(input.array()?),
+            Kind::Guid => Value::Guid(input.array()?),
+            Kind::Text => {
+                let offset = input.offset();
+                let bytes = input.bytes()?;
+                let text = std::str::from_utf8(bytes);
+                Value::Text(text.map_err(|_| HybridRowError::Encoding { offset })?)
+            }
+            Kind::Binary => Value::Binary(input.bytes()?),
+        })
+    }
+
+    /// The value without its type.
+    pub(crate) fn write(&self, out: &mut Vec<u8>) {
+        match *self {
+            Value::Null => {}
+            Value::Bool(value) => out.push(u8::from(value)),
+            Value::I8(value) => out.extend(value.to_le_bytes()),
+            Value::I16(value) => out.extend(value.to_le_bytes()),
+            Value::I32(value) => out.extend(value.to_le_bytes()),
+            Value::I64(value) => out.extend(value.to_le_bytes()),
+            Value::U8(value) => out.push(value),
+            Value::U16(value) => out.extend(value.to_le_bytes()),
+            Value::U32(value) => out.extend(value.to_le_bytes()),
+            Value::U64(value) => out.extend(value.to_le_bytes()),
+            Value::VarInt(value) => write_varuint(out, sign_to_bottom(value)),
+            Value::VarUint(value) => write_varuint(out, value),
+            Value::F32(value) => out.extend(value.to_le_bytes()),
+            Value::F64(value) => out.extend(value.to_le_bytes()),
+            Value::Decimal(bytes) | Value::Guid(bytes) => out.extend(bytes),
+            Value::DateTime(bytes) => out.extend(bytes),
+            Value::Text(text) => write_bytes(out, text.as_bytes()),
+            Value::Binary(bytes) => write_bytes(out, bytes),
+        }
+    }
+
+    /// Whether a sparse field has nothing behind its name.
+    pub(crate) fn is_in_its_code(&self) -> bool {
+        matches!(self.kind(), Kind::Null | Kind::Bool)
+    }
+
+    /// What announces it as a sparse field.
+    pub(crate) fn code(&self) -> u8 {
+        match self {
+            Value::Null => code::NULL,
+            Value::Bool(false) => code::FALSE,
+            Value::Bool(true) => code::TRUE,
+            Value::I8(_) => code::I8,
+            Value::I16(_) => code::I16,
+            Value::I32(_) => code::I32,
+            Value::I64(_) => code::I64,
+            Value::U8(_) => code::U8,
+            Value::U16(_) => code::U16,
+            Value::U32(_) => code::U32,
+            Value::U64(_) => code::U64,
+            Value::VarInt(_) => code::VAR_INT,
+            Value::VarUint(_) => code::VAR_UINT,
+            Value::F32(_) => code::F32,
+            Value::F64(_) => code::F64,
+            Value::Decimal(_) => code::DECIMAL,
+            Value::DateTime(_) => code::DATE_TIME,
+            Value::Guid(_) => code::GUID,
+            Value::Text(_) => code::TEXT,
+            Value::Binary(_) => code::BINARY,
+        }
+    }
+
+    pub(crate) fn kind(&self) -> Kind {
+        match self {
+            Value::Null => Kind::Null,
+            Value::Bool(_) => Kind::Bool,
+            Value::I8(_) => Kind::I8,
+            Value::I16(_) => Kind::I16,
+            Value::I32(_) => Kind::I32,
+            Value::I64(_) => Kind::I64,
+            Value::U8(_) => Kind::U8,
+            Value::U16(_) => Kind::U16,
+            Value::U32(_) => Kind::U32,
+            Value::U64(_) => Kind::U64,
+            Value::VarInt(_) => Kind::VarInt,
+            Value::VarUint(_) => Kind::VarUint,
+            Value::F32(_) => Kind::F32,
+            Value::F64(_) => Kind::F64,
+            Value::Decimal(_) => Kind::Decimal,
+            Value::DateTime(_) => Kind::DateTime,
+            Value::Guid(_) => Kind::Guid,
+            Value::Text(_) => Kind::Text,
+            Value::Binary(_) => Kind::Binary,
+        }
+    }
+}
+
+fn write_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
+    write_varuint(out, bytes.len() as u64);
+    out.extend_from_slice(bytes);
+}
+
+/// Small numbers are short whatever their sign: it stands in the lowest bit, below the
+/// magnitude. The least number's magnitude has a bit too many, which falls off.
+fn sign_to_bottom(value: i64) -> u64 {
+    value.unsigned_abs() << 1 | u64::from(value < 0)
+}
+
+fn sign_to_top(bits: u64) -> i64 {
+    let magnitude = (bits >> 1).cast_signed();
+    if bits & 1 == 0 { magnitude } else { magnitude.wrapping_neg() | i64::MIN }
+}

@@ -1,0 +1,173 @@
+//! Queries on the resources of the catalogue, with the one query engine.
+//!
+//! Resources are few, so every page looks at all of them. Where each gives a row of its
+//! own, a page goes on behind the last one by its name, whatever was created or deleted
+//! meanwhile; what depends on several resources is made as a whole again, and goes on behind
+//! a number of rows.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use model::json::Raw;
+use query::{Bound, Context, Query, QueryError, Run, STEPS_MAX};
+
+use super::resolve::Parent;
+use crate::admit::PAGE_ITEMS_MAX;
+use crate::error::ServiceError;
+use crate::kind::{Kind, Link};
+use crate::queries::{parse_parameters, refused};
+use crate::receipt::Receipt;
+use crate::request::ResourceQuery;
+use crate::response::{Reply, Rest};
+use crate::service::Service;
+
+/// Resources that one catalogue query looks at.
+const QUERY_RECORDS_MAX: usize = 10_000;
+
+/// How large they may be together, in answers of the largest size: all of them are in
+/// memory meanwhile.
+const QUERY_ANSWERS_MAX: u64 = 4;
+
+/// A resource by its name, as clients read it.
+type Named = (String, Bytes);
+
+impl Service {
+    pub(crate) async fn query(
+        &self,
+        parent: &Link,
+        kind: Kind,
+        query: ResourceQuery,
+        receipt: &mut Receipt,
+    ) -> Result<Reply, ServiceError> {
+        let parent = self.parent(parent, kind, receipt)?;
+        let records = self.queried_records(kind, &parent, query.after.as_ref())?;
+        let sheet = Sheet {
+            rows: Vec::new(),
+            bytes: 0,
+            rows_max: query.items_max.clamp(1, PAGE_ITEMS_MAX),
+            bytes_max: usize::try_from(self.limits.response_bytes_max).unwrap_or(usize::MAX),
+        };
+        let page = self.cluster.take_turns(move |turn| {
+            let context = Arc::new(Context { watch: Some(turn.watch()), ..Context::default() });
+            let bind = || -> Result<Bound, QueryError> {
+                let parameters = parse_parameters(&query.parameters)?;
+                Query::parse(&query.text)?.bind_in(&parameters, &context)
+            };
+            let failed = |error: QueryError| refused(&error, &query.text);
+            let bound = bind().map_err(failed)?;
+            match (is_row_by_row(&bound), &query.after) {
+                (true, None | Some(Rest::AfterName(_))) => {
+                    row_by_row(&bound, &records, sheet).map_err(failed)
+                }
+                (false, None) => whole(&bound, &records, 0, sheet).map_err(failed),
+                (false, Some(Rest::AfterRows(given))) => {
+                    whole(&bound, &records, *given, sheet).map_err(failed)
+                }
+                (_, Some(_)) => Err(ServiceError::bad_continuation()),
+            }
+        });
+        let (bodies, rest) = page.await.map_err(ServiceError::from).flatten()?;
+        Ok(Reply::Feed { owner_rid: parent.rid().to_owned(), bodies, rest })
+    }
+
+    /// The resources that a query is about: those behind a name, if it goes on there.
+    fn queried_records(
+        &self,
+        kind: Kind,
+        parent: &Parent,
+        after: Option<&Rest>,
+    ) -> Result<Vec<Named>, ServiceError> {
+        let (mut records, mut bytes) = (Vec::new(), 0);
+        let bytes_max = self.limits.response_bytes_max.saturating_mul(QUERY_ANSWERS_MAX);
+        self.each_record(kind, parent.rid(), |stored| {
+            let name = stored.record.name().to_owned();
+            if matches!(after, Some(Rest::AfterName(last)) if name <= *last) {
+                return Ok(());
+            }
+            let text = stored.render();
+            bytes += text.len() as u64;
+            if records.len() == QUERY_RECORDS_MAX || bytes > bytes_max {
+                let message = format!(
+                    "The query covers more than {QUERY_RECORDS_MAX} resources, or {bytes_max} bytes of them."
+                );
+                return Err(ServiceError::Quota { message });
+            }
+            records.push((name, text));
+            Ok(())
+        })?;
+        Ok(records)
+    }
+}
+
+/// The rows of a page, and where the next one begins.
+type Page = (Vec<Bytes>, Option<Rest>);
+
+/// A page that is being filled.
+struct Sheet {
+    rows: Vec<Bytes>,
+    bytes: usize,
+    rows_max: usize,
+    bytes_max: usize,
+}
+
+impl Sheet {
+    /// Takes a row in, if there is room for it. The first one always finds some.
+    fn takes(&mut self, row: String) -> bool {
+        let fits = self.rows.len() < self.rows_max && self.bytes + row.len() <= self.bytes_max;
+        let taken = fits || self.rows.is_empty();
+        if taken {
+            self.bytes += row.len();
+            self.rows.push(row.into());
+        }
+        taken
+    }
+}
+
+/// Whether each resource gives a row of its own, or none.
+fn is_row_by_row(bound: &Bound) -> bool {
+    const NO_WINDOW: (usize, usize) = (0, usize::MAX);
+    bound.is_rowwise()
+        && bound.order().is_empty()
+        && !bound.is_distinct()
+        && bound.window() == NO_WINDOW
+}
+
+fn row_by_row(bound: &Bound, records: &[Named], mut sheet: Sheet) -> Result<Page, QueryError> {
+    let mut run = Run::new(bound, STEPS_MAX);
+    let mut last = None;
+    for (name, text) in records {
+        let mut row = None;
+        let _ = run.document(raw(text), &mut |made| {
+            row = made.text()?;
+            Ok(ControlFlow::Continue(()))
+        })?;
+        let Some(row) = row else { continue };
+        if !sheet.takes(row) {
+            return Ok((sheet.rows, last.map(Rest::AfterName)));
+        }
+        last = Some(name.clone());
+    }
+    Ok((sheet.rows, None))
+}
+
+fn whole(
+    bound: &Bound,
+    records: &[Named],
+    given: u64,
+    mut sheet: Sheet,
+) -> Result<Page, QueryError> {
+    let rows = bound.execute(records.iter().map(|(_, text)| raw(text)))?;
+    let skipped = usize::try_from(given).unwrap_or(usize::MAX);
+    for row in rows.into_iter().skip(skipped) {
+        if !sheet.takes(row.to_string()) {
+            let given = given.saturating_add(sheet.rows.len() as u64);
+            return Ok((sheet.rows, Some(Rest::AfterRows(given))));
+        }
+    }
+    Ok((sheet.rows, None))
+}
+
+fn raw(text: &Bytes) -> Raw<'_> {
+    Raw::trusted(std::str::from_utf8(text).unwrap_or_default())
+}

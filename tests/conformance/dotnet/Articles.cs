@@ -1,0 +1,169 @@
+using Microsoft.Azure.Documents;
+using Microsoft.Azure.Documents.Client;
+using Microsoft.Azure.Documents.Linq;
+using Newtonsoft.Json;
+
+namespace Orrery.Conformance;
+
+/// <summary>
+/// The programs of the articles on partitioning, as they were printed, with the SDK of their time.
+/// Their names for a database and a collection are "db" and "coll".
+/// </summary>
+internal static class Articles
+{
+    internal static readonly Case[] Cases = Case.All(
+        Sample1CreateDatabase, Sample2CreateCollection, Sample3CreateDocument, Sample4ReadDocument, Sample5ReplaceDocument,
+        Sample6DeleteDocument, Sample7QueryByKey, Sample8QueryAcrossPartitions, Sample9QueryInParallel);
+
+    public class DeviceReading
+    {
+        [JsonProperty("id")]
+        public string? Id;
+
+        [JsonProperty("deviceId")]
+        public string? DeviceId;
+
+        [JsonConverter(typeof(Newtonsoft.Json.Converters.IsoDateTimeConverter))]
+        [JsonProperty("readingTime")]
+        public DateTime ReadingTime;
+
+        [JsonProperty("metricType")]
+        public string? MetricType;
+
+        [JsonProperty("unit")]
+        public string? Unit;
+
+        [JsonProperty("metricValue")]
+        public double MetricValue;
+    }
+
+    private static DocumentClient? connected;
+
+    private static DocumentClient Client(World world) => connected ??=
+        new DocumentClient(new Uri(world.Endpoint), world.Key, new ConnectionPolicy { ConnectionMode = ConnectionMode.Gateway });
+
+    private static async Task Sample1CreateDatabase(World world)
+    {
+        var client = Client(world);
+        await client.CreateDatabaseAsync(new Database { Id = "db" });
+        Check.Same("db", (await client.ReadDatabaseAsync(UriFactory.CreateDatabaseUri("db"))).Resource.Id);
+    }
+
+    private static async Task Sample2CreateCollection(World world)
+    {
+        var client = Client(world);
+        DocumentCollection myCollection = new DocumentCollection();
+        myCollection.Id = "coll";
+        myCollection.PartitionKey.Paths.Add("/deviceId");
+
+        await client.CreateDocumentCollectionAsync(
+            UriFactory.CreateDatabaseUri("db"),
+            myCollection,
+            new RequestOptions { OfferThroughput = 20000 });
+        DocumentCollection read = await client.ReadDocumentCollectionAsync(UriFactory.CreateDocumentCollectionUri("db", "coll"));
+        Check.Same("/deviceId", read.PartitionKey.Paths.Single());
+    }
+
+    private static async Task Sample3CreateDocument(World world)
+    {
+        var client = Client(world);
+        await client.CreateDocumentAsync(
+            UriFactory.CreateDocumentCollectionUri("db", "coll"),
+            new DeviceReading
+            {
+                Id = "XMS-001-FE24C",
+                DeviceId = "XMS-0001",
+                MetricType = "Temperature",
+                MetricValue = 105.00,
+                Unit = "Fahrenheit",
+                ReadingTime = DateTime.UtcNow
+            });
+    }
+
+    private static async Task Sample4ReadDocument(World world)
+    {
+        var client = Client(world);
+        Document result = await client.ReadDocumentAsync(
+          UriFactory.CreateDocumentUri("db", "coll", "XMS-001-FE24C"),
+          new RequestOptions { PartitionKey = new PartitionKey("XMS-0001") });
+
+        DeviceReading reading = (DeviceReading)(dynamic)result;
+        Check.Same(105.0, reading.MetricValue);
+    }
+
+    private static async Task Sample5ReplaceDocument(World world)
+    {
+        var client = Client(world);
+        Document result = await client.ReadDocumentAsync(
+          UriFactory.CreateDocumentUri("db", "coll", "XMS-001-FE24C"),
+          new RequestOptions { PartitionKey = new PartitionKey("XMS-0001") });
+        DeviceReading reading = (DeviceReading)(dynamic)result;
+
+        reading.MetricValue = 104;
+        reading.ReadingTime = DateTime.UtcNow;
+
+        Document replaced = await client.ReplaceDocumentAsync(
+          UriFactory.CreateDocumentUri("db", "coll", "XMS-001-FE24C"),
+          reading);
+        Check.Same(104.0, replaced.GetPropertyValue<double>("metricValue"));
+    }
+
+    private static async Task Sample6DeleteDocument(World world)
+    {
+        var client = Client(world);
+        await client.DeleteDocumentAsync(
+          UriFactory.CreateDocumentUri("db", "coll", "XMS-001-FE24C"),
+          new RequestOptions { PartitionKey = new PartitionKey("XMS-0001") });
+        try
+        {
+            await client.ReadDocumentAsync(
+              UriFactory.CreateDocumentUri("db", "coll", "XMS-001-FE24C"),
+              new RequestOptions { PartitionKey = new PartitionKey("XMS-0001") });
+            Check.That(false, "it is still there");
+        }
+        catch (DocumentClientException refusal)
+        {
+            Check.Same(System.Net.HttpStatusCode.NotFound, refusal.StatusCode);
+        }
+    }
+
+    private static async Task Sample7QueryByKey(World world)
+    {
+        var client = Client(world);
+        foreach (var each in Reading.All)
+        {
+            await client.CreateDocumentAsync(UriFactory.CreateDocumentCollectionUri("db", "coll"), each);
+        }
+        // Query using partition key
+        IQueryable<DeviceReading> query = client.CreateDocumentQuery<DeviceReading>(
+            UriFactory.CreateDocumentCollectionUri("db", "coll"))
+            .Where(m => m.MetricType == "Temperature" && m.DeviceId == "XMS-0001");
+        Check.SameAll(Reading.All.Where(each => each.metricType == "Temperature" && each.deviceId == "XMS-0001").Select(each => each.id).Order(),
+            query.ToList().Select(each => each.Id!).Order());
+    }
+
+    private static Task Sample8QueryAcrossPartitions(World world)
+    {
+        var client = Client(world);
+        // Query across partition keys
+        IQueryable<DeviceReading> crossPartitionQuery = client.CreateDocumentQuery<DeviceReading>(
+            UriFactory.CreateDocumentCollectionUri("db", "coll"),
+            new FeedOptions { EnableCrossPartitionQuery = true })
+            .Where(m => m.MetricType == "Temperature" && m.MetricValue > 100);
+        Check.SameAll(Reading.Hot.Select(each => each.id).Order(), crossPartitionQuery.ToList().Select(each => each.Id!).Order());
+        return Task.CompletedTask;
+    }
+
+    private static async Task Sample9QueryInParallel(World world)
+    {
+        var client = Client(world);
+        // Cross-partition Order By Query with parallel execution
+        IQueryable<DeviceReading> crossPartitionQuery = client.CreateDocumentQuery<DeviceReading>(
+            UriFactory.CreateDocumentCollectionUri("db", "coll"),
+            new FeedOptions { EnableCrossPartitionQuery = true, MaxDegreeOfParallelism = 10, MaxBufferedItemCount = 100 })
+            .Where(m => m.MetricType == "Temperature" && m.MetricValue > 100)
+            .OrderBy(m => m.MetricValue);
+        Check.SameAll(Reading.Hot.Select(each => (double)each.metricValue).Order(), crossPartitionQuery.ToList().Select(each => each.MetricValue));
+        await client.DeleteDatabaseAsync(UriFactory.CreateDatabaseUri("db"));
+    }
+}
