@@ -342,6 +342,7 @@ fn has_computed_order(select: &Select) -> bool {
 }
 
 /// Whether the expression is a name and steps from there.
+#[expect(clippy::wildcard_enum_match_arm, reason = "only these forms matter here")]
 fn refers(expr: &Expr) -> bool {
     match expr.kind() {
         ExprKind::Identifier(_) => true,
@@ -388,6 +389,7 @@ fn distinct_count(select: &Select) -> Option<(&Select, String)> {
 }
 
 /// Whether a value is written out.
+#[expect(clippy::wildcard_enum_match_arm, reason = "only these forms matter here")]
 fn is_literal(expr: &Expr) -> bool {
     match expr.kind() {
         ExprKind::Null | ExprKind::Bool(_) | ExprKind::Number(_) | ExprKind::String(_) => true,

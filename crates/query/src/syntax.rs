@@ -91,6 +91,7 @@ impl Item {
     }
 
     /// As [`Item::name`], and where it stands. An empty name is none.
+    #[expect(clippy::wildcard_enum_match_arm, reason = "only these forms matter here")]
     pub(crate) fn named(&self) -> Option<(&str, Span)> {
         if let Some(alias) = &self.alias {
             return Some((&alias.text, alias.span));
@@ -353,6 +354,7 @@ impl Expr {
 
     /// Whether operators behind the expression go into a list, so that the tree grows no
     /// higher.
+    #[expect(clippy::wildcard_enum_match_arm, reason = "only these forms matter here")]
     pub(crate) fn chains(&self) -> bool {
         match &self.kind {
             ExprKind::Chain(..) => true,
@@ -362,6 +364,7 @@ impl Expr {
     }
 
     /// Adds an operator and its right operand to a chain, or begins one.
+    #[expect(clippy::wildcard_enum_match_arm, reason = "only these forms matter here")]
     pub(crate) fn chained(mut self, op: BinaryOp, operand: Expr) -> Result<Expr, TooHigh> {
         let span = self.outer.to(operand.outer);
         let height = self.height.max(operand.height + 1);

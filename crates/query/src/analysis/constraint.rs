@@ -1,4 +1,8 @@
 //! What must hold of places in a document, joined by AND and OR.
+#![expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "what is not named says nothing, and that is true of every form"
+)]
 
 use std::collections::BTreeMap;
 
@@ -52,6 +56,7 @@ impl Place {
 }
 
 #[derive(Clone, Debug, PartialEq)]
+#[expect(clippy::large_enum_variant, reason = "most constraints are about a place")]
 pub(crate) enum Constraint {
     Anything,
     Never,

@@ -295,6 +295,7 @@ impl<'q> Binder<'q> {
         counts
     }
 
+    #[expect(clippy::wildcard_enum_match_arm, reason = "only these forms matter here")]
     fn count(&mut self, count: &'q Count, code: Code, message: &str) -> u32 {
         let (rows, span) = match count {
             Count::Number(number, span) => (Count::rows(*number), *span),

@@ -101,6 +101,7 @@ impl<'q> Binder<'q> {
 
     /// Whether a name in the expression stands for something, outside of subqueries
     /// and definitions.
+    #[expect(clippy::wildcard_enum_match_arm, reason = "only these forms matter here")]
     fn refers(&self, expr: &Expr) -> bool {
         match expr.kind() {
             ExprKind::Identifier(name) => return self.resolve(name).is_some(),
@@ -161,6 +162,7 @@ impl<'q> GroupCheck<'q> {
 
     /// `path` is the longest property reference that the expression begins; trailing
     /// indexes are no part of it.
+    #[expect(clippy::wildcard_enum_match_arm, reason = "only these forms matter here")]
     fn expression(&mut self, binder: &mut Binder<'q>, expr: &'q Expr, path: Option<Span>) {
         if self.clause == Clause::Select && self.select.group_by.contains(expr) {
             return;
@@ -268,6 +270,7 @@ enum PathPart<'e> {
 }
 
 /// The steps of a path, its root first.
+#[expect(clippy::wildcard_enum_match_arm, reason = "only these forms matter here")]
 fn path_steps(expr: &Expr) -> Option<Vec<PathPart<'_>>> {
     let mut parts = Vec::new();
     let mut at = expr;
@@ -293,6 +296,7 @@ fn path_steps(expr: &Expr) -> Option<Vec<PathPart<'_>>> {
 }
 
 /// Whether the expression is a name and steps from there.
+#[expect(clippy::wildcard_enum_match_arm, reason = "only these forms matter here")]
 pub(super) fn is_path(expr: &Expr) -> bool {
     match expr.kind() {
         ExprKind::Identifier(_) => true,

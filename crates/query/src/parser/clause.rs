@@ -51,6 +51,7 @@ impl Parser<'_> {
 
     /// A number of rows, in one of the spellings that the clause takes. Whether it
     /// counts anything is seen when it is bound.
+    #[expect(clippy::wildcard_enum_match_arm, reason = "only these forms matter here")]
     fn row_count(&mut self, is_spelling: fn(&str) -> bool) -> Parse<Count> {
         if let Some(token) = self.take_if(Kind::Parameter) {
             return Ok(Count::Parameter(self.name_of(token)));

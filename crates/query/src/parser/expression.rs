@@ -299,6 +299,7 @@ impl Parser<'_> {
     /// A number right behind its minus is one number, and so is the least integer,
     /// whose digits would be one too many without the sign. With a blank between
     /// them, the minus is an operator.
+    #[expect(clippy::wildcard_enum_match_arm, reason = "only these forms matter here")]
     fn negative(&mut self, lead: Option<Lead>) -> Option<Parse<Expr>> {
         let Lead { op: Some(UnaryOp::Minus), span: sign } = lead? else { return None };
         let token = self.peek();
