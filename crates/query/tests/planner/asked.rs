@@ -168,9 +168,9 @@ fn without_nulls(value: &Value) -> Value {
     let Some(object) = value.as_object() else { return value.clone() };
     let mut members: Vec<(String, Value)> = object
         .iter()
-        .map(|(name, value)| match value {
-            Value::Null => (name.to_owned(), Value::from("")),
-            value => (name.to_owned(), value.clone()),
+        .map(|(name, value)| {
+            let value = if value.is_null() { Value::from("") } else { value.clone() };
+            (name.to_owned(), value)
         })
         .collect();
     members.sort_by(|a, b| a.0.cmp(&b.0));
