@@ -143,9 +143,9 @@ fn as_sent(row: &Value) -> String {
 
 /// Whether all that is wrong is that the corpora do not tell parameters.
 pub(crate) fn needs_parameter(error: &QueryError) -> bool {
-    let missing = |error: &SyntaxError| {
-        error.code == Code::UNRESOLVED && error.message.starts_with("Identifier '@")
-    };
+    // One that is not told is undefined, which is no count of rows.
+    let counts = [Code::TOP_COUNT, Code::OFFSET_COUNT, Code::LIMIT_COUNT];
+    let missing = |error: &SyntaxError| counts.contains(&error.code);
     matches!(error, QueryError::Invalid(errors) if errors.iter().all(missing))
 }
 
