@@ -27,7 +27,8 @@ pub(crate) async fn numbers_have_one_form(world: &World) -> Outcome {
     ensure(read["part"] == 0.1, &read.to_string())
 }
 
-/// A slash this SDK does not encode: such an item can be written and found, but not read.
+/// A slash this SDK does not encode, and a backslash becomes one: such an item can be
+/// written and found, but not read.
 pub(crate) async fn ids_with_slashes(world: &World) -> Outcome {
     let container = world.container("coll").await?;
     for id in ["a/b", "a\\b", "a?b"] {
@@ -38,11 +39,7 @@ pub(crate) async fn ids_with_slashes(world: &World) -> Outcome {
         let rows: Vec<Value> = rows.try_collect().await?;
         ensure(rows.len() == 1, &format!("{} items {id}", rows.len()))?;
     }
-    for id in ["a\\b", "a?b"] {
-        ensure(model(container.read_item("odd", id, None).await?)?["id"] == id, id)?;
-        container.delete_item("odd", id, None).await?;
-    }
-    Ok(())
+    ensure(model(container.read_item("odd", "a?b", None).await?)?["id"] == "a?b", "another item")
 }
 
 pub(crate) async fn a_parameter_that_nobody_gave_is_undefined(world: &World) -> Outcome {
