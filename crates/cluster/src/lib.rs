@@ -42,12 +42,13 @@ pub use cold::MergeRule;
 pub use container::{Container, ContainerSpec};
 pub use error::ClusterError;
 pub use governor::{Gauge, Governor, Pass, Plan, Pool, ThroughputBucket};
+pub use index::SortKey;
 pub use map::{
     Closing, ContainerMap, Division, DivisionError, LayoutError, MapError, RangeId, RangeRecord,
 };
 pub use meter::{HeavyKey, Meter, Totals};
 pub use query::{
-    Cursor, CursorError, FunctionTimes, PageBounds, PageQuery, QueryFailure, QueryPage,
+    Cursor, CursorError, FunctionTimes, PageBounds, PageQuery, Point, QueryFailure, QueryPage,
     QueryReport, QueryTimes, Turn,
 };
 pub use retired::{Removed, Territory};

@@ -12,6 +12,7 @@ mod layout;
 mod ledger;
 mod merge;
 mod page;
+mod point;
 mod portion;
 mod schedule;
 mod stopwatch;
@@ -29,8 +30,9 @@ use model::position::Timestamp;
 use partition::{Approach, OrderError, Problem};
 use query::{Bound, IndexUse, QueryError};
 
-use cursor::{Behind, Place};
+use cursor::{Behind, Past, Place};
 pub use cursor::{Cursor, CursorError};
+pub use point::Point;
 pub use stopwatch::FunctionTimes;
 pub(crate) use threads::QueryThreads;
 pub use threads::Turn;
@@ -47,8 +49,11 @@ const QUERY_TIME_MAX: Duration = Duration::from_secs(60);
 #[derive(Clone, Debug)]
 pub struct PageQuery {
     pub bound: Arc<Bound>,
-    /// A number that all pages of a query share, and other queries most likely not.
+    /// A number that all pages of a query share, and those whose cursors mean nothing to it
+    /// most likely not.
     pub fingerprint: u32,
+    /// The part of the ring that the client asks about, whatever the filter says.
+    pub scope: EpkRange,
     /// The parts of the ring to look at, in order and apart from each other.
     pub within: Vec<EpkRange>,
     /// The ordinals that items there can have.
@@ -56,6 +61,9 @@ pub struct PageQuery {
     /// What the keys of items begin with, where the client named a prefix.
     pub prefix: Option<Arc<PartitionKey>>,
     pub after: Option<Cursor>,
+    /// Where in the order to begin, for clients that name it themselves. Only rows behind
+    /// it count.
+    pub resume: Option<Point>,
     pub bounds: PageBounds,
     pub approach: Approach,
     /// Whether somebody wants to know where the time goes.
@@ -67,8 +75,21 @@ impl PageQuery {
     fn behind(&self) -> Option<&Behind> {
         match &self.after.as_ref()?.place {
             Place::Behind(behind) => Some(behind),
-            Place::Again | Place::From(_) => None,
+            Place::Again | Place::From(_) | Place::Past(_) => None,
         }
+    }
+
+    /// Where in the order the page before ended.
+    fn past(&self) -> Option<&Past> {
+        match &self.after.as_ref()?.place {
+            Place::Past(past) => Some(past),
+            Place::Again | Place::From(_) | Place::Behind(_) => None,
+        }
+    }
+
+    /// For each key of the order, whether it descends.
+    fn descends(&self) -> Vec<bool> {
+        self.bound.order().iter().map(|key| key.descending).collect()
     }
 }
 

@@ -5,6 +5,7 @@
 
 use model::json::{DEPTH_MAX, Kind, Raw};
 
+use crate::absence::encode_members;
 use crate::path_hash::PathHash;
 use crate::plan::{Composite, IndexPlan, Node, Slot};
 use crate::value::{IndexValue, TEXT_BYTES_MAX};
@@ -20,7 +21,8 @@ impl IndexPlan {
         let Some(root) = &self.root else { return };
         let mut walk = Walk::new(self.seed, self.slots.len());
         let item_hash = PathHash::item(self.seed);
-        walk.below(item, item_hash, Some(root), root.below(false), 0);
+        let place = Place { node: Some(root), inherited: root.below(false), is_named: true };
+        walk.below(item, item_hash, place, 0);
         for (slot, found) in self.slots.iter().zip(&walk.found) {
             undefined_entry(&mut walk.entries, slot, *found);
         }
@@ -28,6 +30,27 @@ impl IndexPlan {
             composite_entry(&mut walk.entries, composite, &walk.found);
         }
         walk.entries.drain_sorted(sink);
+    }
+}
+
+/// Where a walk is, as the policy sees it.
+#[derive(Clone, Copy)]
+struct Place<'p> {
+    node: Option<&'p Node>,
+    /// What the policy says about everything here unless the node, or one below it, says
+    /// otherwise.
+    inherited: bool,
+    /// Whether no array is above.
+    is_named: bool,
+}
+
+impl Place<'_> {
+    fn is_reached(self) -> bool {
+        self.node.is_some() || self.inherited
+    }
+
+    fn is_indexed(self) -> bool {
+        self.node.map_or(self.inherited, |node| node.here(self.inherited))
     }
 }
 
@@ -43,53 +66,48 @@ impl<'a> Walk<'a> {
         Walk { seed, entries: Entries::default(), found: vec![None; slots] }
     }
 
-    /// One value. `inherited` is what the policy says about everything here
-    /// unless `node`, or one below it, says otherwise.
-    fn value(
-        &mut self,
-        value: Raw<'a>,
-        hash: PathHash,
-        node: Option<&Node>,
-        inherited: bool,
-        depth: usize,
-    ) {
-        if let Some(place) = node.and_then(|node| node.slot).and_then(|at| self.found.get_mut(at)) {
-            *place = Some(value);
+    fn value(&mut self, value: Raw<'a>, hash: PathHash, place: Place<'_>, depth: usize) {
+        let slot = place.node.and_then(|node| node.slot);
+        if let Some(found) = slot.and_then(|at| self.found.get_mut(at)) {
+            *found = Some(value);
         }
-        if node.map_or(inherited, |node| node.here(inherited)) {
+        if place.is_indexed() {
             self.entries.push(hash, |out| IndexValue::from(value).encode(TEXT_BYTES_MAX, out));
         }
-        let inherited = node.map_or(inherited, |node| node.below(inherited));
+        let inherited = place.node.map_or(place.inherited, |node| node.below(place.inherited));
+        let place = Place { inherited, ..place };
         // Items were checked for depth when they were stored.
-        if (node.is_some() || inherited) && depth < DEPTH_MAX {
-            self.below(value, hash, node, inherited, depth + 1);
+        if place.is_reached() && depth < DEPTH_MAX {
+            self.below(value, hash, place, depth + 1);
         }
     }
 
-    fn below(
-        &mut self,
-        value: Raw<'a>,
-        hash: PathHash,
-        node: Option<&Node>,
-        inherited: bool,
-        depth: usize,
-    ) {
+    fn below(&mut self, value: Raw<'a>, hash: PathHash, place: Place<'_>, depth: usize) {
         match value.kind() {
             Kind::Object => {
+                let mut names = PathHash::NONE;
                 for (name, member) in value.members() {
-                    let node = node.and_then(|node| node.property_child(&name));
-                    if node.is_some() || inherited {
+                    let node = place.node.and_then(|node| node.property_child(&name));
+                    let place = Place { node, ..place };
+                    if place.is_reached() {
                         let hash = hash.property(self.seed, &name);
-                        self.value(member, hash, node, inherited, depth);
+                        if place.is_indexed() {
+                            names = names.together(hash);
+                        }
+                        self.value(member, hash, place, depth);
                     }
+                }
+                if place.inherited && place.is_named {
+                    self.entries.push(hash.members(self.seed), |out| encode_members(names, out));
                 }
             }
             Kind::Array => {
-                let node = node.and_then(Node::elements_child);
-                if node.is_some() || inherited {
+                let node = place.node.and_then(Node::elements_child);
+                let place = Place { node, is_named: false, ..place };
+                if place.is_reached() {
                     let hash = hash.elements(self.seed);
                     for element in value.elements() {
-                        self.value(element, hash, node, inherited, depth);
+                        self.value(element, hash, place, depth);
                     }
                 }
             }

@@ -3,6 +3,7 @@
 use model::json::{DEPTH_MAX, Raw, write_string};
 use model::policy::{PathStep, SortOrder};
 
+use crate::absence::is_of_members;
 use crate::path_hash::PathHash;
 use crate::plan::{Composite, IndexPlan};
 use crate::value::{DecodeError, Decoded};
@@ -18,6 +19,11 @@ impl IndexPlan {
         let hash = PathHash::from_bytes(*hash);
         if let Some(composite) = self.composites.iter().find(|composite| composite.hash == hash) {
             return self.explain_composite(composite, rest);
+        }
+        if is_of_members(entry) {
+            let is_of = |at: PathHash| at.members(self.seed) == hash;
+            let place = self.place_of(item, &is_of).unwrap_or_else(|| "unknown".to_owned());
+            return Ok(format!("names in {}", if place.is_empty() { "/" } else { &place }));
         }
         let value = Decoded::read(&mut rest)?;
         let path = self.name_of(item, hash);
@@ -46,12 +52,15 @@ impl IndexPlan {
 
     fn name_of(&self, item: Raw<'_>, wanted: PathHash) -> Option<String> {
         let slot = self.slots.iter().find(|slot| slot.hash == wanted);
-        slot.map(|slot| path_of_names(&slot.names)).or_else(|| {
-            self.find(item, PathHash::item(self.seed), wanted, 0).map(|mut steps| {
-                steps.reverse();
-                path_of_steps(&steps)
-            })
-        })
+        slot.map(|slot| path_of_names(&slot.names))
+            .or_else(|| self.place_of(item, &|at| at == wanted))
+    }
+
+    /// The path of a place in an item.
+    fn place_of(&self, item: Raw<'_>, is_wanted: &dyn Fn(PathHash) -> bool) -> Option<String> {
+        let mut steps = self.find(item, PathHash::item(self.seed), is_wanted, 0)?;
+        steps.reverse();
+        Some(path_of_steps(&steps))
     }
 
     /// The steps from `value` to the path, the last one first.
@@ -59,17 +68,17 @@ impl IndexPlan {
         &self,
         value: Raw<'_>,
         at: PathHash,
-        wanted: PathHash,
+        is_wanted: &dyn Fn(PathHash) -> bool,
         depth: usize,
     ) -> Option<Vec<PathStep>> {
-        if at == wanted {
+        if is_wanted(at) {
             return Some(Vec::new());
         }
         if depth > DEPTH_MAX {
             return None;
         }
         let below = |step: PathStep, value| {
-            let mut steps = self.find(value, at.step(self.seed, &step), wanted, depth + 1)?;
+            let mut steps = self.find(value, at.step(self.seed, &step), is_wanted, depth + 1)?;
             steps.push(step);
             Some(steps)
         };

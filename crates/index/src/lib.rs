@@ -9,14 +9,18 @@
 //!
 //! Everything here is a pure function. Must not know: storage, SQL text.
 
+mod absence;
 mod entries;
 mod explain;
+mod order;
 mod path_hash;
 mod plan;
 mod range;
 mod value;
 
+pub use absence::{Absence, Members, is_of_members, same_members};
+pub use order::{EntryEnd, EntryOrder, Seek, SortKey, encode_key, encode_order, encode_ordinal};
 pub use path_hash::PathHash;
 pub use plan::{CompositeIndex, IndexPlan, IndexedPath, Next};
 pub use range::KeyRange;
-pub use value::{DecodeError, Decoded, IndexValue, encode_order};
+pub use value::{DecodeError, Decoded, IndexValue};

@@ -10,11 +10,15 @@ use model::policy::{PathStep, SortOrder};
 pub struct PathHash(u64);
 
 /// Messages that no property name can be, since UTF-8 has no such bytes.
+const MEMBERS: &[u8] = &[0xFC];
 const ITEM: &[u8] = &[0xFD];
 const COMPOSITE: u8 = 0xFE;
 const ELEMENTS: &[u8] = &[0xFF];
 
 impl PathHash {
+    /// The set of no paths.
+    pub(crate) const NONE: PathHash = PathHash(0);
+
     pub(crate) fn item(seed: u64) -> PathHash {
         PathHash(sip24(seed, 0, ITEM))
     }
@@ -25,6 +29,16 @@ impl PathHash {
 
     pub(crate) fn elements(self, seed: u64) -> PathHash {
         PathHash(sip24(seed, self.0, ELEMENTS))
+    }
+
+    /// The names of members of the object at this path.
+    pub(crate) fn members(self, seed: u64) -> PathHash {
+        PathHash(sip24(seed, self.0, MEMBERS))
+    }
+
+    /// A set of paths, whatever their order.
+    pub(crate) fn together(self, other: PathHash) -> PathHash {
+        PathHash(self.0 ^ other.0)
     }
 
     pub(crate) fn step(self, seed: u64, step: &PathStep) -> PathHash {

@@ -13,9 +13,10 @@ use model::policy::{
     CompositePath, IndexPath, IndexingMode, IndexingPolicy, PathEnd, PathStep, SortOrder,
 };
 
+use crate::order::EntryOrder;
 use crate::path_hash::PathHash;
 use crate::range::{KeyRange, Part, after};
-use crate::value::{Decoded, IndexValue, TEXT_BYTES_MAX};
+use crate::value::{IndexValue, TEXT_BYTES_MAX};
 
 /// Bytes of a composite entry with its hash, however many paths it has.
 const COMPOSITE_BYTES_MAX: usize = 512;
@@ -252,22 +253,18 @@ impl IndexPlan {
         Some(KeyRange { exact: range.exact && given.exact, ..range })
     }
 
-    /// Where entries that share their bytes up to here may differ in what is not in
-    /// them, the number of those bytes: a string was cut there.
+    /// How the entries of [`IndexPlan::composite_range`] are ordered behind the values that
+    /// they share.
     #[must_use]
-    pub fn cut_of(&self, entry: &[u8]) -> Option<usize> {
-        let (hash, mut rest) = entry.split_first_chunk::<HASH_BYTES>()?;
-        let hash = PathHash::from_bytes(*hash);
-        let composite = self.composites.iter().find(|composite| composite.hash == hash);
-        let orders: Vec<SortOrder> = match composite {
-            Some(composite) => composite.parts.iter().map(|(_, order)| *order).collect(),
-            None => vec![SortOrder::Ascending],
-        };
-        let cut = |order: &SortOrder| {
-            let part = Decoded::read_part(&mut rest, *order).ok()?;
-            matches!(part, Decoded::Cut(_)).then_some(entry.len() - rest.len())
-        };
-        orders.iter().find_map(cut)
+    pub fn composite_order(&self, index: CompositeIndex, values: &[&Value]) -> EntryOrder {
+        let before = self.composite_range(index, values).start;
+        let composite = self.composites.iter().find(|own| own.hash == index.hash);
+        let parts = composite.map(|own| &*own.parts).unwrap_or_default();
+        EntryOrder {
+            before,
+            parts: parts.iter().skip(values.len()).map(|(_, order)| *order).collect(),
+            text_max: composite.map_or(TEXT_BYTES_MAX, |own| own.text_max),
+        }
     }
 }
 
@@ -277,6 +274,13 @@ impl IndexedPath {
     #[must_use]
     pub fn and(self, other: IndexedPath) -> IndexedPath {
         IndexedPath { undefined: self.undefined && other.undefined, ..self }
+    }
+
+    /// How the entries of the path are ordered.
+    #[must_use]
+    pub fn order(self) -> EntryOrder {
+        let (before, parts) = (self.hash.to_bytes().to_vec(), vec![SortOrder::Ascending]);
+        EntryOrder { before, parts, text_max: TEXT_BYTES_MAX }
     }
 
     /// Whether items without a value here have an entry all the same, so that

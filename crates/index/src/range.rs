@@ -11,7 +11,7 @@ use model::policy::SortOrder;
 
 use crate::plan::IndexedPath;
 use crate::value::{
-    ANY, CUT, DEFINED, IndexValue, STRING, TEXT_BYTES_MAX, encode_text_open, tags_of,
+    ANY, CUT, DEFINED, IndexValue, STRING, TEXT_BYTES_MAX, UNDEFINED, encode_text_open, tags_of,
 };
 
 /// The entries from `start` up to, but not including, `end`, whatever follows
@@ -99,6 +99,16 @@ impl IndexedPath {
     #[must_use]
     pub fn all(self) -> KeyRange {
         self.tags(ANY)
+    }
+
+    /// Items whose values here have types from one to another.
+    pub(crate) fn between_tags(self, low: u8, high: u8) -> KeyRange {
+        self.tags((low, high))
+    }
+
+    /// What entries for the absence of a value begin with.
+    pub(crate) fn undefined_key(self) -> Vec<u8> {
+        self.tagged(UNDEFINED)
     }
 
     fn tags(self, (low, high): (u8, u8)) -> KeyRange {

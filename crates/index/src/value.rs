@@ -14,18 +14,20 @@ use model::policy::SortOrder;
 /// a storage block, and strings that differ only later are rare.
 pub(crate) const TEXT_BYTES_MAX: usize = 128;
 
-const UNDEFINED: u8 = 0x10;
-const NULL: u8 = 0x20;
+pub(crate) const UNDEFINED: u8 = 0x10;
+pub(crate) const NULL: u8 = 0x20;
 const FALSE: u8 = 0x30;
 const TRUE: u8 = 0x31;
 const NUMBER: u8 = 0x40;
 pub(crate) const STRING: u8 = 0x50;
-const ARRAY: u8 = 0x60;
-const OBJECT: u8 = 0x70;
+pub(crate) const ARRAY: u8 = 0x60;
+pub(crate) const OBJECT: u8 = 0x70;
+/// The names of an object's members; see `absence.rs`.
+pub(crate) const MEMBERS: u8 = 0x80;
 
 /// Ends a string. Text bytes are written one higher than they are, so this is
 /// below all of them: a string sorts before its continuations.
-const WHOLE: u8 = 0x00;
+pub(crate) const WHOLE: u8 = 0x00;
 /// Ends a string that was cut. UTF-8 ends at F4, so this is above all of them.
 pub(crate) const CUT: u8 = 0xFF;
 
@@ -144,13 +146,6 @@ impl IndexValue<'_> {
             | IndexValue::Number(_) => true,
         }
     }
-}
-
-/// Appends what a value counts for in an order: bytes that compare as the language
-/// orders values, with the ties that an index has. `None` is undefined.
-pub fn encode_order(value: Option<&Value>, descending: bool, out: &mut Vec<u8>) {
-    let order = if descending { SortOrder::Descending } else { SortOrder::Ascending };
-    value.map_or(IndexValue::Undefined, IndexValue::from).encode_part(order, usize::MAX, out);
 }
 
 /// The lowest and the highest tag of each type that a predicate can ask for.

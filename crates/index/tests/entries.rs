@@ -56,6 +56,8 @@ fn the_default_policy_indexes_everything_a_client_wrote() {
             /tags/[] = {…}
             /tags/[]/[] = "x"
             /tags/[]/deep = 1
+            names in /
+            names in /address
         "#]],
     );
 }
@@ -66,10 +68,12 @@ fn system_properties_are_ordinary_below_the_top() {
         "{}",
         r#"{"a":{"_rid":"1","_etag":"2"}}"#,
         &expect![[r#"
-        /a = {…}
-        /a/_etag = "2"
-        /a/_rid = "1"
-    "#]],
+            /a = {…}
+            /a/_etag = "2"
+            /a/_rid = "1"
+            names in /
+            names in /a
+        "#]],
     );
 }
 
@@ -84,6 +88,7 @@ fn a_policy_that_names_a_system_property_gets_it() {
             /_self = "s"
             /_ts = 1
             /id = "1"
+            names in /
         "#]],
     );
 }
@@ -114,15 +119,18 @@ fn the_more_precise_path_wins() {
             /a/b/x = 1
             /a/c = {…}
             /q = 6
+            names in /
+            names in /a/b
         "#]],
     );
     check(
         policy,
         r#"{"a":{"b":1,"c":2}}"#,
         &expect![[r#"
-        /a/b/d/e = undefined
-        /a/c = 2
-    "#]],
+            /a/b/d/e = undefined
+            /a/c = 2
+            names in /
+        "#]],
     );
 }
 
@@ -140,6 +148,8 @@ fn a_scalar_path_does_not_reach_below() {
         r#"{"a":{"b":1}}"#,
         &expect![[r#"
             /a/b = 1
+            names in /
+            names in /a
         "#]],
     );
 }
@@ -164,6 +174,7 @@ fn array_paths() {
             /list = […]
             /list/[] = {…}
             /list/[]/open = 2
+            names in /
         "#]],
     );
 }
@@ -177,28 +188,32 @@ fn named_paths_have_an_entry_when_the_value_is_absent() {
         policy,
         r#"{"id":"1"}"#,
         &expect![[r#"
-        /a = undefined
-        /b/c = undefined
-        /id = "1"
-    "#]],
+            /a = undefined
+            /b/c = undefined
+            /id = "1"
+            names in /
+        "#]],
     );
     check(
         policy,
         r#"{"a":null,"b":7}"#,
         &expect![[r#"
-        /a = null
-        /b = 7
-        /b/c = undefined
-    "#]],
+            /a = null
+            /b = 7
+            /b/c = undefined
+            names in /
+        "#]],
     );
     check(
         policy,
         r#"{"a":[],"b":{"c":1}}"#,
         &expect![[r#"
-        /a = […]
-        /b = {…}
-        /b/c = 1
-    "#]],
+            /a = […]
+            /b = {…}
+            /b/c = 1
+            names in /
+            names in /b
+        "#]],
     );
 }
 
@@ -245,10 +260,11 @@ fn long_strings_are_cut() {
         "{}",
         &item,
         &expect![[r#"
-        /cut = "éééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééé"…
-        /inside = "xééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééé�"…
-        /whole = "éééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééé"
-    "#]],
+            /cut = "éééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééé"…
+            /inside = "xééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééé�"…
+            /whole = "éééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééé"
+            names in /
+        "#]],
     );
 }
 
@@ -317,6 +333,7 @@ fn bytes_are_those_of_the_format() {
         33b107898d31a708 403fffffffffffffff  /n = -2
         440ee55f704f643b 31  /t/[] = true
         51a17c38169ef93d 50…7bff  /long = "…z"…
+        8d0b98bf1f4c2a0c 80a0ad0b9676ecd62e  names in /
         c0517fee3fe71b29 408000000000000000  /zero = 0
     "#]]
     .assert_eq(&lines);
@@ -329,5 +346,5 @@ fn deep_items() {
     let item = json::parse_raw(item.as_bytes()).expect("test item is JSON");
     let mut count = 0;
     plan("{}").entries(item, &mut |_| count += 1);
-    assert_eq!(count, 127);
+    assert_eq!(count, 2 * 127, "a value and the names of an object for each");
 }

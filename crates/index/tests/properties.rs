@@ -431,8 +431,40 @@ proptest! {
             }
         }
         let expected: Vec<_> = expected.into_iter().collect();
-        prop_assert_eq!(entries(&plan, &item), expected);
+        let mut found = entries(&plan, &item);
+        found.retain(|entry| !index::is_of_members(entry));
+        prop_assert_eq!(found, expected);
     }
+
+    /// An item without a value at a path has exactly one entry that tells, and one with a
+    /// value has none.
+    #[test]
+    fn what_is_absent_is_found(policy in any_policy(), item in any_item(), place in any_names()) {
+        let plan = IndexPlan::compile(&policy, SEED);
+        let names: Vec<&str> = place.iter().map(String::as_str).collect();
+        let steps: Vec<PathStep> = names.iter().map(|name| property(name)).collect();
+        let absence = plan.absence(&names);
+        let Some(absence) = absence.filter(|_| !plan.path(&steps).unwrap().has_undefined()) else {
+            return Ok(());
+        };
+        let value = |names: &[String]| {
+            names.iter().try_fold(&item, |value, name| value.get(name)).is_some()
+        };
+        let lacks = |names: &[String]| !value(names) && value(&names[..names.len() - 1]);
+        let mut telling = 0;
+        for entry in entries(&plan, &item) {
+            let ranges = absence.runs.iter().chain(&absence.others);
+            telling += ranges.filter(|range| contains(range, &entry)).count();
+            let objects = absence.objects.iter().filter(|own| contains(&own.range, &entry));
+            telling += objects.filter(|own| lacks(&own.names)).count();
+        }
+        prop_assert_eq!(telling, usize::from(!value(&place)), "{:?}", absence);
+    }
+}
+
+fn any_names() -> impl Strategy<Value = Vec<String>> {
+    prop::collection::vec(prop::sample::select(vec!["a", "b", "id"]), 1..4)
+        .prop_map(|names| names.into_iter().map(str::to_owned).collect())
 }
 
 /// The places where a string is just kept whole, and just not.

@@ -10,7 +10,6 @@
 //! whatever cuts the ring at EPKs has all positions of one EPK on one side.
 
 pub(crate) mod digest;
-mod murmur;
 pub(crate) mod v1;
 pub(crate) mod v2;
 

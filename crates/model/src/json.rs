@@ -10,6 +10,7 @@
 //! form once, before anyone else sees it: numbers have one spelling, an object names
 //! a property once (the last one counts), strings have no bare control characters.
 
+mod distinct;
 mod number;
 mod raw;
 mod scanner;
@@ -19,6 +20,7 @@ use std::borrow::Cow;
 
 use bytes::Bytes;
 
+pub use distinct::DistinctHash;
 pub use number::Number;
 pub use raw::{Kind, Raw};
 pub use value::{Object, Value};

@@ -12,6 +12,7 @@ pub mod epk;
 pub mod etag;
 pub mod json;
 pub mod limits;
+mod murmur;
 pub mod name;
 pub mod partition_key;
 pub mod policy;

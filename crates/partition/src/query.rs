@@ -7,6 +7,7 @@
 //! whoever asks many buckets brings their candidates into one order, and a walk can
 //! begin behind any position, which is how a query goes on with its next page.
 
+mod absent;
 mod access;
 mod choose;
 mod composite;
@@ -17,7 +18,7 @@ mod walk;
 pub use access::Access;
 pub(crate) use choose::choose;
 pub use choose::{Choice, OrderError, Survey, Way};
-pub(crate) use set::count_entries;
+pub(crate) use set::{count_entries, count_sets_of_names};
 pub use walk::{Candidate, Effort, Found, Start, Walk, Wanted};
 
 /// How a query finds its items.

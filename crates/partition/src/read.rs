@@ -222,9 +222,9 @@ impl Reader {
         bucket: &Bucket,
         access: &Access,
         wanted: &Wanted<'_>,
-        start: Start<'_>,
+        starts: &[Start],
     ) -> Result<Walk<'v>, Problem> {
-        Walk::open((view, now), &self.setup, bucket, access, wanted, start)
+        Walk::open((view, now), &self.setup, bucket, access, wanted, starts)
     }
 
     /// How many entries of a bucket are in a range; counting stops at `most`.
@@ -238,12 +238,16 @@ impl Reader {
         finding::count_entries(view, &self.setup.keys(bucket), range, most)
     }
 
-    /// Where items whose positions agree up to there may still differ in what they
-    /// are sorted by.
-    #[must_use]
-    pub fn cut_of(&self, position: &[u8]) -> Option<usize> {
-        let (entry, _) = key::parse_trailing_ordinal(position)?;
-        self.setup.plans.values().next_back()?.cut_of(entry)
+    /// How many sets of names a bucket has among entries for the names of members; counting
+    /// stops at `most`.
+    pub fn count_sets_of_names(
+        &self,
+        view: &dyn View,
+        bucket: &Bucket,
+        range: &index::KeyRange,
+        most: u64,
+    ) -> Result<u64, Problem> {
+        finding::count_sets_of_names(view, &self.setup.keys(bucket), range, most)
     }
 
     pub(crate) fn setup(&self) -> &Setup {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use index::{IndexPlan, PathHash};
+use index::{IndexPlan, PathHash, is_of_members};
 use model::epk::{Epk, EpkRange};
 use model::limits::{Growth, Limits};
 use model::partition_key::PartitionKey;
@@ -103,7 +103,8 @@ impl Setup {
         let keys = keys.map(|path| plan.property_path(path.names().iter().map(String::as_str)));
         let free: Vec<[u8; 8]> = keys.map(PathHash::to_bytes).chain(named).collect();
         plan.entries(item.json(), &mut |entry| {
-            sink(entry, !free.iter().any(|path| entry.starts_with(path)));
+            let is_free = is_of_members(entry) || free.iter().any(|path| entry.starts_with(path));
+            sink(entry, !is_free);
         });
         Ok(())
     }

@@ -14,7 +14,7 @@ use model::json::{Raw, Value};
 
 use crate::bound::{Block, Expr, Origin};
 use crate::error::QueryError;
-use crate::eval::{Ambient, Budget, Datum, Env, STEPS_MAX, evaluate, identity};
+use crate::eval::{Ambient, Budget, Datum, Env, STEPS_MAX, evaluate, identity, place};
 use crate::execute::{self, AggregateKind, Groups, MORE};
 use crate::ledger::Ledger;
 use crate::query::Bound;
@@ -35,6 +35,8 @@ pub struct Row<'r, 'd> {
     keys: &'r [Datum<'d>],
     output: &'r Datum<'d>,
     budget: &'r Budget,
+    /// Of a group.
+    place: Option<&'r [u8]>,
 }
 
 /// Takes rows; whether it wants more.
@@ -113,7 +115,7 @@ impl<'q> Run<'q> {
         };
         let mut env = Env::new(program.slots, &self.ambient);
         let mut seen = program.block.distinct.then(BTreeSet::new);
-        groups.finish(&program.block, grouping, &mut env, &mut |env, row| {
+        groups.finish(&program.block, grouping, &mut env, &mut |env, place, row| {
             if let Some(seen) = &mut seen {
                 let identity = identity(&row);
                 env.budget().spend_bytes(identity.len())?;
@@ -121,7 +123,7 @@ impl<'q> Run<'q> {
                     return MORE;
                 }
             }
-            sink(Row::new(&[], &row, env.budget()))
+            sink(Row { place: Some(place), ..Row::new(&[], &row, env.budget()) })
         })
     }
 
@@ -146,7 +148,7 @@ impl<'r, 'd> Row<'r, 'd> {
         output: &'r Datum<'d>,
         budget: &'r Budget,
     ) -> Row<'r, 'd> {
-        Row { keys, output, budget }
+        Row { keys, output, budget, place: None }
     }
 
     fn built(&self, datum: &Datum<'d>) -> Result<Option<Value>, QueryError> {
@@ -174,6 +176,16 @@ impl<'r, 'd> Row<'r, 'd> {
     /// values; descending keys are for the caller to turn round.
     pub fn keys(&self) -> Result<Vec<Option<Value>>, QueryError> {
         self.keys.iter().map(|key| self.built(key)).collect()
+    }
+
+    /// Bytes that compare as rows do that are all different: groups by their keys, others by
+    /// what they give. They are short, however long that is.
+    #[must_use]
+    pub fn place(&self) -> Vec<u8> {
+        match self.place {
+            Some(place) => place.to_vec(),
+            None => place(std::iter::once(identity(self.output).as_str())),
+        }
     }
 
     /// A text that two rows share exactly if DISTINCT takes them for one.

@@ -139,6 +139,7 @@ fn rows(lab: &Lab, text: &str, parameters: &str) -> (Vec<String>, String) {
             merges: true,
             session: None,
             after,
+            resume: None,
             items_max: 1_000,
             approach: Approach::Index,
             is_timed: false,

@@ -35,7 +35,7 @@ mod visit;
 pub use authorise::Principal;
 pub use cluster::{
     Ahead, Caller, Cursor, CursorError, Division, Halve, KeyCharge, KeySize, KeySummary, Priority,
-    QueryReport, RangeId, Reason, Refusal, Stage, ThroughputBucket,
+    QueryReport, RangeId, Reason, Refusal, SortKey, Stage, ThroughputBucket,
 };
 pub use error::{Remedy, ServiceError};
 pub use grant::{Extent, Grant, Mode};
@@ -53,7 +53,7 @@ pub use redistribute::{Redistribution, ThroughputInfo};
 pub use request::{
     Action, BulkOperation, BulkPace, CatalogueAction, ChangeForm, ChangeList, ChangeStart,
     Conditions, ContainerAction, ItemOperation, ItemQuery, ItemTarget, Request, ResourceQuery,
-    Scope,
+    ResumeFilter, Scope,
 };
 pub use resources::Swept;
 pub use response::{BulkResult, Failure, ItemResult, RangeInfo, Reply, Response, Rest};

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cluster::{
-    ClusterError, FunctionTimes, PageBounds, PageQuery, Pass, QueryFailure, QueryPage, QueryTimes,
-    Turn,
+    ClusterError, FunctionTimes, PageBounds, PageQuery, Pass, Point, QueryFailure, QueryPage,
+    QueryTimes, Turn,
 };
 use model::charge::Work;
 use model::epk::{Epk, EpkRange};
@@ -14,7 +14,8 @@ use model::json::Value;
 use model::partition_key::{KeyError, PartitionKey, PartitionKeyDefinition};
 use model::position::Ordinal;
 use query::{
-    Advice, Bound, Context, Features, KeyRanges, KeyShape, Meter, Parameters, Query, QueryError,
+    Advice, Bound, Context, Features, KeyRanges, KeyShape, Meter, Parameters, PathStep, Query,
+    QueryError,
 };
 
 use crate::admit::PAGE_ITEMS_MAX;
@@ -22,7 +23,7 @@ use crate::catalogue::ContainerEntry;
 use crate::error::ServiceError;
 use crate::items::{check_session, named, scope_prefix};
 use crate::receipt::Receipt;
-use crate::request::{ItemQuery, Scope};
+use crate::request::{ItemQuery, ResumeFilter, Scope};
 use crate::response::Reply;
 use crate::service::Service;
 use crate::visit::Visit;
@@ -226,17 +227,21 @@ impl Compiler {
         let begun = turn.elapsed();
         let aim = self.aim(&query, &bound, covered)?;
         self.check_merge(&query, &bound)?;
+        let resume =
+            query.resume.as_ref().map(|filter| resume_point(filter, &bound)).transpose()?;
         times.aiming = turn.elapsed().saturating_sub(begun);
         let start = query.after.as_ref().and_then(|after| after.position());
         let start = start.filter(|start| EpkRange::full().contains(start));
         let start = start.or(aim.within.first().map(|first| &first.min)).cloned();
         let page = PageQuery {
+            fingerprint: fingerprint(&self.entry, &query, &bound),
             bound: Arc::new(bound),
-            fingerprint: fingerprint(&query),
+            scope: covered.clone(),
             within: aim.within,
             ordinals: aim.ordinals,
             prefix: scope_prefix(&self.entry, &query.scope).map(Arc::new),
             after: query.after,
+            resume,
             bounds,
             approach: query.approach,
             is_timed: query.is_timed,
@@ -369,11 +374,41 @@ fn whole(before: QueryTimes, page: QueryTimes) -> QueryTimes {
     QueryTimes { parsing, binding, aiming, system_functions, user_functions, ..page }
 }
 
-/// What the pages of a query have in common.
-fn fingerprint(query: &ItemQuery) -> u32 {
+/// The point in a query's order that a client names.
+fn resume_point(filter: &ResumeFilter, bound: &Bound) -> Result<Point, ServiceError> {
+    let order = bound.order();
+    if order.is_empty() || bound.is_aggregated() || filter.keys.len() != order.len() {
+        let text = "The resume filter does not have one value for each ORDER BY item.";
+        return Err(ServiceError::invalid(text));
+    }
+    let descends = order.iter().map(|key| key.descending);
+    let keys: Vec<_> = filter.keys.iter().cloned().zip(descends).collect();
+    Ok(Point::of_keys(&keys, filter.item, filter.exclude))
+}
+
+/// What cursors of a query are bound to. A point in an order means the same whatever the
+/// filter leaves: clients narrow it down when they go on. Everything else is a place on a
+/// way that depends on the whole text.
+fn fingerprint(entry: &ContainerEntry, query: &ItemQuery, bound: &Bound) -> u32 {
     let mut hasher = crc32fast::Hasher::new();
-    hasher.update(query.text.as_bytes());
-    hasher.update(query.parameters.to_string().as_bytes());
+    hasher.update(entry.rid.to_string().as_bytes());
+    let order = bound.order();
+    if order.is_empty() || bound.is_aggregated() {
+        hasher.update(query.text.as_bytes());
+        hasher.update(query.parameters.to_string().as_bytes());
+        return hasher.finalize();
+    }
+    hasher.update(&[u8::from(bound.is_distinct())]);
+    for key in order {
+        for step in key.path.steps() {
+            match step {
+                PathStep::Name(name) => hasher.update(&[name.as_bytes(), &[0xFF]].concat()),
+                PathStep::Index(index) => hasher.update(&index.to_be_bytes()),
+                PathStep::Each => hasher.update(&[0xFE]),
+            }
+        }
+        hasher.update(&[u8::from(key.descending)]);
+    }
     hasher.finalize()
 }
 

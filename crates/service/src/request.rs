@@ -1,12 +1,12 @@
 //! What can be asked for, in no protocol's words.
 
 use bytes::Bytes;
-use cluster::{Caller, Cursor, RangeId};
+use cluster::{Caller, Cursor, RangeId, SortKey};
 use model::epk::EpkRange;
 use model::json::Value;
 use model::name::ItemId;
 use model::partition_key::PartitionKey;
-use model::position::{Lsn, Timestamp};
+use model::position::{Lsn, Ordinal, Timestamp};
 use model::session::SessionToken;
 use model::throughput::Throughput;
 use partition::{Approach, EtagMatch, Position};
@@ -317,8 +317,24 @@ pub struct ItemQuery {
     pub session: Option<SessionToken>,
     /// Where the page before ended.
     pub after: Option<Cursor>,
+    /// Where in its order the client wants to begin.
+    pub resume: Option<ResumeFilter>,
     pub items_max: usize,
     pub approach: Approach,
     /// Whether the client wants to know where the time goes.
     pub is_timed: bool,
+}
+
+/// Where an ordered query is taken up by a client that has rows of it already, perhaps of
+/// other partitions. Rows count that are not before it, as if a filter had left out the
+/// others.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ResumeFilter {
+    /// What the last row was sorted by.
+    pub keys: Vec<SortKey>,
+    /// The item of that row. Of those that are sorted by the same, items before it are
+    /// left out, whether it is still there or not; it is not left out itself.
+    pub item: Option<Ordinal>,
+    /// Whether all rows are left out that are sorted by the same.
+    pub exclude: bool,
 }

@@ -7,6 +7,7 @@
 //! program that works here works there; people and tools can ask for the answer itself.
 
 mod metrics;
+mod resume;
 
 use bytes::Bytes;
 use http::StatusCode;
@@ -53,7 +54,10 @@ pub(crate) struct Statement {
 
 impl Statement {
     pub(crate) fn of(call: &Call<'_>) -> Result<Statement, WireError> {
-        let body = call.json()?;
+        Statement::read(&call.json()?)
+    }
+
+    fn read(body: &Value) -> Result<Statement, WireError> {
         let text = body.get("query").and_then(Value::as_str);
         let text =
             text.ok_or_else(|| WireError::bad_request("The request body has no 'query' text."))?;
@@ -105,7 +109,8 @@ fn unplanned(error: WireError) -> WireError {
 }
 
 fn item_query(call: &Call<'_>) -> Result<ItemQuery, WireError> {
-    let Statement { text, parameters } = Statement::of(call)?;
+    let body = call.json()?;
+    let Statement { text, parameters } = Statement::read(&body)?;
     check_token_limit(call)?;
     let after = call.headers.text(CONTINUATION);
     let merges = call.headers.flag(MERGE);
@@ -117,6 +122,7 @@ fn item_query(call: &Call<'_>) -> Result<ItemQuery, WireError> {
         merges,
         session: call.headers.session()?,
         after: after.map(continuation::parse_cursor).transpose()?.flatten(),
+        resume: resume::filter(&body)?,
         items_max: call.headers.items_max(PAGE_ROWS)?,
         approach: approach(call)?,
         is_timed: call.headers.flag(POPULATE_METRICS),

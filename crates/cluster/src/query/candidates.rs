@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
+use index::{EntryOrder, Seek};
 use model::epk::EpkRange;
 use partition::{Access, Candidate, Choice, Effort, Problem, Start};
 
@@ -10,6 +11,7 @@ use super::PageQuery;
 use super::cursor::Position;
 use super::layout::{Layout, Stretch};
 use super::merge::Merge;
+use super::point::Point;
 use super::stopwatch::{Part, Stopwatch};
 
 /// Goes through all candidates behind the cursor of a query.
@@ -22,8 +24,8 @@ pub(super) struct Candidates<'p> {
     watch: &'p Stopwatch<'p>,
     /// The stretch that is being read.
     current: Rc<EpkRange>,
-    /// Where the first stretch begins.
-    start: Option<&'p Position>,
+    /// Where the first stretch begins: behind all of these.
+    starts: Vec<Start>,
     /// One that was looked at already.
     ahead: Option<(usize, Candidate)>,
     /// How many there were so far.
@@ -33,14 +35,21 @@ pub(super) struct Candidates<'p> {
 }
 
 impl<'p> Candidates<'p> {
+    /// Rows before the points need not be met, where candidates are in the order of rows.
     pub(super) fn new(
         query: &'p PageQuery,
         layout: &'p Layout,
         choice: &'p Choice,
-        watch: &'p Stopwatch<'p>,
+        (points, watch): (&[&Point], &'p Stopwatch<'p>),
     ) -> Self {
-        // What is sorted is looked at from the beginning each time.
-        let behind = query.behind().filter(|_| choice.ordered);
+        let behind = query.behind();
+        let starts = match &choice.along {
+            Some(along) => {
+                let descends = query.descends();
+                points.iter().map(|point| start_along(along, point, &descends)).collect()
+            }
+            None => behind.map(|behind| start_behind(&behind.position)).into_iter().collect(),
+        };
         let merged = choice.ordered && !query.bound.order().is_empty();
         let stretches = layout.stretches(query, merged, behind.map(|behind| &behind.stretch));
         Candidates {
@@ -51,7 +60,7 @@ impl<'p> Candidates<'p> {
             merge: Merge::default(),
             watch,
             current: Rc::new(EpkRange::full()),
-            start: behind.map(|behind| &behind.position),
+            starts,
             ahead: None,
             met: 0,
             asked: BTreeSet::new(),
@@ -122,13 +131,8 @@ impl<'p> Candidates<'p> {
     fn next_stretch(&mut self) -> Result<bool, Problem> {
         self.note_efforts();
         let Some(stretch) = self.stretches.next() else { return Ok(false) };
-        let start = match self.start.take() {
-            None => Start::Beginning,
-            Some(position) if position.rows.is_some() => Start::At(&position.key),
-            Some(position) if position.cut => Start::Past(&position.key),
-            Some(position) => Start::Behind(&position.key),
-        };
-        let walks = self.layout.walks(self.query, self.access, &stretch, start)?;
+        let starts = std::mem::take(&mut self.starts);
+        let walks = self.layout.walks(self.query, self.access, &stretch, &starts)?;
         self.asked.extend(walks.iter().map(|(part, _)| *part));
         self.merge = Merge::new(walks, self.access.is_backwards());
         self.current = Rc::new(stretch.range);
@@ -142,4 +146,19 @@ impl<'p> Candidates<'p> {
             }
         }
     }
+}
+
+fn start_behind(position: &Position) -> Start {
+    let key = position.key.clone();
+    match position.rows {
+        Some(_) => Start::At(key),
+        None if position.cut => Start::Past(key),
+        None => Start::Behind(key),
+    }
+}
+
+/// Where the entries begin of which a row may be behind a point.
+fn start_along(along: &EntryOrder, point: &Point, descends: &[bool]) -> Start {
+    let Seek { key, whole } = along.seek(&point.place, descends);
+    if point.past && whole { Start::Past(key) } else { Start::At(key) }
 }

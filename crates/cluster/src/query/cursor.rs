@@ -8,6 +8,8 @@
 use model::epk::{Epk, EpkRange};
 use partition::Way;
 
+use super::point::{Given, Point};
+
 /// The place between two pages of a query.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cursor {
@@ -22,12 +24,22 @@ pub struct Cursor {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
-    /// The rows are made again and those given are left out: queries that compare
-    /// each row with all others cannot say where they are in fewer words.
+    /// The rows are made again and as many as were given are left out: rows of subqueries
+    /// over all items have nothing else by which they could be told.
     Again,
     /// What comes before this position of the ring is done, the rest is not begun.
     From(Epk),
     Behind(Behind),
+    Past(Past),
+}
+
+/// A place in the order of the query, or of rows that are groups or distinct.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Past {
+    /// The part of the ring that was asked for, in outline. Who asks for more would miss
+    /// what the rest of it has before the point.
+    pub(crate) scope: EpkRange,
+    pub(crate) point: Point,
 }
 
 /// A place on the way to the items.
@@ -50,9 +62,6 @@ pub(crate) struct Position {
     pub(crate) cut: bool,
     /// How many rows with this key were given. None if there are no more.
     pub(crate) rows: Option<u32>,
-    /// The end of the last of them in their order, if it has one that the key does not
-    /// tell: their number changes when something is written among them.
-    pub(crate) mark: Vec<u8>,
 }
 
 /// A cursor that this version did not make, or not for this query.
@@ -64,9 +73,11 @@ pub enum CursorError {
     OtherQuery,
 }
 
-/// Bytes of a key that a cursor keeps. Clients carry cursors in a header of which
-/// some allow a kilobyte, in an encoding that makes four bytes of three.
+/// Bytes of a key that a cursor keeps; see [`super::point::PLACE_BYTES_MAX`].
 pub(crate) const KEY_BYTES_MAX: usize = 560;
+
+/// Bytes of a position of the ring that an outline keeps: all of those that are hashes.
+const OUTLINE_BYTES_MAX: usize = 48;
 
 const VERSION: u8 = 1;
 const AGAIN: u8 = 0;
@@ -75,17 +86,18 @@ const CUT: u8 = 2;
 const MORE_ROWS: u8 = 4;
 /// Two bits that say what the position is in.
 const WAYS: u8 = 24;
-/// Whether there is a mark.
-const MARK: u8 = 32;
 const FROM: u8 = 64;
-const WAYS_IN_ORDER: [Way; 4] = [Way::Items, Way::Ordinals, Way::Entries, Way::Sorted];
+/// A place in the order, and whether rows that begin like it are done: all or some.
+const PAST: u8 = 128;
+const ALL_DONE: u8 = 1;
+const SOME_DONE: u8 = 2;
+const WAYS_IN_ORDER: [Way; 3] = [Way::Items, Way::Ordinals, Way::Entries];
 
 fn way_flags(way: Way) -> u8 {
     match way {
         Way::Items => 0,
         Way::Ordinals => 8,
         Way::Entries => 16,
-        Way::Sorted => 24,
     }
 }
 
@@ -103,26 +115,34 @@ impl Position {
         Position { key: beginning.to_vec(), cut: true, ..Position::default() }
     }
 
-    /// Whether it is that of all items at once that an index does not tell apart: their
-    /// entries are shorter than what a cursor keeps.
-    pub(crate) fn is_group(&self) -> bool {
-        self.cut && self.key.len() < KEY_BYTES_MAX
-    }
-
-    /// Whether the next item may be at the same place.
-    pub(crate) fn is_shared(&self) -> bool {
-        self.cut && !self.is_group()
-    }
-
-    /// Whether rows with a key may still have to be given.
-    pub(crate) fn is_before(&self, key: &[u8]) -> bool {
-        if self.cut { *key >= *self.key } else { *key > *self.key }
-    }
-
     /// Whether a key is the one at this place, as far as it is known.
     pub(crate) fn is_at(&self, key: &[u8]) -> bool {
         if self.cut { key.starts_with(&self.key) } else { key == self.key }
     }
+}
+
+impl Past {
+    pub(crate) fn new(scope: &EpkRange, point: Point) -> Past {
+        Past { scope: outline(scope), point }
+    }
+
+    /// Whether it means something to who asks for this part of the ring.
+    pub(crate) fn serves(&self, scope: &EpkRange) -> bool {
+        self.scope.covers(&outline(scope))
+    }
+}
+
+/// A range around another one whose bounds are short. What covers a range has an outline
+/// that covers its outline.
+fn outline(range: &EpkRange) -> EpkRange {
+    let cut = |epk: &Epk, behind: &[u8]| match epk.as_bytes().get(..OUTLINE_BYTES_MAX) {
+        Some(kept) if kept.len() < epk.as_bytes().len() => {
+            Epk::from_bytes(&[kept, behind].concat()).ok()
+        }
+        Some(_) | None => Some(epk.clone()),
+    };
+    let min = cut(&range.min, &[]).unwrap_or(Epk::MIN);
+    EpkRange::new(min, cut(&range.max, &[0xFF]).unwrap_or(Epk::max()))
 }
 
 impl Cursor {
@@ -142,18 +162,15 @@ impl Cursor {
             Place::Behind(Behind { stretch, way, position }) => {
                 let cut = if position.cut { CUT } else { 0 };
                 let rows = if position.rows.is_some() { MORE_ROWS } else { 0 };
-                let mark = if position.mark.is_empty() { 0 } else { MARK };
-                out.push(BEHIND | cut | rows | mark | way_flags(*way));
+                out.push(BEHIND | cut | rows | way_flags(*way));
                 put_bytes(&mut out, stretch.min.as_bytes());
                 put_bytes(&mut out, stretch.max.as_bytes());
                 put_bytes(&mut out, &position.key);
                 if let Some(rows) = position.rows {
                     put_number(&mut out, u64::from(rows));
                 }
-                if mark != 0 {
-                    put_bytes(&mut out, &position.mark);
-                }
             }
+            Place::Past(past) => put_past(&mut out, past),
         }
         out
     }
@@ -162,7 +179,7 @@ impl Cursor {
     #[must_use]
     pub fn position(&self) -> Option<&Epk> {
         match &self.place {
-            Place::Again => None,
+            Place::Again | Place::Past(_) => None,
             Place::From(position) => Some(position),
             Place::Behind(behind) => Some(&behind.stretch.min),
         }
@@ -184,29 +201,49 @@ fn parse(mut input: &[u8]) -> Option<Cursor> {
     let place = match take(input)? {
         AGAIN => Place::Again,
         FROM => Place::From(epk(input).filter(|position| EpkRange::full().contains(position))?),
-        flags if flags & !(CUT | MORE_ROWS | WAYS | MARK) == BEHIND => {
-            let stretch = EpkRange::new(epk(input)?, epk(input)?);
-            if stretch.is_empty() || !EpkRange::full().covers(&stretch) {
-                return None;
-            }
-            let key = bytes(input)?.to_vec();
+        flags if flags & !(CUT | MORE_ROWS | WAYS) == BEHIND => {
+            let (stretch, key) = (stretch(input)?, bytes(input)?.to_vec());
             let rows = match flags & MORE_ROWS {
                 0 => None,
                 _ => Some(u32::try_from(number(input)?).ok()?),
             };
             let way = *WAYS_IN_ORDER.iter().find(|way| way_flags(**way) == flags & WAYS)?;
-            let mark = if flags & MARK == 0 {
-                &[]
-            } else {
-                bytes(input).filter(|mark| !mark.is_empty())?
-            };
-            let position = Position { key, cut: flags & CUT != 0, rows, mark: mark.to_vec() };
+            let position = Position { key, cut: flags & CUT != 0, rows };
             Place::Behind(Behind { stretch, way, position })
+        }
+        flags if flags & !(ALL_DONE | SOME_DONE) == PAST => {
+            let (scope, place) = (stretch(input)?, bytes(input)?.to_vec());
+            let given = match flags & SOME_DONE {
+                0 => None,
+                _ => {
+                    let rows = u32::try_from(number(input)?).ok()?;
+                    Some(Given { rows, mark: bytes(input)?.to_vec() })
+                }
+            };
+            Place::Past(Past { scope, point: Point { place, past: flags & ALL_DONE != 0, given } })
         }
         _ => return None,
     };
     let query = u32::from_be_bytes(*query);
     input.is_empty().then_some(Cursor { query, skip, given, place })
+}
+
+fn put_past(out: &mut Vec<u8>, Past { scope, point }: &Past) {
+    let all = if point.past { ALL_DONE } else { 0 };
+    out.push(PAST | all | if point.given.is_some() { SOME_DONE } else { 0 });
+    put_bytes(out, scope.min.as_bytes());
+    put_bytes(out, scope.max.as_bytes());
+    put_bytes(out, &point.place);
+    if let Some(Given { rows, mark }) = &point.given {
+        put_number(out, u64::from(*rows));
+        put_bytes(out, mark);
+    }
+}
+
+/// A part of the ring.
+fn stretch(input: &mut &[u8]) -> Option<EpkRange> {
+    let stretch = EpkRange::new(epk(input)?, epk(input)?);
+    (!stretch.is_empty() && EpkRange::full().covers(&stretch)).then_some(stretch)
 }
 
 /// Seven bits at a time, the lowest first.
@@ -260,11 +297,9 @@ mod tests {
     use super::*;
 
     fn cursors() -> impl Strategy<Value = Cursor> {
-        let key = prop::collection::vec(any::<u8>(), 0..KEY_BYTES_MAX);
-        let mark = prop::collection::vec(any::<u8>(), 0..=12);
-        let position = (key, any::<bool>(), any::<Option<u32>>(), mark);
-        let position =
-            position.prop_map(|(key, cut, rows, mark)| Position { key, cut, rows, mark });
+        let key = || prop::collection::vec(any::<u8>(), 0..=KEY_BYTES_MAX);
+        let position = (key(), any::<bool>(), any::<Option<u32>>());
+        let position = position.prop_map(|(key, cut, rows)| Position { key, cut, rows });
         let stretch = EpkRange::new(Epk::from_bytes(&[5, 0, 1]).unwrap(), Epk::max());
         let way = prop::sample::select(WAYS_IN_ORDER.to_vec());
         let behind = (way, position).prop_map(move |(way, position)| {
@@ -272,7 +307,15 @@ mod tests {
             Place::Behind(Behind { stretch, way, position })
         });
         let from = Place::From(Epk::from_bytes(&[5, 0, 1]).unwrap());
-        let place = prop_oneof![Just(Place::Again), Just(from), behind];
+        let mark = prop::collection::vec(any::<u8>(), 0..=16);
+        let given = prop::option::of((any::<u32>(), mark));
+        let past = (key(), any::<bool>(), given).prop_map(|(place, past, given)| {
+            let given = given.map(|(rows, mark)| Given { rows, mark });
+            let long = |byte| Epk::from_bytes(&[byte; 128]).unwrap();
+            let scope = EpkRange::new(long(5), long(6));
+            Place::Past(Past::new(&scope, Point { place, past, given }))
+        });
+        let place = prop_oneof![Just(Place::Again), Just(from), behind, past];
         (any::<u32>(), any::<u64>(), any::<u64>(), place)
             .prop_map(|(query, skip, given, place)| Cursor { query, skip, given, place })
     }
@@ -290,6 +333,18 @@ mod tests {
             if let Ok(cursor) = Cursor::from_bytes(&bytes) {
                 prop_assert_eq!(Cursor::from_bytes(&cursor.to_bytes()).unwrap(), cursor);
             }
+        }
+
+        /// What is within a part of the ring is within its outline.
+        #[test]
+        fn outlines_cover_what_their_ranges_cover(mut bounds: [Vec<u8>; 4]) {
+            bounds.sort();
+            let epk = |bytes: &Vec<u8>| Epk::from_bytes(&[&[1; 47], &**bytes].concat()).ok();
+            let [Some(a), Some(b), Some(c), Some(d)] = bounds.each_ref().map(epk) else {
+                return Ok(());
+            };
+            let past = Past::new(&EpkRange::new(a, d), Point::default());
+            prop_assert!(past.serves(&EpkRange::new(b, c)));
         }
 
         #[test]

@@ -128,7 +128,7 @@ impl Layout {
         query: &PageQuery,
         access: &Access,
         stretch: &Stretch,
-        start: Start<'_>,
+        starts: &[Start],
     ) -> Result<Vec<(usize, Walk<'l>)>, Problem> {
         let from = (self.view.as_ref(), self.now);
         let mut walks = Vec::with_capacity(stretch.legs.len());
@@ -136,7 +136,7 @@ impl Layout {
             let Some(owner) = self.parts.get(*part) else { continue };
             let (ordinals, prefix) = (&query.ordinals, query.prefix.as_ref());
             let wanted = Wanted { within, ordinals, prefix };
-            walks.push((*part, owner.reader.walk(from, bucket, access, &wanted, start)?));
+            walks.push((*part, owner.reader.walk(from, bucket, access, &wanted, starts)?));
         }
         Ok(walks)
     }
@@ -183,6 +183,17 @@ impl Survey for Scene<'_> {
             Ok(count < most)
         })?;
         Ok(count)
+    }
+
+    /// Buckets share most of them, so the one with the most is what counts.
+    fn sets_of_names(&self, range: &KeyRange, most: u64) -> Result<u64, Problem> {
+        let mut sets = 0;
+        self.each_bucket(|reader, bucket| {
+            let view = self.layout.view.as_ref();
+            sets = reader.count_sets_of_names(view, bucket, range, most)?.max(sets);
+            Ok(sets < most)
+        })?;
+        Ok(sets)
     }
 
     fn ordinals(&self) -> &Range<u64> {

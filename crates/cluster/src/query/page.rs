@@ -3,10 +3,11 @@
 //! Items are met on the way that was chosen to them, a run of the query makes rows of
 //! them (`source.rs`), and the page takes rows until it is full (`sheet.rs`). How it gets
 //! them is one of few strategies. Most queries *stream*: rows come as their items are
-//! met. Where no index has the order that is asked for, the first rows behind the cursor
-//! are *sorted* out of all. And what must see everything first is made as a *whole*,
+//! met, or *in order* along an index. Where no index has the order that is asked for, the
+//! first rows behind the cursor are *sorted* out of all. And what must see everything first is made as a *whole*,
 //! again for each page.
 
+mod ordered;
 mod sheet;
 mod sort;
 mod source;
@@ -26,6 +27,7 @@ use self::source::Source;
 use super::cursor::{CursorError, Place};
 use super::layout::{Layout, Scene};
 use super::ledger;
+use super::point::Point;
 use super::portion::Portion;
 use super::stopwatch::Stopwatch;
 use super::threads::Turn;
@@ -43,7 +45,7 @@ pub(super) fn answer(
     mut query: PageQuery,
     turn: &Turn,
 ) -> Result<QueryPage, QueryFailure> {
-    if query.after.as_ref().is_some_and(|after| after.query != query.fingerprint) {
+    if !is_own_cursor(&query) {
         return Err(CursorError::OtherQuery.into());
     }
     let begun = turn.elapsed();
@@ -53,12 +55,13 @@ pub(super) fn answer(
     let choice = choose(query, &layout)?;
     let chosen = turn.elapsed();
     let watch = Stopwatch::new(turn, query.is_timed);
-    let ledger = ledger::open(turn.memory());
-    let mut source = Source::new(query, &layout, &choice, ledger, (turn, &watch));
+    let strategy = Strategy::of(&query.bound, choice.ordered);
+    let (ledger, points) = (ledger::open(turn.memory()), strategy.points(query));
+    let mut source = Source::new(query, &layout, &choice, ledger, (turn, &watch), points);
     let mut sheet = Sheet::new(query, layout.parts.len());
     let mut place = None;
     if !sheet.is_last() {
-        place = Strategy::of(&query.bound, choice.ordered).fill(&mut source, &mut sheet)?;
+        place = strategy.fill(&mut source, &mut sheet)?;
     }
     if !sheet.is_last() {
         place = place.or(beyond);
@@ -70,6 +73,18 @@ pub(super) fn answer(
     times.running = times.total.saturating_sub(chosen);
     watch.add_to(times);
     Ok(page)
+}
+
+/// Whether the cursor of a query was made by it, or by one with other filters whose rows
+/// come in the same order.
+fn is_own_cursor(query: &PageQuery) -> bool {
+    let Some(after) = &query.after else { return true };
+    let fits = match &after.place {
+        Place::Past(past) => past.serves(&query.scope),
+        Place::Behind(_) => query.bound.order().is_empty(),
+        Place::From(_) | Place::Again => true,
+    };
+    fits && after.query == query.fingerprint
 }
 
 /// Has the query look at no more than one page is about. Says where the rest begins.
@@ -99,6 +114,7 @@ type Filled = Result<Option<Place>, QueryFailure>;
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Strategy {
     Stream,
+    InOrder,
     Sort,
     Distinct,
     /// For groups, too.
@@ -116,16 +132,32 @@ impl Strategy {
             Strategy::Aggregate
         } else if bound.is_distinct() {
             Strategy::Distinct
-        } else if !bound.order().is_empty() && !ordered {
-            Strategy::Sort
-        } else {
+        } else if bound.order().is_empty() {
             Strategy::Stream
+        } else if ordered {
+            Strategy::InOrder
+        } else {
+            Strategy::Sort
+        }
+    }
+
+    /// The points that all rows must be behind.
+    fn points(self, query: &PageQuery) -> Vec<&Point> {
+        match self {
+            Strategy::InOrder | Strategy::Sort => {
+                let past = query.past().map(|past| &past.point);
+                past.into_iter().chain(&query.resume).collect()
+            }
+            // Its cursor is not about rows but about what they have in common.
+            Strategy::Distinct => query.resume.iter().collect(),
+            Strategy::Stream | Strategy::Aggregate | Strategy::Gather => Vec::new(),
         }
     }
 
     fn fill(self, source: &mut Source<'_>, sheet: &mut Sheet<'_>) -> Filled {
         match self {
             Strategy::Stream => stream::fill(source, sheet),
+            Strategy::InOrder => ordered::fill(source, sheet),
             Strategy::Sort => sort::fill(source, sheet),
             Strategy::Distinct => whole::distinct(source, sheet),
             Strategy::Aggregate => whole::aggregate(source, sheet),

@@ -27,12 +27,12 @@ impl Portion {
         let from = match place {
             Some(Place::Behind(behind)) => Some(behind.stretch.min.clone()),
             Some(Place::From(position)) => first_from(within, position),
-            Some(Place::Again) | None => first_from(within, &Epk::MIN),
+            Some(Place::Again | Place::Past(_)) | None => first_from(within, &Epk::MIN),
         };
         let Some(from) = from else { return Portion { within: Vec::new(), beyond: None } };
         let is_read = |range: &EpkRange| match place {
             Some(Place::Behind(behind)) => range.overlaps(&behind.stretch),
-            Some(Place::From(_) | Place::Again) | None => range.contains(&from),
+            Some(Place::From(_) | Place::Again | Place::Past(_)) | None => range.contains(&from),
         };
         let owners = map.ranges().iter().map(|record| &record.range).filter(|range| is_read(range));
         let end = owners.map(|range| &range.max).max().cloned().unwrap_or(Epk::max());

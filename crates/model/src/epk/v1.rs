@@ -9,7 +9,8 @@
 
 use std::borrow::Cow;
 
-use super::{Epk, murmur};
+use super::Epk;
+use crate::murmur;
 use crate::partition_key::KeyComponent;
 
 /// UTF-16 code units of a string that take part in the hash.

@@ -1,7 +1,7 @@
 //! Version 2 of the hash: one 126-bit number per key, or per level of a
 //! hierarchical key. See `docs/formats/epk.md`.
 
-use super::murmur;
+use crate::murmur;
 use crate::partition_key::KeyComponent;
 
 /// Bits of the hash that count; the two top bits of the 128 are cleared so that

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use index::KeyRange;
+use index::{Absence, KeyRange};
 
 /// A way to the items that a query may be about. All of them are on it; whether the
 /// others on it are few is a matter of luck and of the choice (`choose.rs`).
@@ -20,6 +20,9 @@ pub enum Access {
         of: Arc<str>,
         /// In order, without overlap.
         ranges: Vec<KeyRange>,
+        /// How to find the items that have no entry because they have no value. They come
+        /// before all others, as if they had one.
+        absent: Option<Box<Absence>>,
         backwards: bool,
     },
     /// The items of a set, in the order of ordinals.

@@ -10,7 +10,7 @@ use std::fmt;
 use std::ops::{Bound as Edge, Range};
 use std::sync::Arc;
 
-use index::KeyRange;
+use index::{Absence, EntryOrder, KeyRange};
 use model::json::{Kind, Value};
 use query::{Bound, Comparison, IndexUse, Order, Path, Requirement};
 
@@ -28,6 +28,10 @@ const SORT_ITEMS_MAX: u64 = 1_000;
 /// Entries that are collected to bring them into the order of ordinals, at most.
 const COLLECT_ENTRIES_MAX: u64 = 10_000;
 
+/// Sets of names that are looked at to find the items without a value, at most. A set takes
+/// as long as looking up an item.
+const NAMES_MAX: u64 = 1_000;
+
 /// A range that was probed this far counts as wide: half a millisecond.
 const PROBE_MAX: u64 = 1_000;
 
@@ -41,10 +45,10 @@ pub struct Choice {
     pub access: Access,
     /// Whether candidates come in the order of the query.
     pub ordered: bool,
+    /// How the entries lie that are walked for an order, if they are.
+    pub along: Option<EntryOrder>,
     /// Whether the filter keeps every candidate, so that it need not be asked.
     pub exact: bool,
-    /// Whether rows stay that have no value to be sorted by.
-    pub keeps_undefined: bool,
     pub usage: IndexUse,
 }
 
@@ -52,9 +56,6 @@ impl Choice {
     /// What the positions of candidates are positions in.
     #[must_use]
     pub fn way(&self) -> Way {
-        if !self.ordered {
-            return Way::Sorted;
-        }
         match self.access {
             Access::Nothing | Access::Items => Way::Items,
             Access::Entries { .. } => Way::Entries,
@@ -68,8 +69,8 @@ impl Choice {
         Choice {
             access: Access::Nothing,
             ordered: true,
+            along: None,
             exact: true,
-            keeps_undefined: true,
             usage: IndexUse::default(),
         }
     }
@@ -110,14 +111,16 @@ pub enum Way {
     Ordinals,
     /// The entries of the index that their first bytes name.
     Entries,
-    /// The order of the query, which no index has.
-    Sorted,
 }
 
 /// What whoever asks knows about the items in question.
 pub trait Survey {
     /// How many entries are in a range; counting may stop at `most`.
     fn entries(&self, range: &KeyRange, most: u64) -> Result<u64, Problem>;
+
+    /// How many sets of names there are among entries for the names of members; counting
+    /// may stop at `most`.
+    fn sets_of_names(&self, range: &KeyRange, most: u64) -> Result<u64, Problem>;
 
     /// The ordinals that items in question can have. Where they are of one key, its entries
     /// are told from most of the others by them.
@@ -133,7 +136,7 @@ pub trait Survey {
     fn items_around(&self) -> Result<u64, Problem>;
 }
 
-/// Chooses, for all buckets alike.
+/// Chooses, for all buckets alike. Queries without an order go on the way that they came.
 pub(crate) fn choose(
     setup: &Setup,
     (bound, approach): (&Bound, Approach),
@@ -144,15 +147,15 @@ pub(crate) fn choose(
     let indexes = Indexes { setup };
     let chooser = Chooser { indexes, survey, came, counts };
     let order = bound.order();
-    let (served, keeps_undefined) = match chooser.order(&order, bound) {
+    let served = match chooser.order(&order, bound)? {
         Ok(served) => served,
         Err(error) => return Ok(Err(error)),
     };
     let scan = Choice {
         access: Access::Items,
         ordered: order.is_empty(),
+        along: None,
         exact: false,
-        keeps_undefined,
         usage: IndexUse::default(),
     };
     if approach == Approach::Scan {
@@ -168,7 +171,7 @@ pub(crate) fn choose(
     let found = chooser.together(filter.requirement.parts()).or(found);
     let found = found.map(|found| Found { whole: found.whole && filter.exact, ..found });
     let choice = match (came, served) {
-        (Some((way, _)), served) => chooser.as_before(way, served, found, scan)?,
+        (Some((way, _)), _) => chooser.as_before(way, found, scan),
         (None, Some(served)) => Some(chooser.ordered(served, found, scan)?),
         (None, None) => Some(chooser.unordered(found, scan)?),
     };
@@ -194,7 +197,13 @@ struct Served {
     backwards: bool,
     /// Whether only a part of it is read whose first values are given.
     begun: bool,
+    order: EntryOrder,
+    /// How to find items without a value, if it has no entries for them.
+    absent: Option<Box<Absence>>,
 }
+
+/// The index that serves an order, if one does.
+type Serving = Result<Option<Served>, OrderError>;
 
 /// A way to what a requirement asks for.
 struct Found {
@@ -208,82 +217,85 @@ struct Found {
 }
 
 impl Chooser<'_> {
-    /// The index that serves an order, and whether rows stay that have nothing to be
-    /// sorted by. No index where there is no order, where it is by something that no
-    /// policy could index, and while items are being indexed anew.
-    fn order(
-        &self,
-        order: &[Order<'_>],
-        bound: &Bound,
-    ) -> Result<(Option<Served>, bool), OrderError> {
+    /// The index that serves an order. None where there is no order, where it is by
+    /// something that no policy could index, and while items are being indexed anew.
+    fn order(&self, order: &[Order<'_>], bound: &Bound) -> Result<Serving, Problem> {
         let names: Option<Vec<(Vec<&str>, bool)>> =
             order.iter().map(|key| Some((key.path.names()?, key.descending))).collect();
         let indexable =
             |_: &Vec<(Vec<&str>, bool)>| order.iter().all(|key| self.indexes.could_have(key.path));
         match (order, names.filter(indexable)) {
-            ([], _) | (_, None) => Ok((None, true)),
-            _ if bound.is_aggregated() => Ok((None, true)),
+            ([], _) | (_, None) => Ok(Ok(None)),
+            _ if bound.is_aggregated() => Ok(Ok(None)),
             ([key], Some(_)) => self.single_order(key, bound),
-            (_, Some(names)) => self.composite_order(&names, bound),
+            (_, Some(names)) => Ok(self.composite_order(&names, bound)),
         }
     }
 
-    fn single_order(
-        &self,
-        key: &Order<'_>,
-        bound: &Bound,
-    ) -> Result<(Option<Served>, bool), OrderError> {
-        let in_force = self.indexes.path_in_force(key.path);
-        let keeps_undefined = in_force.ok_or(OrderError::Excluded)?.has_undefined();
-        let Some(path) =
-            self.indexes.path(key.path).filter(|all| all.has_undefined() || !keeps_undefined)
-        else {
-            return Ok((None, keeps_undefined));
-        };
-        let requirement = bound.filter().requirement;
-        if let Some(served) = self.begun_order(key, keeps_undefined, &requirement) {
-            return Ok((Some(served), keeps_undefined));
+    fn single_order(&self, key: &Order<'_>, bound: &Bound) -> Result<Serving, Problem> {
+        if self.indexes.path_in_force(key.path).is_none() {
+            return Ok(Err(OrderError::Excluded));
         }
-        let all = if keeps_undefined { path.all() } else { path.is_defined() };
-        let range = self.narrowed(all, key.path, &requirement);
-        let of = key.path.in_policy().into();
-        Ok((Some(Served { of, range, backwards: key.descending, begun: false }), keeps_undefined))
+        let Some(path) = self.indexes.path(key.path) else { return Ok(Ok(None)) };
+        let requirement = bound.filter().requirement;
+        if let Some(served) = self.begun_order(key, &requirement) {
+            return Ok(Ok(Some(served)));
+        }
+        let range = self.narrowed(path.all(), key.path, &requirement);
+        let mut absent = None;
+        if !path.has_undefined() && range.start == path.all().start {
+            absent = self.absent(key.path)?.map(Box::new);
+            if absent.is_none() {
+                return Ok(Ok(None));
+            }
+        }
+        let (of, order) = (key.path.in_policy().into(), path.order());
+        let served = Served { of, range, backwards: key.descending, begun: false, order, absent };
+        Ok(Ok(Some(served)))
+    }
+
+    /// How items without a value are found, if that takes few steps besides those items.
+    fn absent(&self, path: &Path) -> Result<Option<Absence>, Problem> {
+        let Some(absence) = self.indexes.absence(path) else { return Ok(None) };
+        for object in &absence.objects {
+            if self.survey.sets_of_names(&object.range, NAMES_MAX)? >= NAMES_MAX {
+                return Ok(None);
+            }
+        }
+        for range in &absence.others {
+            if self.survey.entries(range, COLLECT_ENTRIES_MAX)? >= COLLECT_ENTRIES_MAX {
+                return Ok(None);
+            }
+        }
+        Ok(Some(absence))
     }
 
     /// Along a composite index whose last path is that of the order and whose others the
     /// filter gives.
-    fn begun_order(
-        &self,
-        key: &Order<'_>,
-        keeps_undefined: bool,
-        requirement: &Requirement,
-    ) -> Option<Served> {
+    fn begun_order(&self, key: &Order<'_>, requirement: &Requirement) -> Option<Served> {
         let (names, parts) = (key.path.names()?, requirement.parts());
-        let leaves = composite::in_order_of(self.indexes, parts, &names, keeps_undefined);
-        let mut leaves = leaves.into_iter();
-        let Leaf { of, range } = leaves.find(|leaf| self.is_open(Way::Entries, &leaf.range))?;
-        Some(Served { of, range, backwards: key.descending, begun: true })
+        let leaves = composite::in_order_of(self.indexes, parts, &names);
+        let (Leaf { of, range }, order) = leaves.into_iter().next()?;
+        let (backwards, absent) = (key.descending, None);
+        Some(Served { of, range, backwards, begun: true, order, absent })
     }
 
     /// Along a composite index, or the part of it whose first values the filter gives.
-    fn composite_order(
-        &self,
-        order: &[(Vec<&str>, bool)],
-        bound: &Bound,
-    ) -> Result<(Option<Served>, bool), OrderError> {
+    fn composite_order(&self, order: &[(Vec<&str>, bool)], bound: &Bound) -> Serving {
         let mut plans = self.indexes.setup.plans.values().rev();
         let plan = plans.next().ok_or(OrderError::NoComposite)?;
         let index = plan.composite_index(order).ok_or(OrderError::NoComposite)?;
         if !plans.all(|plan| plan.composite_index(order) == Some(index)) {
-            return Ok((None, true));
+            return Ok(None);
         }
         let requirement = bound.filter().requirement;
         let given = |(names, _): &(Vec<&str>, bool)| value_at(requirement.parts(), names);
         let values: Vec<&Value> = order.iter().map_while(given).collect();
         let range = plan.composite_range(index, &values);
         let of = described(order);
-        let begun = !values.is_empty();
-        Ok((Some(Served { of, range, backwards: index.backwards, begun }), true))
+        let (begun, order) = (!values.is_empty(), plan.composite_order(index, &[]));
+        let (backwards, absent) = (index.backwards, None);
+        Ok(Some(Served { of, range, backwards, begun, order, absent }))
     }
 
     /// The part of a path's entries that the filter leaves, if it is about the path.
@@ -297,34 +309,19 @@ impl Chooser<'_> {
 
     /// The same way as before, also where another would be chosen by now. None if it
     /// is not there any more.
-    fn as_before(
-        &self,
-        way: Way,
-        served: Option<Served>,
-        found: Option<Found>,
-        scan: Choice,
-    ) -> Result<Option<Choice>, Problem> {
-        Ok(match way {
-            Way::Items => Some(scan).filter(|scan| scan.ordered),
-            Way::Sorted if scan.ordered => None,
-            Way::Sorted => Some(self.unordered(found, scan)?),
-            Way::Entries if !scan.ordered => {
-                let served = served.filter(|served| self.came_along(&served.range));
-                served.map(|served| along(served, scan))
+    fn as_before(&self, way: Way, found: Option<Found>, scan: Choice) -> Option<Choice> {
+        if way == Way::Items {
+            return Some(scan);
+        }
+        let exact = found.as_ref().is_some_and(|found| found.whole);
+        let access = found.map(as_access).filter(|access| match access {
+            Access::Set(_) => way == Way::Ordinals,
+            Access::Entries { ranges, .. } => {
+                way == Way::Entries && ranges.iter().all(|range| self.came_along(range))
             }
-            Way::Ordinals | Way::Entries => {
-                let exact = found.as_ref().is_some_and(|found| found.whole);
-                let access = found.map(as_access);
-                let access = access.filter(|access| match access {
-                    Access::Set(_) => way == Way::Ordinals,
-                    Access::Entries { ranges, .. } => {
-                        way == Way::Entries && ranges.iter().all(|range| self.came_along(range))
-                    }
-                    Access::Nothing | Access::Items => false,
-                });
-                access.map(|access| Choice { exact: exact && access.is_exact(), access, ..scan })
-            }
-        })
+            Access::Nothing | Access::Items => false,
+        });
+        access.map(|access| Choice { exact: exact && access.is_exact(), access, ..scan })
     }
 
     /// Whether the page before read the entries of this index.
@@ -338,7 +335,7 @@ impl Chooser<'_> {
     /// Whether a way can be gone that the page before may not have gone.
     fn is_open(&self, way: Way, range: &KeyRange) -> bool {
         match self.came {
-            None | Some((Way::Items | Way::Sorted, _)) => true,
+            None | Some((Way::Items, _)) => true,
             Some((Way::Entries, _)) => way == Way::Entries && self.came_along(range),
             Some((Way::Ordinals, _)) => way == Way::Ordinals,
         }
@@ -583,9 +580,9 @@ fn narrow(ranges: &mut [(&Requirement, Found)], part: &Requirement, found: &Foun
 const INDEX_BYTES: usize = 8;
 
 /// Along the index of the order.
-fn along(Served { of, range, backwards, .. }: Served, scan: Choice) -> Choice {
-    let access = Access::Entries { of, ranges: vec![range], backwards };
-    Choice { access, ordered: true, ..scan }
+fn along(Served { of, range, backwards, order, absent, .. }: Served, scan: Choice) -> Choice {
+    let access = Access::Entries { of, ranges: vec![range], absent, backwards };
+    Choice { access, ordered: true, along: Some(order), ..scan }
 }
 
 /// The types that a value may have.
@@ -594,7 +591,7 @@ const KINDS: usize = 6;
 fn as_access(found: Found) -> Access {
     match found.set {
         Set::Within(Leaf { of, range }) if !found.repeats => {
-            Access::Entries { of, ranges: vec![range], backwards: false }
+            Access::Entries { of, ranges: vec![range], absent: None, backwards: false }
         }
         set @ (Set::Equal(_) | Set::Within(_) | Set::All(_) | Set::Any(_)) => Access::Set(set),
     }

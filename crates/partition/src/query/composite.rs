@@ -4,7 +4,7 @@
 use std::ops::Bound as Edge;
 use std::sync::Arc;
 
-use index::{CompositeIndex, IndexPlan, KeyRange, Next};
+use index::{CompositeIndex, EntryOrder, IndexPlan, KeyRange, Next};
 use model::json::Value;
 use query::{Comparison, Composite, Indexed as _, Requirement};
 
@@ -39,13 +39,12 @@ pub(super) fn widest(indexes: Indexes<'_>, parts: &[Requirement]) -> Option<Slic
 }
 
 /// The slices whose entries are in the order of one path and then of ordinals, as those of
-/// the path alone are. Items without a value there are in them if they are asked for.
+/// the path alone are. Items without a value there are in them.
 pub(super) fn in_order_of(
     indexes: Indexes<'_>,
     parts: &[Requirement],
     names: &[&str],
-    with_undefined: bool,
-) -> Vec<Leaf> {
+) -> Vec<(Leaf, EntryOrder)> {
     let composites = indexes.composites();
     let in_order = |of: &Composite| {
         let given = Given::by(indexes, of, parts)?;
@@ -57,11 +56,10 @@ pub(super) fn in_order_of(
             return None;
         }
         let next = match bounds_at(parts, last) {
-            (Edge::Unbounded, Edge::Unbounded) if with_undefined => None,
-            (Edge::Unbounded, Edge::Unbounded) => Some(Next::Defined),
+            (Edge::Unbounded, Edge::Unbounded) => None,
             (lower, upper) => Some(Next::Between(lower, upper)),
         };
-        given.leaf(next)
+        Some((given.leaf(next)?, given.plan.composite_order(given.index, &given.values)))
     };
     composites.iter().filter_map(in_order).collect()
 }

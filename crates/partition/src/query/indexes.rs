@@ -2,7 +2,7 @@
 //!
 //! While items are being indexed anew, some are indexed by one policy and some by another.
 
-use index::IndexedPath;
+use index::{Absence, IndexedPath};
 use model::policy::{PathStep, SortOrder};
 use query::{Composite, Indexed, Path};
 
@@ -23,6 +23,14 @@ impl Indexes<'_> {
         let found: Option<Vec<IndexedPath>> =
             self.setup.plans.values().map(|plan| plan.path(&steps)).collect();
         found?.into_iter().reduce(IndexedPath::and)
+    }
+
+    /// How items without a value at a place are found, if all items tell.
+    pub(super) fn absence(self, path: &Path) -> Option<Absence> {
+        let names = path.names()?;
+        let mut found = self.setup.plans.values().map(|plan| plan.absence(&names));
+        let first = found.next()??;
+        found.all(|other| other.as_ref() == Some(&first)).then_some(first)
     }
 
     /// How the policy in force indexes a place.

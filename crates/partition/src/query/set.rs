@@ -10,11 +10,11 @@ use std::ops::Range;
 
 use bytes::Bytes;
 use index::KeyRange;
-use storage::{Direction, KeyRange as StorageRange, View};
+use storage::{Direction, KeyRange as StorageRange, ScanLimit, View};
 
 use super::access::{Leaf, Set};
 use crate::command::Problem;
-use crate::key::{self, Keys};
+use crate::key::{self, GROUP_AT, Keys};
 use crate::record::RecordError;
 use crate::rows::Rows;
 
@@ -161,6 +161,45 @@ pub(crate) fn count_entries(
     let mut rows = Rows::new(view, stored(keys, range), Direction::Forward);
     while rows.read < most && rows.next()?.is_some() {}
     Ok(rows.read)
+}
+
+/// How many sets of names there are among entries for the names of members; counting stops
+/// at `most`.
+pub(crate) fn count_sets_of_names(
+    view: &dyn View,
+    keys: &Keys,
+    range: &KeyRange,
+    most: u64,
+) -> Result<u64, Problem> {
+    let (mut sets, mut count) = (SetsOfNames::new(view, keys, range), 0);
+    while count < most && sets.next()?.is_some() {
+        count += 1;
+    }
+    Ok(count)
+}
+
+/// Goes from one set of names to the next.
+pub(super) struct SetsOfNames<'v> {
+    view: &'v dyn View,
+    rest: StorageRange,
+}
+
+impl<'v> SetsOfNames<'v> {
+    pub(super) fn new(view: &'v dyn View, keys: &Keys, range: &KeyRange) -> SetsOfNames<'v> {
+        SetsOfNames { view, rest: stored(keys, range) }
+    }
+
+    /// The keys of items with the next set of names, and one of the items.
+    pub(super) fn next(&mut self) -> Result<Option<(StorageRange, u64)>, Problem> {
+        let chunk = self.view.scan(&self.rest, Direction::Forward, ScanLimit::rows(1))?;
+        let Some((key, _)) = chunk.rows.into_iter().next() else { return Ok(None) };
+        let malformed = RecordError::Malformed { what: "index key" };
+        let entry = key.get(GROUP_AT + 1..).and_then(index::same_members).ok_or(malformed)?;
+        let run = StorageRange::prefix(key.get(..GROUP_AT + 1 + entry.len()).unwrap_or(&key));
+        // Without an end nothing comes behind it.
+        self.rest.start = run.end.clone().or(self.rest.end.clone()).unwrap_or_default();
+        Ok(Some((run, ordinal_of(&key)?)))
+    }
 }
 
 /// The keys of a bucket that have an entry in the range.

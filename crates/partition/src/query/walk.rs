@@ -11,6 +11,7 @@ use model::policy::TimeToLive;
 use model::position::{Ordinal, Timestamp};
 use storage::{Direction, KeyRange, StorageError, View};
 
+use super::absent::Absent;
 use super::access::Access;
 use super::set::{self, Members};
 use crate::command::Problem;
@@ -27,16 +28,15 @@ pub struct Candidate {
     pub item: Option<Item>,
 }
 
-/// Where a walk begins.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Start<'p> {
-    Beginning,
+/// Where a walk begins, if not at its beginning.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Start {
     /// With the first candidate that is not before all those that begin so.
-    At(&'p [u8]),
+    At(Vec<u8>),
     /// With the first one behind it.
-    Behind(&'p [u8]),
+    Behind(Vec<u8>),
     /// With the first one behind all those that begin so.
-    Past(&'p [u8]),
+    Past(Vec<u8>),
 }
 
 /// Which items of a bucket a walk is about.
@@ -84,8 +84,16 @@ pub struct Walk<'v> {
 enum Source<'v> {
     Nothing,
     Items(Ranges<'v>),
-    Entries(Ranges<'v>),
-    Set { members: Members<'v>, next: Range<u64> },
+    /// With the items that have none, if they belong there.
+    Entries {
+        ranges: Ranges<'v>,
+        absent: Option<Absent<'v>>,
+        direction: Direction,
+    },
+    Set {
+        members: Members<'v>,
+        next: Range<u64>,
+    },
 }
 
 /// A place on a walk.
@@ -103,14 +111,14 @@ enum What {
 }
 
 impl<'v> Walk<'v> {
-    /// Begins.
+    /// Begins, behind all starts.
     pub(crate) fn open(
         (view, now): (&'v dyn View, Timestamp),
         setup: &Arc<Setup>,
         bucket: &Bucket,
         access: &Access,
         wanted: &Wanted<'_>,
-        start: Start<'_>,
+        starts: &[Start],
     ) -> Result<Walk<'v>, Problem> {
         let Wanted { within, ordinals, prefix } = *wanted;
         let keys = setup.keys(bucket);
@@ -124,7 +132,7 @@ impl<'v> Walk<'v> {
                     if within.max < bucket.range.max {
                         range.end = Some(keys.item(&within.max, ""));
                     }
-                    begin(&mut range, &group, start, Direction::Forward);
+                    begin(&mut range, &group, starts, Direction::Forward);
                     range
                 };
                 let probed = within.len() > 1;
@@ -134,27 +142,35 @@ impl<'v> Walk<'v> {
                 });
                 Source::Items(Ranges::new(view, rest.collect(), Direction::Forward))
             }
-            Access::Entries { ranges, backwards, .. } => {
+            Access::Entries { ranges, absent, backwards, .. } => {
                 let direction = if *backwards { Direction::Backward } else { Direction::Forward };
                 let group = keys.group(Group::Index);
                 let mut rest: Vec<KeyRange> =
                     ranges.iter().map(|range| set::stored(&keys, range)).collect();
-                rest.iter_mut().for_each(|range| begin(range, &group, start, direction));
+                rest.iter_mut().for_each(|range| begin(range, &group, starts, direction));
                 if direction == Direction::Forward {
                     rest.reverse();
                 }
                 let rest = rest.into_iter().map(|range| Stretch { range, probe: None });
-                Source::Entries(Ranges::new(view, rest.collect(), direction))
+                let ranges = Ranges::new(view, rest.collect(), direction);
+                let absent = absent.as_ref().map(|absence| {
+                    let beginning = keys.index_entry(&absence.key);
+                    let mut range = KeyRange::prefix(&beginning);
+                    begin(&mut range, &group, starts, direction);
+                    let asked = ordinals_in(&range, &beginning, ordinals);
+                    Absent::new(view, &keys, absence, asked, direction)
+                });
+                Source::Entries { ranges, absent, direction }
             }
             Access::Set(set) => {
                 let members = Members::open(view, &keys, (set, ordinals))?;
-                let first = match start {
-                    Start::Beginning => 0,
+                let first = starts.iter().map(|start| match start {
                     Start::At(position) => ordinal_at(position),
                     Start::Behind(position) | Start::Past(position) => {
                         ordinal_at(position).saturating_add(1)
                     }
-                };
+                });
+                let first = first.max().unwrap_or_default();
                 let next = ordinals.start.max(first)..ordinals.end;
                 Source::Set { members, next }
             }
@@ -174,8 +190,16 @@ impl<'v> Walk<'v> {
                 let Some((key, value)) = ranges.next()? else { return Ok(None) };
                 Ok(Some(Found { position: position_in(&key), what: What::Item(value) }))
             }
-            Source::Entries(ranges) => {
-                let Some((key, _)) = ranges.next()? else { return Ok(None) };
+            Source::Entries { ranges, absent, direction } => {
+                if *direction == Direction::Forward
+                    && let Some(found) = next_absent(absent)?
+                {
+                    return Ok(Some(found));
+                }
+                let Some((key, _)) = ranges.next()? else {
+                    // Read backwards, they come last.
+                    return next_absent(absent);
+                };
                 let what = What::Entry(set::ordinal_of(&key)?);
                 Ok(Some(Found { position: position_in(&key), what }))
             }
@@ -264,7 +288,9 @@ impl<'v> Walk<'v> {
         let entries = match &self.source {
             Source::Nothing => 0,
             Source::Items(ranges) => ranges.probed,
-            Source::Entries(ranges) => ranges.read + ranges.current.read,
+            Source::Entries { ranges, absent, .. } => {
+                ranges.read + ranges.current.read + absent.as_ref().map_or(0, Absent::read)
+            }
             Source::Set { members, .. } => members.read(),
         };
         Effort { entries, ..self.loaded }
@@ -291,6 +317,27 @@ impl<'v> Walk<'v> {
             .is_none_or(|clip| is_among(clip, &epk))
             .then(|| self.keys.item(&epk, id)))
     }
+}
+
+fn next_absent(absent: &mut Option<Absent<'_>>) -> Result<Option<Found>, Problem> {
+    let Some(walk) = absent else { return Ok(None) };
+    let found = walk.next()?;
+    Ok(found.map(|(position, ordinal)| Found { position, what: What::Entry(ordinal) }))
+}
+
+/// The ordinals that keys have behind a beginning, within a range of keys, as far as they
+/// are asked for.
+fn ordinals_in(range: &KeyRange, beginning: &[u8], asked: &Range<u64>) -> Range<u64> {
+    // The first ordinal whose key is not before another key.
+    let first_from = |key: &[u8]| -> Option<u64> {
+        let rest = key.strip_prefix(beginning)?;
+        let first = ordinal_at(rest);
+        Some(if rest.len() > size_of::<u64>() { first.saturating_add(1) } else { first })
+    };
+    let nothing = u64::MAX..u64::MAX;
+    let Some(start) = first_from(&range.start) else { return nothing };
+    let end = range.end.as_ref().and_then(|end| first_from(end)).unwrap_or(u64::MAX);
+    start.max(asked.start)..end.min(asked.end)
 }
 
 /// The rows of ranges, one after the other.
@@ -352,11 +399,14 @@ impl fmt::Debug for Walk<'_> {
 }
 
 /// Lets a range begin where a walk does.
-fn begin(range: &mut KeyRange, group: &[u8], start: Start<'_>, direction: Direction) {
+fn begin(range: &mut KeyRange, group: &[u8], starts: &[Start], direction: Direction) {
+    starts.iter().for_each(|start| begin_at(range, group, start, direction));
+}
+
+fn begin_at(range: &mut KeyRange, group: &[u8], start: &Start, direction: Direction) {
     let at = |position: &[u8]| -> Bytes { [group, position].concat().into() };
     let behind = |position: &[u8]| -> Bytes { [group, position, &[0]].concat().into() };
     let (first, end) = match (start, direction) {
-        (Start::Beginning, _) => return,
         (Start::At(position), Direction::Forward) => (Some(at(position)), None),
         (Start::Behind(position), Direction::Forward) => (Some(behind(position)), None),
         (Start::At(position), Direction::Backward) => (None, KeyRange::prefix(&at(position)).end),

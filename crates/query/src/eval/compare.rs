@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 use std::cmp::Ordering;
 
-use model::json::write_string;
+use model::json::{DistinctHash, Value, write_string};
 
 use super::datum::{Datum, Type};
 use crate::number::Numeric;
@@ -52,8 +52,8 @@ pub(crate) fn primitive_order(a: &Datum<'_>, b: &Datum<'_>) -> Option<Option<Ord
     }
 }
 
-/// The order of any two values: by type, then within it. NaN comes last among
-/// the numbers.
+/// The order of any two values: by type, then within it, arrays and objects by their
+/// hashes. NaN comes last among the numbers.
 pub(crate) fn total_order(a: &Datum<'_>, b: &Datum<'_>) -> Ordering {
     let kind = a.type_of();
     let by_type = kind.cmp(&b.type_of());
@@ -67,23 +67,17 @@ pub(crate) fn total_order(a: &Datum<'_>, b: &Datum<'_>) -> Ordering {
         Type::Number => {
             number_order(a.as_f64().unwrap_or(f64::NAN), b.as_f64().unwrap_or(f64::NAN))
         }
-        Type::Array => {
-            let (a, b) = (a.elements().unwrap_or_default(), b.elements().unwrap_or_default());
-            list_order(&a, &b, total_order)
-        }
-        Type::Object => list_order(&sorted_members(a), &sorted_members(b), |a, b| {
-            a.0.cmp(&b.0).then_with(|| total_order(&a.1, &b.1))
-        }),
+        Type::Array | Type::Object => distinct_hash(a).cmp(&distinct_hash(b)),
     }
+}
+
+/// None where a value is too large to be built.
+fn distinct_hash(datum: &Datum<'_>) -> Option<DistinctHash> {
+    datum.to_value().ok().flatten().map(|value| DistinctHash::of(&value))
 }
 
 fn number_order(a: f64, b: f64) -> Ordering {
     a.partial_cmp(&b).unwrap_or_else(|| a.is_nan().cmp(&b.is_nan()))
-}
-
-fn list_order<T>(a: &[T], b: &[T], order: impl Fn(&T, &T) -> Ordering) -> Ordering {
-    let differing = a.iter().zip(b).map(|(a, b)| order(a, b)).find(|order| order.is_ne());
-    differing.unwrap_or_else(|| a.len().cmp(&b.len()))
 }
 
 fn sorted_members<'a>(object: &Datum<'a>) -> Vec<(Cow<'a, str>, Datum<'a>)> {
@@ -128,4 +122,25 @@ fn write_identity(datum: &Datum<'_>, out: &mut String) {
             out.push('}');
         }
     }
+}
+
+/// Bytes that a place keeps of texts, before it goes on by their hash.
+const PLACE_TEXT_BYTES_MAX: usize = 256;
+
+/// Where values belong in an order that has one place for each: a place that can be kept,
+/// however long they are. Made of their identities.
+pub(crate) fn place<'t>(identities: impl Iterator<Item = &'t str>) -> Vec<u8> {
+    let (mut place, mut all) = (Vec::new(), String::new());
+    for identity in identities {
+        place.extend_from_slice(identity.as_bytes());
+        // Below everything that a text may go on with.
+        place.push(0);
+        all.push_str(identity);
+        all.push('\0');
+    }
+    if place.len() > PLACE_TEXT_BYTES_MAX {
+        place.truncate(PLACE_TEXT_BYTES_MAX);
+        place.extend(DistinctHash::of(&Value::String(all)).to_bytes());
+    }
+    place
 }

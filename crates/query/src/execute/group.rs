@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use super::aggregate::Accumulator;
-use super::{ENOUGH, Flow, MORE, Sink};
+use super::{ENOUGH, Flow, MORE};
 use crate::bound::{Block, Grouping};
 use crate::error::QueryError;
-use crate::eval::{ALLOCATION_BYTES, Datum, Env, evaluate, identity};
+use crate::eval::{ALLOCATION_BYTES, Datum, Env, evaluate, identity, place};
 
 /// The groups so far, by the identities of their keys. Nothing in here refers to
 /// a document, so groups can be gathered from documents that come and go.
@@ -84,16 +84,23 @@ impl Groups {
         }
     }
 
-    /// Gives the outputs of all groups to `sink`, in the order of their keys. Groups are
-    /// gone as soon as they have given theirs.
+    /// Gives the outputs of all groups to `sink`, in the order of their keys and with what
+    /// they are ordered by. Groups are gone as soon as they have given theirs.
     pub(crate) fn finish<'a>(
         self,
         block: &'a Block,
         grouping: &'a Grouping,
         env: &mut Env<'a>,
-        sink: Sink<'_, 'a>,
+        sink: &mut dyn FnMut(&mut Env<'a>, &[u8], Datum<'a>) -> Flow,
     ) -> Flow {
-        for group in self.groups.into_values() {
+        let mut groups = Vec::with_capacity(self.groups.len());
+        for (identities, group) in self.groups {
+            let place = place(identities.iter().map(String::as_str));
+            env.budget().spend_bytes(place.len() + size_of::<(Vec<u8>, Group)>())?;
+            groups.push((place, group));
+        }
+        groups.sort_by(|(a, _), (b, _)| a.cmp(b));
+        for (place, group) in groups {
             for (key, value) in grouping.keys.iter().zip(group.keys) {
                 env.set(key.slot, value);
             }
@@ -101,7 +108,7 @@ impl Groups {
                 env.set(aggregate.slot, accumulator.finish());
             }
             let output = evaluate(&block.output, env)?;
-            if sink(env, output)?.is_break() {
+            if sink(env, &place, output)?.is_break() {
                 return ENOUGH;
             }
         }

@@ -14,19 +14,13 @@ struct Row<'a> {
 
 /// The outputs of all rows, in order. Rows with equal keys keep the order in
 /// which they came, and come in the opposite order where the first key descends,
-/// as reading an index backwards gives them.
-///
-/// A single key that is undefined drops its row: the index that would serve
-/// the query holds no entry for it.
+/// as reading an index backwards gives them. Undefined comes before everything else.
 pub(super) fn rows<'a>(block: &'a Block, env: &mut Env<'a>) -> Result<Vec<Datum<'a>>, QueryError> {
     let mut rows = Vec::new();
     let _ = visit(block, &block.sources, env, &mut |env| {
         let mut keys = Vec::with_capacity(block.order.len());
         for key in &block.order {
             keys.push(evaluate(&key.expr, env)?);
-        }
-        if matches!(keys.as_slice(), [Datum::Undefined]) {
-            return MORE;
         }
         let output = evaluate(&block.output, env)?;
         let weight = keys.iter().fold(output.weight(), |sum, key| sum.saturating_add(key.weight()));

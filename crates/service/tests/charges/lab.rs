@@ -172,6 +172,7 @@ impl Lab {
             merges: true,
             session: None,
             after,
+            resume: None,
             items_max: PAGE_ROWS,
             approach: Approach::Index,
             is_timed: false,

@@ -191,6 +191,7 @@ fn query_in(scope: Scope, text: &str) -> ContainerAction {
         merges: true,
         session: None,
         after: None,
+        resume: None,
         items_max: 100,
         approach: Approach::default(),
         is_timed: false,

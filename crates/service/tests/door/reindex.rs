@@ -49,6 +49,7 @@ pub(crate) fn query_while(
             merges: true,
             session: None,
             after,
+            resume: None,
             items_max: 7,
             approach,
             is_timed: false,

@@ -8,5 +8,6 @@
 
 mod hostile;
 mod pages;
+mod recorded;
 mod scripts;
 mod worlds;

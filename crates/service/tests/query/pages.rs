@@ -1,4 +1,5 @@
 //! Where pages end, and cursors that are not what they were.
+#![allow(clippy::print_stdout, reason = "figures are to be seen")]
 
 use std::time::Duration;
 
@@ -241,6 +242,39 @@ fn a_damaged_cursor_gives_an_error_or_rows() {
                 };
             }
             assert!(after.is_none(), "{text}: the pages behind {damaged:?} do not end");
+        }
+    }
+}
+
+/// Items that have nothing to be sorted by come first, or last, and finding them costs
+/// nothing that grows with the items that have it.
+#[test]
+fn items_without_a_sort_value_are_found_without_looking_at_the_others() {
+    let effort = |items: usize, is_missing: &dyn Fn(usize) -> bool, text: &str| {
+        let lab = lab(2);
+        for number in 0..items {
+            let value = if is_missing(number) { "" } else { r#","o":{"n":1},"n":1"# };
+            lab.put(&format!(r#"{{"id":"{number}","pk":"{number}"{value}}}"#)).unwrap();
+        }
+        let (rows, _, report) = lab.raw_page(&Ask::new(text), Approach::Index, None, 10).unwrap();
+        assert_eq!(rows.len(), 10, "{text}");
+        assert!(report.access.starts_with("index /"), "{text}: {}", report.access);
+        (report.entries, report.items)
+    };
+    for path in ["c.n", "c.o.n"] {
+        for way in ["", " DESC"] {
+            let text = format!("SELECT TOP 10 VALUE c.id FROM c ORDER BY {path}{way}");
+            let cases: [(&str, &dyn Fn(usize) -> bool); 3] = [
+                ("none", &|_| false),
+                ("one", &|number| number == 77),
+                ("half", &|number| number % 2 == 0),
+            ];
+            for (missing, is_missing) in cases {
+                let [few, many] = [200, 1_000].map(|items| effort(items, is_missing, &text));
+                println!("{text}, {missing} missing: {few:?} of 200, {many:?} of 1000");
+                assert_eq!(few, many, "{text}, {missing} missing");
+                assert!(many.0 <= 80 && many.1 <= 11, "{text}, {missing} missing: {many:?}");
+            }
         }
     }
 }

@@ -5,10 +5,10 @@ use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
 use model::epk::{Epk, EpkRange};
-use model::json::{Number, Object, Value};
+use model::json::{DistinctHash, Kind, Number, Object, Value};
 use model::position::Ordinal;
 use model::rid::ItemRid;
-use service::{Approach, RangeId, Scope, ServiceError};
+use service::{Approach, RangeId, ResumeFilter, Scope, ServiceError, SortKey};
 
 use super::lab::{Ask, Lab};
 use super::order::{compare, compare_keys};
@@ -122,16 +122,108 @@ impl<'l> Client<'l> {
             let filter = self.behind(&last.keys);
             let rest = self.ordered(&filter).map_err(shown)?;
             let rest: Vec<Ordered> = self.after(rest, last, given);
-            let texts = |rows: &[Ordered]| -> Vec<String> {
-                rows.iter().take(wanted - at).map(|row| format!("{:?}", row.payload)).collect()
+            let expected = whole.get(at..wanted).unwrap_or_default();
+            let rest = rest.get(..wanted - at).unwrap_or(&rest);
+            alike(rest, expected).map_err(|what| format!("behind row {at}, {filter}: {what}"))?;
+        }
+        Ok(())
+    }
+
+    /// Takes the query up at each of its first rows by naming the row, in each of the ways
+    /// in which clients do.
+    pub fn check_resume_filters(&self) -> Result<(), String> {
+        let shown = |error: ServiceError| error.to_string();
+        let parts = self.ordered_parts("true", None).map_err(shown)?;
+        let mut whole: Vec<&Ordered> = parts.iter().flatten().collect();
+        whole.sort_by(|a, b| self.compare(a, b));
+        for (at, last) in whole.into_iter().enumerate() {
+            let (item, exclude) = match at % 3 {
+                0 => (Some(last.item), false),
+                1 => (None, false),
+                _ => (None, true),
             };
-            let expected = texts(whole.get(at..).unwrap_or_default());
-            if texts(&rest) != expected {
-                let found = texts(&rest);
-                return Err(format!("behind row {at}, with {filter}:\n{found:?}\n{expected:?}"));
+            let filter = last.resume_filter(item, exclude);
+            let kept = |row: &&Ordered| match self.compare_keys(row, last) {
+                Ordering::Equal if exclude => false,
+                Ordering::Equal => item.is_none() || self.compare(row, last).is_ge(),
+                order => order.is_gt(),
+            };
+            let found = self.ordered_parts("true", Some(&filter)).map_err(shown)?;
+            for (found, part) in found.iter().zip(&parts) {
+                // TOP and LIMIT count what the filter leaves.
+                let expected: Vec<Ordered> = part.iter().filter(kept).cloned().collect();
+                let found = found.get(..expected.len()).unwrap_or(found);
+                alike(found, &expected)
+                    .map_err(|what| format!("at row {at}, {filter:?}: {what}"))?;
             }
         }
         Ok(())
+    }
+
+    /// The ids that the query gives, partition by partition, each page behind the token of
+    /// the one before and with a condition that only rows behind it fulfil.
+    pub fn ids_by_tokens(
+        &self,
+        mut between: impl FnMut(usize),
+    ) -> Result<Vec<Value>, ServiceError> {
+        let (mut all, mut pages) = (Vec::new(), 0);
+        for range in &self.ranges {
+            let (mut filter, mut rest) = ("true".to_owned(), None);
+            loop {
+                let ask = self.ask_range(*range, &filter);
+                let page = self.lab.page(&ask, self.approach, rest.as_deref(), self.items_max)?;
+                all.extend(page.rows.iter().map(Ordered::read));
+                if let Some(row) = page.rows.last() {
+                    filter = self.behind(&Ordered::read(row).keys);
+                }
+                rest = page.rest;
+                if rest.is_none() {
+                    break;
+                }
+                between(pages);
+                pages += 1;
+            }
+        }
+        all.sort_by(|a, b| self.compare(a, b));
+        Ok(all.into_iter().filter_map(|row| row.payload).collect())
+    }
+
+    /// The ids that the query gives, each page by a client that knows nothing but the last
+    /// row of the page before.
+    pub fn ids_by_rows(&self, mut between: impl FnMut(usize)) -> Result<Vec<Value>, ServiceError> {
+        let (mut all, mut pages): (Vec<Ordered>, usize) = (Vec::new(), 0);
+        loop {
+            let last = all.last();
+            let filter = last.map(|last| last.resume_filter(Some(last.item), false));
+            let mut next = Vec::new();
+            // It may have been split since.
+            for range in self.lab.ranges() {
+                let ask = Ask { resume: filter.clone(), ..self.ask_range(range.id, "true") };
+                next.extend(self.first_rows(&ask, last)?);
+            }
+            next.sort_by(|a, b| self.compare(a, b));
+            next.truncate(self.items_max);
+            if next.is_empty() {
+                return Ok(all.into_iter().filter_map(|row| row.payload).collect());
+            }
+            all.append(&mut next);
+            between(pages);
+            pages += 1;
+        }
+    }
+
+    /// The first rows behind the last one, as many as there are in a page.
+    fn first_rows(&self, ask: &Ask, last: Option<&Ordered>) -> Result<Vec<Ordered>, ServiceError> {
+        let (mut rows, mut rest) = (Vec::new(), None);
+        loop {
+            let page = self.lab.page(ask, self.approach, rest.as_deref(), self.items_max)?;
+            let new = page.rows.iter().map(Ordered::read);
+            rows.extend(new.filter(|row| last.is_none_or(|last| self.compare(row, last).is_gt())));
+            rest = page.rest;
+            if rest.is_none() || rows.len() >= self.items_max {
+                return Ok(rows);
+            }
+        }
     }
 
     /// Rows behind the last one, of whose item so many were given.
@@ -151,37 +243,63 @@ impl<'l> Client<'l> {
         rows.into_iter().skip(*offset).take(wanted).collect()
     }
 
+    fn ask_range(&self, range: RangeId, filter: &str) -> Ask {
+        let text = self.plan.text.replace(RESUME_FILTER, filter);
+        let scope = Scope { range: Some(range), ..Scope::default() };
+        Ask { text, scope, ..self.ask.clone() }
+    }
+
     /// The rows of each partition.
     fn each_partition(&self, filter: &str) -> Result<Vec<Vec<Value>>, ServiceError> {
-        let text = self.plan.text.replace(RESUME_FILTER, filter);
+        self.each_resumed(filter, None)
+    }
+
+    fn each_resumed(
+        &self,
+        filter: &str,
+        resume: Option<&ResumeFilter>,
+    ) -> Result<Vec<Vec<Value>>, ServiceError> {
         let mut parts = Vec::new();
         for range in &self.ranges {
-            let scope = Scope { range: Some(*range), ..Scope::default() };
-            let ask = Ask { text: text.clone(), scope, ..self.ask.clone() };
+            let ask = Ask { resume: resume.cloned(), ..self.ask_range(*range, filter) };
             parts.push(self.lab.all(&ask, self.approach, self.items_max, |_| {})?.rows);
         }
         Ok(parts)
     }
 
     fn ordered(&self, filter: &str) -> Result<Vec<Ordered>, ServiceError> {
-        let mut all = Vec::new();
-        for part in self.each_partition(filter)? {
+        let mut all: Vec<Ordered> =
+            self.ordered_parts(filter, None)?.into_iter().flatten().collect();
+        all.sort_by(|a, b| self.compare(a, b));
+        Ok(all)
+    }
+
+    fn ordered_parts(
+        &self,
+        filter: &str,
+        resume: Option<&ResumeFilter>,
+    ) -> Result<Vec<Vec<Ordered>>, ServiceError> {
+        let mut parts = Vec::new();
+        for part in self.each_resumed(filter, resume)? {
             let rows: Vec<Ordered> = part.iter().map(Ordered::read).collect();
             assert!(
                 rows.is_sorted_by(|a, b| self.compare(a, b).is_le()),
                 "rows of a partition are not in the order of clients: {rows:?}"
             );
-            all.extend(rows);
+            parts.push(rows);
         }
-        all.sort_by(|a, b| self.compare(a, b));
-        Ok(all)
+        Ok(parts)
     }
 
     fn compare(&self, a: &Ordered, b: &Ordered) -> Ordering {
-        let ways: Vec<bool> = self.plan.order.iter().map(|(_, descending)| *descending).collect();
         let items = a.item.cmp(&b.item);
-        let items = if ways.first() == Some(&true) { items.reverse() } else { items };
-        compare_keys(&ways, &a.keys, &b.keys).then(items)
+        let backwards = self.plan.order.first().is_some_and(|(_, descending)| *descending);
+        self.compare_keys(a, b).then(if backwards { items.reverse() } else { items })
+    }
+
+    fn compare_keys(&self, a: &Ordered, b: &Ordered) -> Ordering {
+        let ways: Vec<bool> = self.plan.order.iter().map(|(_, descending)| *descending).collect();
+        compare_keys(&ways, &a.keys, &b.keys)
     }
 
     /// The condition that only rows fulfil that may come behind one with these keys.
@@ -191,6 +309,10 @@ impl<'l> Client<'l> {
         for ((expr, descending), key) in self.plan.order.iter().zip(keys) {
             ways.push(format!("({equal} AND ({}))", later(expr, key.as_ref(), *descending)));
             equal = format!("{equal} AND {}", same(expr, key.as_ref()));
+            // No condition tells how these are sorted among themselves.
+            if matches!(key, Some(Value::Array(_) | Value::Object(_))) {
+                break;
+            }
         }
         ways.push(format!("({equal})"));
         ways.join(" OR ")
@@ -265,6 +387,26 @@ impl Ordered {
         let keys = members(row, "orderByItems").iter().map(|key| key.get("item").cloned());
         Ordered { keys: keys.collect(), item, payload: row.get("payload").cloned() }
     }
+
+    /// Takes a query up at this row.
+    fn resume_filter(&self, item: Option<Ordinal>, exclude: bool) -> ResumeFilter {
+        let key = |key: &Option<Value>| match key {
+            None => SortKey::Undefined,
+            Some(array @ Value::Array(_)) => SortKey::Hashed(Kind::Array, DistinctHash::of(array)),
+            Some(own @ Value::Object(_)) => SortKey::Hashed(Kind::Object, DistinctHash::of(own)),
+            Some(scalar) => SortKey::Value(scalar.clone()),
+        };
+        ResumeFilter { keys: self.keys.iter().map(key).collect(), item, exclude }
+    }
+}
+
+/// Whether rows are the ones that are expected; what differs otherwise.
+fn alike(found: &[Ordered], expected: &[Ordered]) -> Result<(), String> {
+    let texts = |rows: &[Ordered]| -> Vec<String> {
+        rows.iter().map(|row| format!("{:?}", row.payload)).collect()
+    };
+    let (found, expected) = (texts(found), texts(expected));
+    if found == expected { Ok(()) } else { Err(format!("\n{found:?}\n{expected:?}")) }
 }
 
 fn members<'v>(value: &'v Value, name: &str) -> &'v [Value] {

@@ -195,13 +195,14 @@ fn text(dice: &Dice) -> String {
     format!("\"{}\"", word(dice))
 }
 
-/// Short words, and long ones that begin alike for longer than an index looks.
+/// Short words, and long ones that begin alike for longer than an index looks, or than a
+/// cursor remembers.
 pub(super) fn word(dice: &Dice) -> String {
     if dice.below(3) > 0 {
         return (*dice.pick(WORDS)).to_owned();
     }
     let (letter, width) = *dice.pick(&[("p", 1), ("é", 2)]);
-    let common = letter.repeat(*dice.pick(&[126, 127, 128, 129, 200]) / width);
+    let common = letter.repeat(*dice.pick(&[126, 127, 128, 129, 200, 600]) / width);
     common + *dice.pick(&["", "a", "b", "c", "é"])
 }
 

@@ -14,7 +14,7 @@ use runtime::{Runtime, SimulatedClock};
 use service::{
     Action, Approach, CatalogueAction, Conditions, ContainerAction, Cursor, Features, Halve,
     ItemQuery, ItemTarget, Kind, Link, Principal, QueryReport, RangeId, RangeInfo, Reply, Request,
-    Response, Rest, Scope, Service, ServiceError, ThroughputRules,
+    Response, Rest, ResumeFilter, Scope, Service, ServiceError, ThroughputRules,
 };
 use storage::local::{self, LocalConfig};
 use storage::{Store, memory};
@@ -48,11 +48,13 @@ pub struct Ask {
     /// The client's list of names and values; null for none.
     pub parameters: Value,
     pub scope: Scope,
+    /// Where in its order a client takes it up.
+    pub resume: Option<ResumeFilter>,
 }
 
 impl Ask {
     pub fn new(text: impl Into<String>) -> Ask {
-        Ask { text: text.into(), parameters: Value::Null, scope: Scope::default() }
+        Ask { text: text.into(), parameters: Value::Null, scope: Scope::default(), resume: None }
     }
 }
 
@@ -241,6 +243,7 @@ impl Lab {
             merges: true,
             session: None,
             after,
+            resume: ask.resume.clone(),
             items_max,
             approach,
             is_timed: false,

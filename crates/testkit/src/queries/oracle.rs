@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use index::{IndexPlan, IndexedPath};
+use index::IndexPlan;
 use model::json::{Object, Raw, Value};
 use model::partition_key::{PartitionKey, PartitionKeyDefinition};
 use model::policy::{ContainerDefinition, PathStep};
@@ -84,6 +84,11 @@ impl Oracle {
         self.documents.len()
     }
 
+    /// The partition key of an item.
+    pub(super) fn key_of(&self, item: &str) -> PartitionKey {
+        self.key.extract(Raw::trusted(item)).expect("items have keys")
+    }
+
     /// Answers a query over all documents, or those that are asked for.
     #[must_use]
     pub fn answer(&self, ask: &Ask) -> Verdict {
@@ -124,17 +129,13 @@ impl Oracle {
 
     fn ordered(&self, bound: &Bound, scope: &Scope) -> Result<Verdict, QueryError> {
         let order = bound.order();
-        let Some(keeps_undefined) = self.keeps_undefined(&order) else {
+        if !self.is_served(&order) {
             return Ok(Verdict::NoIndex);
-        };
+        }
         let ways: Vec<bool> = order.iter().map(|key| key.descending).collect();
         let backwards = ways.first() == Some(&true);
         let mut kept = Vec::new();
-        self.each_row(bound, scope, |document, keys, row| {
-            if keeps_undefined || keys.iter().all(Option::is_some) {
-                kept.push((document, keys, row));
-            }
-        })?;
+        self.each_row(bound, scope, |document, keys, row| kept.push((document, keys, row)))?;
         // Rows of one document stay in their order.
         kept.sort_by(|(left, a, _), (right, b, _)| {
             let ties = if backwards { right.cmp(left) } else { left.cmp(right) };
@@ -148,22 +149,21 @@ impl Oracle {
         Ok(Verdict::Rows { rows, agreement: Agreement::Exact })
     }
 
-    /// Whether an order by one place keeps what has nothing there; `None` if no index
-    /// serves the order.
-    fn keeps_undefined(&self, order: &[Order<'_>]) -> Option<bool> {
+    /// Whether an index serves the order, or none could.
+    fn is_served(&self, order: &[Order<'_>]) -> bool {
         let names: Option<Vec<(Vec<&str>, bool)>> =
             order.iter().map(|key| Some((key.path.names()?, key.descending))).collect();
         // What no policy could index is sorted by looking at it.
-        let Some(names) = names else { return Some(true) };
+        let Some(names) = names else { return true };
         if names.iter().any(|(names, _)| self.is_never_indexed(names)) {
-            return Some(true);
+            return true;
         }
         if let [(names, _)] = names.as_slice() {
             let steps: Vec<PathStep> =
                 names.iter().map(|name| PathStep::Property((*name).to_owned())).collect();
-            return self.plan.path(&steps).map(IndexedPath::has_undefined);
+            return self.plan.path(&steps).is_some();
         }
-        self.plan.composite_index(&names).map(|_| true)
+        self.plan.composite_index(&names).is_some()
     }
 
     fn is_never_indexed(&self, names: &[&str]) -> bool {

@@ -1,15 +1,16 @@
-//! The order of the language, as an index has it: arrays are equal among themselves,
-//! and so are objects.
+//! The order of the language: arrays among themselves, and objects, by their hashes.
 
 use std::cmp::Ordering;
 
-use model::json::Value;
+use model::json::{DistinctHash, Value};
 
 /// Compares sort keys; `None` is undefined and comes first.
 pub(super) fn compare(a: Option<&Value>, b: Option<&Value>) -> Ordering {
     match (a, b) {
-        (Some(Value::Array(_)), Some(Value::Array(_)))
-        | (Some(Value::Object(_)), Some(Value::Object(_))) => Ordering::Equal,
+        (Some(a @ Value::Array(_)), Some(b @ Value::Array(_)))
+        | (Some(a @ Value::Object(_)), Some(b @ Value::Object(_))) => {
+            DistinctHash::of(a).cmp(&DistinctHash::of(b))
+        }
         (a, b) => a.cmp(&b),
     }
 }

@@ -1,5 +1,6 @@
 //! Random containers, each asked random queries in all ways.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::ops::AddAssign;
 
@@ -46,6 +47,8 @@ pub struct Tally {
     pub indexed: u64,
     /// Queries that a client merged.
     pub merged: u64,
+    /// Queries that a client took up again while items were written.
+    pub resumed: u64,
     /// Splits and merges between two pages.
     pub splits: u64,
 }
@@ -57,6 +60,7 @@ impl AddAssign for Tally {
         self.refused += other.refused;
         self.indexed += other.indexed;
         self.merged += other.merged;
+        self.resumed += other.resumed;
         self.splits += other.splits;
     }
 }
@@ -127,6 +131,9 @@ fn ask_while_changing(
         let query = RandomQuery::random(dice).of_ids();
         ask_while_writing(lab, oracle, dice, (&query, number), tally)
             .map_err(|what| (query.to_string(), what))?;
+        let query = values_query(dice);
+        ask_values_while_writing(lab, oracle, dice, (&query, CHANGED_QUERIES + number), tally)
+            .map_err(|what| (query, what))?;
     }
     data.change_policy(dice);
     lab.replace_container(&data.definition).expect("a policy that can be had");
@@ -145,8 +152,9 @@ fn ask_while_changing(
     Ok(())
 }
 
-/// Asks page by page while new items are written, which may be found or not; what was
-/// there before is found once, in its order.
+/// Asks page by page while other items are written and removed, which may be found or
+/// not; what was there before is found once, in its order: by the service, and by clients
+/// that go on by what they know of the rows before.
 fn ask_while_writing(
     lab: &Lab,
     oracle: &Oracle,
@@ -157,17 +165,98 @@ fn ask_while_writing(
     let ask = Ask::new(query.to_string());
     let verdict = oracle.answer(&ask);
     let page = 1 + oracle.documents() / 50 + dice.below(4);
-    let answer = lab.all(&ask, Approach::Index, page, |pages| {
-        let copies = if pages < WRITTEN_PAGES_MAX { dice.below(3) } else { 0 };
-        for copy in 0..copies {
-            let item = new_item(dice, &format!("{NEW}{number}-{pages}-{copy}"));
-            lab.put(&item).expect("an item that can be stored");
-        }
-    });
-    tally.queries += 1;
+    let mut writer = Writer { lab, oracle, dice, number, written: Vec::new() };
     let is_old = |row: &Value| !row.as_str().is_some_and(|id| id.starts_with(NEW));
-    let rows = answer.map(|answer| answer.rows.into_iter().filter(is_old).collect());
-    judge(&verdict, rows).map_err(|what| format!("while writing, pages of {page}: {what}"))
+    let old = |rows: Vec<Value>| -> Vec<Value> { rows.into_iter().filter(is_old).collect() };
+    let judged = |how: &str, rows: Result<Vec<Value>, ServiceError>| {
+        let what = judge(&verdict, rows.map(old));
+        what.map_err(|what| format!("while writing, {how}, pages of {page}: {what}"))
+    };
+    let answer = lab.all(&ask, Approach::Index, page, |pages| writer.write(pages));
+    tally.queries += 1;
+    judged("by the service", answer.map(|answer| answer.rows))?;
+    let approach = *dice.pick(&[Approach::Index, Approach::Index, Approach::Scan]);
+    match Client::plan(lab, &ask, approach, page) {
+        Some(client) if client.resumes() => {
+            tally.resumed += 2;
+            judged("by tokens", client.ids_by_tokens(|pages| writer.write(pages)))?;
+            judged(
+                "by rows",
+                client.ids_by_rows(|pages| {
+                    writer.write(pages);
+                    if pages < REARRANGED_PAGES_MAX && dice.once_in(4) {
+                        tally.splits += u64::from(rearrange(lab));
+                    }
+                }),
+            )
+        }
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// A query whose rows are all different, whatever is written.
+fn values_query(dice: &Dice) -> String {
+    let path =
+        dice.pick(&["c.a", "c.b", "c.s", "c.num", "c.big", "c.n.x", "c.n", "c.tags", "c.pk"]);
+    match dice.below(4) {
+        0 => format!("SELECT {path} AS v FROM c GROUP BY {path}"),
+        1 => format!("SELECT c.t AS t, {path} AS v FROM c GROUP BY c.t, {path}"),
+        2 => format!("SELECT DISTINCT VALUE {path} FROM c ORDER BY {path} DESC"),
+        _ => format!("SELECT DISTINCT c.t AS t, {path} AS v FROM c"),
+    }
+}
+
+/// Asks page by page while other items are written and removed. Each row that there was
+/// before is found, and no row comes twice.
+fn ask_values_while_writing(
+    lab: &Lab,
+    oracle: &Oracle,
+    dice: &Dice,
+    (query, number): (&str, usize),
+    tally: &mut Tally,
+) -> Result<(), String> {
+    let ask = Ask::new(query);
+    let Verdict::Rows { rows: expected, .. } = oracle.answer(&ask) else { return Ok(()) };
+    let page = 1 + oracle.documents() / 50 + dice.below(4);
+    let approach = *dice.pick(&[Approach::Index, Approach::Scan]);
+    let mut writer = Writer { lab, oracle, dice, number, written: Vec::new() };
+    let answer = lab.all(&ask, approach, page, |pages| writer.write(pages));
+    let found = texts(&answer.map_err(|error| error.to_string())?.rows);
+    tally.queries += 1;
+    let distinct: BTreeSet<&String> = found.iter().collect();
+    let missed: Vec<String> =
+        texts(&expected).into_iter().filter(|row| !distinct.contains(row)).collect();
+    if distinct.len() == found.len() && missed.is_empty() {
+        return Ok(());
+    }
+    Err(format!("while writing, pages of {page}: {missed:?} missed in {found:?}"))
+}
+
+/// Writes items between pages, and removes them again.
+struct Writer<'w> {
+    lab: &'w Lab,
+    oracle: &'w Oracle,
+    dice: &'w Dice,
+    number: usize,
+    written: Vec<String>,
+}
+
+impl Writer<'_> {
+    fn write(&mut self, pages: usize) {
+        let copies = if pages < WRITTEN_PAGES_MAX { self.dice.below(3) } else { 0 };
+        for copy in 0..copies {
+            let item = new_item(self.dice, &format!("{NEW}{}-{pages}-{copy}", self.number));
+            self.lab.put(&item).expect("an item that can be stored");
+            self.written.push(item);
+        }
+        if self.dice.once_in(2) && !self.written.is_empty() {
+            let item = self.written.swap_remove(self.dice.below(self.written.len()));
+            let id = super::definition(&item).get("id").and_then(Value::as_str).map(str::to_owned);
+            let removed = self.lab.remove(&id.unwrap_or_default(), self.oracle.key_of(&item));
+            // A later one may have had the same id and key.
+            assert!(matches!(removed, Ok(()) | Err(ServiceError::NotFound)), "{removed:?}");
+        }
+    }
 }
 
 fn furnished(data: &DataSet) -> (Lab, Oracle) {
@@ -292,6 +381,7 @@ impl Question {
             matches!(verdict, Verdict::Rows { rows, .. } if rows.len() < RESUMED_ROWS_MAX);
         if client.resumes() && is_short {
             client.check_resuming().map_err(|what| format!("client resumes: {what}"))?;
+            client.check_resume_filters().map_err(|what| format!("resume filter: {what}"))?;
         }
         Ok(())
     }

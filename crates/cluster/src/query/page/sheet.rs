@@ -76,10 +76,9 @@ impl<'q> Sheet<'q> {
         self.rows.is_empty() || (self.rows.len() < bounds.rows && fits)
     }
 
-    /// How many rows fill the page and tell whether there is another one, if they begin
-    /// with so many that were given before.
-    pub(super) fn wanted_behind(&self, given: u64) -> usize {
-        let before = usize::try_from(given.saturating_add(self.skip)).unwrap_or(usize::MAX);
+    /// How many rows fill the page and tell whether there is another one.
+    pub(super) fn wanted(&self) -> usize {
+        let before = usize::try_from(self.skip).unwrap_or(usize::MAX);
         before.saturating_add(self.query.bounds.rows).saturating_add(1)
     }
 

@@ -3,31 +3,33 @@
 use std::collections::BinaryHeap;
 use std::rc::Rc;
 
+use super::ordered::Trail;
 use super::sheet::Sheet;
-use super::source::Source;
-use super::trail::Trail;
+use super::source::{Kept, Source};
 use super::{Filled, LONG_STEPS_MAX};
-use crate::query::cursor::Position;
 
 pub(super) fn fill(source: &mut Source<'_>, sheet: &mut Sheet<'_>) -> Filled {
-    let resumed = source.resumed();
-    let given = resumed.and_then(|resumed| resumed.rows).unwrap_or_default();
-    let wanted = sheet.wanted_behind(given.into());
+    let wanted = sheet.wanted();
     let (mut first, ledger) = (BinaryHeap::new(), Rc::clone(&source.ledger));
-    source.each_placed(&mut source.run(LONG_STEPS_MAX), |row| {
-        if resumed.is_none_or(|resumed| resumed.is_before(&row.place)) {
-            ledger.keep(row.bytes())?;
-            first.push(row);
-            if first.len() > wanted {
-                ledger.release(first.pop().map_or(0, |last| last.bytes()));
-            }
+    // Of these some were given, and which ones is known when all are there.
+    let (mut among, mut rows) = (Kept::new(&ledger), Vec::new());
+    source.each_placed(&mut source.run(LONG_STEPS_MAX), |source, row| {
+        if source.is_among(&row) {
+            return among.add(row);
+        }
+        ledger.keep(row.bytes())?;
+        first.push(row);
+        if first.len() > wanted {
+            ledger.release(first.pop().map_or(0, |last| last.bytes()));
         }
         Ok(())
     })?;
+    rows.append(&mut source.without_given(among.sorted()));
+    rows.append(&mut first.into_sorted_vec());
     let mut trail = Trail::new(source);
-    let more = first.into_sorted_vec().into_iter().try_for_each(|row| {
+    let more = rows.into_iter().try_for_each(|row| {
         sheet.hits += 1;
-        trail.offer(sheet, &source.spot(Position::of(&row.place)), row)
+        trail.offer(sheet, row)
     });
     Ok(more.break_value().flatten())
 }

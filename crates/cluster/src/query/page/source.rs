@@ -7,7 +7,7 @@
 use std::ops::ControlFlow;
 use std::rc::Rc;
 
-use index::encode_order;
+use index::{EntryEnd, encode_order, encode_ordinal};
 use model::json::Value;
 use model::position::Ordinal;
 use partition::{Candidate, Choice, Item};
@@ -17,6 +17,7 @@ use super::trail::Spot;
 use crate::query::candidates::Candidates;
 use crate::query::cursor::Position;
 use crate::query::layout::Layout;
+use crate::query::point::Point;
 use crate::query::stopwatch::{Part, Stopwatch};
 use crate::query::threads::Turn;
 use crate::query::{PageQuery, QueryFailure};
@@ -48,18 +49,21 @@ pub(super) struct Source<'p> {
     paced_at: usize,
     /// For each key of the order, whether it descends.
     order: Vec<bool>,
+    /// Rows are behind all of these.
+    points: Vec<&'p Point>,
 }
 
 /// A row.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Made {
     /// Where it belongs in the order: the sort keys, then the item, in the direction of
-    /// the first key, then the number of the row. Empty where rows need not be sorted.
+    /// the first key, then the number of the row. Rows that are distinct or of groups, and
+    /// have no order, are in that of their values. Empty where rows need not be sorted.
     pub(super) place: Vec<u8>,
     /// The partition that it is from.
     pub(super) part: usize,
     pub(super) text: String,
-    /// What DISTINCT compares; empty without it.
+    /// What DISTINCT compares where there is an order; empty otherwise.
     pub(super) identity: String,
 }
 
@@ -70,38 +74,48 @@ impl<'p> Source<'p> {
         choice: &'p Choice,
         ledger: Rc<Ledger>,
         (turn, watch): (&'p Turn, &'p Stopwatch<'p>),
+        points: Vec<&'p Point>,
     ) -> Source<'p> {
-        let candidates = Candidates::new(query, layout, choice, watch);
-        let order = query.bound.order().iter().map(|key| key.descending).collect();
-        let paced_at = usize::MAX;
-        Source { query, layout, choice, candidates, ledger, turn, watch, paced_at, order }
+        let candidates = Candidates::new(query, layout, choice, (&points, watch));
+        let (order, paced_at) = (query.descends(), usize::MAX);
+        Source { query, layout, choice, candidates, ledger, turn, watch, paced_at, order, points }
     }
 
-    /// Goes to the next place and gives the rows there to `sink`, in order. Where an index
-    /// does not tell some items apart that the order does, they are all at one place.
+    /// Goes to the next item and gives its rows to `sink`.
     pub(super) fn next(
         &mut self,
         run: &mut Run<'_>,
         sink: &mut dyn FnMut(&Spot, Made) -> Flow,
     ) -> Result<Option<Spot>, QueryFailure> {
         let Some((part, candidate)) = self.candidates.next()? else { return Ok(None) };
-        let Some(shared) = self.shared(part, &candidate.position) else {
-            let spot = self.spot(Position::of(&candidate.position));
-            self.make(run, part, candidate.item.as_ref(), false, &mut |row| sink(&spot, row))?;
-            return Ok(Some(spot));
+        let spot = self.spot(Position::of(&candidate.position));
+        self.make(run, part, candidate.item.as_ref(), &mut |row| sink(&spot, row))?;
+        Ok(Some(spot))
+    }
+
+    /// Goes to the next item along the index of the order and gives its rows to `sink`.
+    /// Where entries do not tell items apart that the order does, it goes to all of them at
+    /// once. Says where they end.
+    pub(super) fn next_in_order(
+        &mut self,
+        run: &mut Run<'_>,
+        sink: &mut dyn FnMut(Made) -> Flow,
+    ) -> Result<Option<EntryEnd>, QueryFailure> {
+        let Some((part, candidate)) = self.candidates.next()? else { return Ok(None) };
+        let Some(along) = &self.choice.along else { return Ok(None) };
+        let cut = along.cut_of(&candidate.position);
+        let Some(shared) = cut.and_then(|cut| candidate.position.get(..cut)) else {
+            let end = along.end(&candidate.position, &self.order);
+            self.make(run, part, candidate.item.as_ref(), sink)?;
+            return Ok(Some(end));
         };
-        let rows = self.group(run, part, candidate, &shared)?;
-        let mut spot = self.spot(Position::cut(&shared));
-        if spot.given > 0 {
-            spot.given = self.given_of(&rows).unwrap_or(spot.given);
-        }
-        for row in rows {
-            spot.position.mark = row.mark().to_vec();
-            if sink(&spot, row)?.is_break() {
+        let shared = shared.to_vec();
+        for row in self.group(run, part, candidate, &shared)? {
+            if sink(row)?.is_break() {
                 break;
             }
         }
-        Ok(Some(spot))
+        Ok(Some(along.end(&shared, &self.order)))
     }
 
     /// A run of the query that may take so many steps.
@@ -113,24 +127,20 @@ impl<'p> Source<'p> {
     pub(super) fn each_placed(
         &mut self,
         run: &mut Run<'_>,
-        mut keep: impl FnMut(Made) -> Result<(), QueryError>,
+        mut keep: impl FnMut(&Self, Made) -> Result<(), QueryError>,
     ) -> Result<(), QueryFailure> {
-        let mut sink = |row| keep(row).map(ControlFlow::Continue);
         while let Some((part, candidate)) = self.candidates.next()? {
-            self.make(run, part, candidate.item.as_ref(), true, &mut sink)?;
+            let mut sink = |row| keep(self, row).map(ControlFlow::Continue);
+            self.make(run, part, candidate.item.as_ref(), &mut sink)?;
             self.keep_pace(run)?;
         }
         Ok(())
     }
 
-    /// Where the page before ended.
-    pub(super) fn resumed(&self) -> Option<&'p Position> {
-        self.query.behind().map(|behind| &behind.position)
-    }
-
     /// A place on the way, in the part of the ring that is being read.
     pub(super) fn spot(&self, position: Position) -> Spot {
-        let resumed = self.resumed().filter(|resumed| resumed.is_at(&position.key));
+        let resumed = self.query.behind().map(|behind| &behind.position);
+        let resumed = resumed.filter(|resumed| resumed.is_at(&position.key));
         let given = resumed.and_then(|resumed| resumed.rows).unwrap_or_default();
         Spot { stretch: Rc::clone(self.candidates.stretch()), position, given }
     }
@@ -162,14 +172,6 @@ impl<'p> Source<'p> {
         is_time
     }
 
-    /// What the positions of items begin with that the index does not tell from this
-    /// one, though the order may.
-    fn shared(&self, part: usize, position: &[u8]) -> Option<Vec<u8>> {
-        let part = self.layout.parts.get(part).filter(|_| !self.order.is_empty())?;
-        let cut = part.reader.cut_of(position)?;
-        position.get(..cut).map(<[u8]>::to_vec)
-    }
-
     /// The rows of all items at a place that several share, sorted.
     fn group(
         &mut self,
@@ -181,44 +183,58 @@ impl<'p> Source<'p> {
         let (mut kept, mut next) = (Kept::new(&self.ledger), Some(first));
         while let Some(Candidate { item, .. }) = next {
             let mut sink = |row| kept.add(row).map(ControlFlow::Continue);
-            self.make(run, part, item.as_ref(), true, &mut sink)?;
+            self.make(run, part, item.as_ref(), &mut sink)?;
             self.go_on_to_the_end()?;
             next = self.candidates.next_like(shared)?;
         }
-        Ok(kept.sorted())
+        Ok(self.without_given(kept.sorted()))
     }
 
-    /// How many rows of a group the pages before gave, counted anew: others may have been
-    /// written among them since.
-    fn given_of(&self, rows: &[Made]) -> Option<u32> {
-        let resumed = self.resumed()?;
-        let last = rows.iter().rposition(|row| row.mark() == resumed.mark)?;
-        u32::try_from(last + 1).ok()
+    /// Leaves out those of the rows that the pages before gave, where the point behind them
+    /// does not tell which these are: rows in order, all that are like the last of them.
+    pub(super) fn without_given(&self, mut rows: Vec<Made>) -> Vec<Made> {
+        for point in &self.points {
+            let Some(first) = rows.iter().position(|row| point.is_among(&row.place)) else {
+                continue;
+            };
+            let among = rows.iter().skip(first).map(|row| &*row.place);
+            rows.drain(first..first + point.done(among));
+        }
+        rows
     }
 
-    /// Gives the rows of an item to `sink`, with their places in the order if wanted.
+    /// Whether a row may be one of those that only [`Source::without_given`] can tell.
+    pub(super) fn is_among(&self, row: &Made) -> bool {
+        self.points.iter().any(|point| point.is_among(&row.place))
+    }
+
+    /// Gives the rows of an item to `sink`, with their places if there is an order.
     fn make(
         &self,
         run: &mut Run<'_>,
         part: usize,
         item: Option<&Item>,
-        is_placed: bool,
         sink: &mut dyn FnMut(Made) -> Flow,
     ) -> Result<(), QueryFailure> {
         let Some(item) = item else { return Ok(()) };
         let (is_distinct, mut number) = (self.query.bound.is_distinct(), 0_u32);
         let _ = run.document(item.json(), &mut |row: Row<'_, '_>| {
             number += 1;
-            let drops_undefined = !self.choice.keeps_undefined;
-            let keys = if is_placed || drops_undefined { row.keys()? } else { Vec::new() };
-            if drops_undefined && keys.iter().any(Option::is_none) {
-                return MORE;
+            let mut place = Vec::new();
+            if !self.order.is_empty() {
+                place = self.place(&row.keys()?, item.ordinal, number);
+                if self.points.iter().any(|point| point.is_behind(&place)) {
+                    return MORE;
+                }
             }
             let text = self.watch.measure(Part::Writing, || row.text())?;
             let Some(text) = text else { return MORE };
-            let place =
-                if is_placed { self.place(&keys, item.ordinal, number) } else { Vec::new() };
-            let identity = if is_distinct { row.identity() } else { String::new() };
+            let mut identity = String::new();
+            match (is_distinct, self.order.is_empty()) {
+                (true, true) => place = row.place(),
+                (true, false) => identity = row.identity(),
+                (false, _) => {}
+            }
             sink(Made { place, part, text, identity })
         })?;
         Ok(())
@@ -229,19 +245,17 @@ impl<'p> Source<'p> {
         for (key, descends) in keys.iter().zip(&self.order) {
             encode_order(key.as_ref(), *descends, &mut place);
         }
-        let ordinal = ordinal.as_u64();
-        let ordinal = if self.order.first() == Some(&true) { !ordinal } else { ordinal };
-        place.extend(ordinal.to_be_bytes());
+        encode_ordinal(ordinal.as_u64(), self.order.first() == Some(&true), &mut place);
         place.extend(number.to_be_bytes());
         place
     }
 }
 
 impl Made {
-    /// What its place ends with: the item and the number of the row.
-    pub(super) fn mark(&self) -> &[u8] {
-        const BYTES: usize = size_of::<u64>() + size_of::<u32>();
-        self.place.get(self.place.len().saturating_sub(BYTES)..).unwrap_or_default()
+    /// What it is sorted by: its place without the item and the number of the row.
+    pub(super) fn keys(&self) -> &[u8] {
+        const TAIL_BYTES: usize = size_of::<u64>() + size_of::<u32>();
+        self.place.get(..self.place.len().saturating_sub(TAIL_BYTES)).unwrap_or_default()
     }
 
     pub(super) fn bytes(&self) -> usize {

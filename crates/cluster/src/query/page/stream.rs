@@ -1,4 +1,5 @@
-//! Rows that come as their items are met, until the page is full or has cost enough.
+//! Rows that come as their items are met, in no order, until the page is full or has cost
+//! enough.
 
 use std::ops::ControlFlow;
 
@@ -10,7 +11,7 @@ use super::source::Source;
 use super::trail::Trail;
 
 /// Items that are looked at to see whether there is another row behind a full page.
-const LOOK_AHEAD_MAX: u64 = 32;
+pub(super) const LOOK_AHEAD_MAX: u64 = 32;
 
 pub(super) fn fill(source: &mut Source<'_>, sheet: &mut Sheet<'_>) -> Filled {
     let run = &mut source.run(STEPS_MAX);
@@ -34,7 +35,7 @@ pub(super) fn fill(source: &mut Source<'_>, sheet: &mut Sheet<'_>) -> Filled {
         if source.may_go_on(run) && looked_ahead <= LOOK_AHEAD_MAX {
             continue;
         }
-        if !spot.position.is_shared() {
+        if !spot.position.cut {
             return Ok(Some(trail.behind()));
         }
         // The next page would begin with the same items.

@@ -1,4 +1,4 @@
-//! Where a page has come to, among items that are met in an order.
+//! Where a page has come to, among items that are met one after the other.
 
 use std::rc::Rc;
 

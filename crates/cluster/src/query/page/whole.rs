@@ -1,31 +1,71 @@
 //! Results that are made as a whole: each of their rows depends on all items.
 //!
 //! Nothing is kept between pages, so each page makes the whole result again and leaves
-//! out the rows that were given.
+//! out the rows that were given. Which ones these are is told by what they are: groups by
+//! their keys, rows that are all different by their values, in the order of the query if it
+//! has one. So what is written between two pages neither repeats nor hides another row.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 use std::rc::Rc;
 
 use query::{Ledger, QueryError, Row, STEPS_MAX};
 
-use super::sheet::Sheet;
+use super::ordered::Trail;
+use super::sheet::{More, Sheet};
 use super::source::{Kept, MORE, Made, PACE_CANDIDATES, ROW_BYTES, Source};
 use super::{Filled, LONG_STEPS_MAX};
 use crate::query::cursor::Place;
+use crate::query::point::Point;
 use crate::query::stopwatch::{Part, Stopwatch};
 
 /// Steps of a query over all documents at once, in which nobody looks at the clock.
 const GATHERED_STEPS_MAX: usize = STEPS_MAX * 5;
 
-/// Rows that differ from all before them.
+/// Rows that differ from each other.
 pub(super) fn distinct(source: &mut Source<'_>, sheet: &mut Sheet<'_>) -> Filled {
+    if source.query.bound.order().is_empty() {
+        distinct_by_value(source, sheet)
+    } else {
+        distinct_in_order(source, sheet)
+    }
+}
+
+/// The first ones behind the cursor, in the order of their values.
+fn distinct_by_value(source: &mut Source<'_>, sheet: &mut Sheet<'_>) -> Filled {
+    let (mut first, wanted) = (BTreeMap::new(), sheet.wanted());
+    let (ledger, mut results) = (Rc::clone(&source.ledger), Results::new(source));
+    source.each_placed(&mut source.run(LONG_STEPS_MAX), |_, row| {
+        let is_last = || first.last_key_value().is_some_and(|(last, _)| *last < row.place);
+        let is_beyond = first.len() >= wanted && is_last();
+        if is_beyond || results.is_behind(&row.place) || first.contains_key(&row.place) {
+            return Ok(());
+        }
+        ledger.keep(row.bytes())?;
+        first.insert(row.place.clone(), row);
+        if first.len() > wanted {
+            ledger.release(first.pop_last().map_or(0, |(_, last)| last.bytes()));
+        }
+        Ok(())
+    })?;
+    let _ = first.into_values().try_for_each(|row| results.take(sheet, row));
+    Ok(results.finish(sheet))
+}
+
+/// The first of each, in the order of the query. What was given before is not again.
+fn distinct_in_order(source: &mut Source<'_>, sheet: &mut Sheet<'_>) -> Filled {
     let run = &mut source.run(LONG_STEPS_MAX);
-    let (mut distinct, wanted) = (Distinct::new(&source.ledger), sheet.wanted_behind(sheet.given));
+    let mut distinct = Distinct::new(&source.ledger);
+    let mut results = Results { trail: Trail::by_keys(source), ..Results::new(source) };
     if source.choice.ordered {
-        while distinct.rows.len() < wanted {
-            let met =
-                source.next(run, &mut |_, row| distinct.add(row).map(ControlFlow::Continue))?;
+        let mut flow = ControlFlow::Continue(());
+        while flow.is_continue() {
+            let met = source.next_in_order(run, &mut |row| {
+                if distinct.is_new(&row)? {
+                    flow = results.take(sheet, row);
+                }
+                Ok(flow)
+            })?;
             if met.is_none() {
                 break;
             }
@@ -33,13 +73,15 @@ pub(super) fn distinct(source: &mut Source<'_>, sheet: &mut Sheet<'_>) -> Filled
         }
     } else {
         let mut all = Kept::new(&source.ledger);
-        source.each_placed(run, |row| all.add(row))?;
-        all.sorted().into_iter().try_for_each(|row| {
+        source.each_placed(run, |_, row| all.add(row))?;
+        for row in all.sorted() {
             source.ledger.release(row.bytes());
-            distinct.add(row)
-        })?;
+            if distinct.is_new(&row)? && results.take(sheet, row).is_break() {
+                break;
+            }
+        }
     }
-    Ok(put_behind(sheet, sheet.skip, distinct.rows))
+    Ok(results.finish(sheet))
 }
 
 /// One row of all items, or of each group.
@@ -59,9 +101,74 @@ pub(super) fn aggregate(source: &mut Source<'_>, sheet: &mut Sheet<'_>) -> Fille
             source.keep_pace(&run)?;
         }
     }
-    let mut page = Behind::new(sheet, sheet.skip, source.watch);
-    let _ = run.finish(&mut |row| page.take(&row))?;
-    Ok(page.rest())
+    let mut results = Results::new(source);
+    let _ = run.finish(&mut |row: Row<'_, '_>| {
+        let place = row.place();
+        if results.is_behind(&place) {
+            return MORE;
+        }
+        let text = source.watch.measure(Part::Writing, || row.text())?;
+        let Some(text) = text else { return MORE };
+        Ok(results.take(sheet, Made { place, part: 0, text, identity: String::new() }))
+    })?;
+    Ok(results.finish(sheet))
+}
+
+/// The rows of a result in the order of their places, from the cursor on.
+struct Results<'p> {
+    point: Option<&'p Point>,
+    trail: Trail<'p>,
+    /// Rows of which the cursor does not tell, one by one, which were given.
+    held: Vec<Made>,
+    rest: Option<Place>,
+}
+
+impl<'p> Results<'p> {
+    fn new(source: &Source<'p>) -> Results<'p> {
+        let point = source.query.past().map(|past| &past.point);
+        Results { point, trail: Trail::new(source), held: Vec::new(), rest: None }
+    }
+
+    fn is_behind(&self, place: &[u8]) -> bool {
+        self.point.is_some_and(|point| point.is_behind(place))
+    }
+
+    /// Takes the next row; whether there is room for more.
+    fn take(&mut self, sheet: &mut Sheet<'_>, row: Made) -> ControlFlow<()> {
+        if self.is_behind(&row.place) {
+            return ControlFlow::Continue(());
+        }
+        if self.point.is_some_and(|point| point.is_among(&row.place)) {
+            self.held.push(row);
+            return ControlFlow::Continue(());
+        }
+        self.release(sheet)?;
+        self.put(sheet, row)
+    }
+
+    /// Gives the rows that were held, once all of them are there.
+    fn release(&mut self, sheet: &mut Sheet<'_>) -> ControlFlow<()> {
+        let held = std::mem::take(&mut self.held);
+        let places = held.iter().map(|row| &*row.place);
+        let done = self.point.map_or(0, |point| point.done(places));
+        held.into_iter().skip(done).try_for_each(|row| self.put(sheet, row))
+    }
+
+    fn put(&mut self, sheet: &mut Sheet<'_>, row: Made) -> ControlFlow<()> {
+        match self.trail.offer(sheet, row) {
+            More::Continue(()) => ControlFlow::Continue(()),
+            More::Break(rest) => {
+                self.rest = rest;
+                ControlFlow::Break(())
+            }
+        }
+    }
+
+    fn finish(mut self, sheet: &mut Sheet<'_>) -> Option<Place> {
+        let _ = self.release(sheet);
+        sheet.hits = sheet.rows.len() as u64;
+        self.rest
+    }
 }
 
 /// Runs the query over all documents at once, where it must see all of them or none.
@@ -85,8 +192,9 @@ pub(super) fn gather(source: &mut Source<'_>, sheet: &mut Sheet<'_>) -> Filled {
     Ok(page.rest())
 }
 
-/// The rows of a whole result that come behind those that were given, put on the page one
-/// by one: the result itself is never there at once.
+/// The rows of a whole result that come behind so many that were given, put on the page one
+/// by one: the result itself is never there at once. They have nothing else in common by
+/// which the last one could be found again.
 struct Behind<'s, 'q> {
     sheet: &'s mut Sheet<'q>,
     /// Rows that are still left out.
@@ -123,37 +231,22 @@ impl<'s, 'q> Behind<'s, 'q> {
     }
 }
 
-/// Puts the next rows of a whole result on the page: those behind the ones that OFFSET
-/// leaves out, and behind the ones that were given.
-fn put_behind(
-    sheet: &mut Sheet<'_>,
-    offset: u64,
-    rows: impl IntoIterator<Item = (usize, String)>,
-) -> Option<Place> {
-    let before = usize::try_from(sheet.given.saturating_add(offset)).unwrap_or(usize::MAX);
-    let mut rows = rows.into_iter().skip(before);
-    let more = rows.try_for_each(|row| sheet.put(row, || Place::Again));
-    sheet.hits = sheet.rows.len() as u64;
-    more.break_value().flatten()
-}
-
+/// What rows are compared with.
 struct Distinct {
     seen: BTreeSet<String>,
-    rows: Vec<(usize, String)>,
     ledger: Rc<Ledger>,
 }
 
 impl Distinct {
     fn new(ledger: &Rc<Ledger>) -> Distinct {
-        Distinct { seen: BTreeSet::new(), rows: Vec::new(), ledger: Rc::clone(ledger) }
+        Distinct { seen: BTreeSet::new(), ledger: Rc::clone(ledger) }
     }
 
-    fn add(&mut self, row: Made) -> Result<(), QueryError> {
-        let bytes = row.text.capacity() + row.identity.capacity() + ROW_BYTES;
-        if self.seen.insert(row.identity) {
-            self.ledger.keep(bytes)?;
-            self.rows.push((row.part, row.text));
+    fn is_new(&mut self, row: &Made) -> Result<bool, QueryError> {
+        if self.seen.contains(&row.identity) {
+            return Ok(false);
         }
-        Ok(())
+        self.ledger.keep(row.identity.len() + ROW_BYTES)?;
+        Ok(self.seen.insert(row.identity.clone()))
     }
 }

@@ -1,10 +1,10 @@
-//! The two MurmurHash3 variants that partition keys are hashed with, seed 0.
+//! The two MurmurHash3 variants that partition keys and distinct values are hashed with.
 //!
 //! Written here because the result is part of the wire contract: clients
 //! compute the same hashes, so an update of a dependency must not change them.
 
-/// MurmurHash3 x86, 32 bits.
-pub(super) fn hash32(input: &[u8]) -> u32 {
+/// MurmurHash3 x86, 32 bits, seed 0.
+pub(crate) fn hash32(input: &[u8]) -> u32 {
     let (blocks, tail) = input.as_chunks::<4>();
     let mut hash = blocks.iter().fold(0u32, |hash, block| {
         (hash ^ scramble32(u32::from_le_bytes(*block)))
@@ -30,10 +30,16 @@ fn finish32(mut hash: u32) -> u32 {
     hash ^ (hash >> 16)
 }
 
-/// MurmurHash3 x64, 128 bits, as the number whose high half is the second word.
-pub(super) fn hash128(input: &[u8]) -> u128 {
+/// MurmurHash3 x64, 128 bits, seed 0, as the number whose high half is the second word.
+pub(crate) fn hash128(input: &[u8]) -> u128 {
+    let (low, high) = hash128_seeded(input, (0, 0));
+    (u128::from(high) << 64) | u128::from(low)
+}
+
+/// MurmurHash3 x64, 128 bits, with a seed for each of its two words.
+pub(crate) fn hash128_seeded(input: &[u8], seed: (u64, u64)) -> (u64, u64) {
     let (blocks, tail) = input.as_chunks::<16>();
-    let (mut first, mut second) = blocks.iter().fold((0, 0), |state, block| mix(state, *block));
+    let (mut first, mut second) = blocks.iter().fold(seed, |state, block| mix(state, *block));
     let (low, high) = halves(padded(tail));
     first ^= scramble_low(low);
     second ^= scramble_high(high);
@@ -46,7 +52,7 @@ pub(super) fn hash128(input: &[u8]) -> u128 {
     second = finish64(second);
     first = first.wrapping_add(second);
     second = second.wrapping_add(first);
-    (u128::from(second) << 64) | u128::from(first)
+    (first, second)
 }
 
 fn mix((mut first, mut second): (u64, u64), block: [u8; 16]) -> (u64, u64) {

@@ -1,0 +1,284 @@
+//! The places of rows in an order, and how entries of an index lead there.
+//!
+//! A *place* is the sort keys of a row as bytes that compare as the rows do, then the
+//! item's ordinal, in the direction of the first key, and the number of the row. It is
+//! written in full, unlike index entries, which cut strings and know arrays and objects
+//! by type alone. So it means the same whichever index is walked, or none: that is what
+//! a query goes on from. An [`EntryOrder`] finds the entries at which that is.
+
+use model::json::{DistinctHash, Kind, Value};
+use model::policy::SortOrder;
+
+use crate::value::{ARRAY, CUT, Decoded, IndexValue, OBJECT, STRING, WHOLE, encode_text_open};
+
+/// Bytes of an ordinal.
+const ORDINAL_BYTES: usize = 8;
+/// Bytes of a hash behind the type of an array or object.
+const HASH_BYTES: usize = 16;
+
+/// What a row is sorted by, as far as it is known to whoever names it.
+#[derive(Clone, Debug, PartialEq)]
+pub enum SortKey {
+    Undefined,
+    Value(Value),
+    /// An array or object, by its hash.
+    Hashed(Kind, DistinctHash),
+}
+
+/// Appends what a value counts for in an order: bytes that compare as the language
+/// orders values, arrays among themselves and objects by their hashes. `None` is
+/// undefined.
+pub fn encode_order(value: Option<&Value>, descending: bool, out: &mut Vec<u8>) {
+    let start = out.len();
+    value.map_or(IndexValue::Undefined, IndexValue::from).encode(usize::MAX, out);
+    if let Some(value @ (Value::Array(_) | Value::Object(_))) = value {
+        out.extend(DistinctHash::of(value).to_bytes());
+    }
+    turn(out, start, descending);
+}
+
+/// As [`encode_order`], for a key that may be known by its hash only.
+pub fn encode_key(key: &SortKey, descending: bool, out: &mut Vec<u8>) {
+    match key {
+        SortKey::Undefined => encode_order(None, descending, out),
+        SortKey::Value(value) => encode_order(Some(value), descending, out),
+        SortKey::Hashed(kind, hash) => {
+            let start = out.len();
+            out.push(if *kind == Kind::Array { ARRAY } else { OBJECT });
+            out.extend(hash.to_bytes());
+            turn(out, start, descending);
+        }
+    }
+}
+
+/// Appends what an item counts for among those with the same keys.
+pub fn encode_ordinal(ordinal: u64, backwards: bool, out: &mut Vec<u8>) {
+    let ordinal = if backwards { !ordinal } else { ordinal };
+    out.extend(ordinal.to_be_bytes());
+}
+
+fn turn(out: &mut [u8], start: usize, descending: bool) {
+    if descending {
+        out.iter_mut().skip(start).for_each(|byte| *byte = !*byte);
+    }
+}
+
+/// How the entries of an index lie that is in the order of a query.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EntryOrder {
+    /// What all of them begin with.
+    pub(crate) before: Vec<u8>,
+    /// The direction in which each value is written behind it.
+    pub(crate) parts: Vec<SortOrder>,
+    /// Bytes of a string that are kept.
+    pub(crate) text_max: usize,
+}
+
+/// The entries that a place is among.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Seek {
+    /// What they begin with.
+    pub key: Vec<u8>,
+    /// Whether the places of all their items begin like the place. Otherwise it tells more
+    /// than entries do.
+    pub whole: bool,
+}
+
+/// Where the items at an entry end in an order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EntryEnd {
+    pub place: Vec<u8>,
+    /// Whether that is behind the places that begin so. Otherwise it is before them.
+    pub past: bool,
+}
+
+impl EntryOrder {
+    /// The entries of items whose places begin like `place`, in an order whose keys
+    /// descend or not. Bytes that are no place lead to where places like it would be.
+    #[must_use]
+    pub fn seek(&self, place: &[u8], descends: &[bool]) -> Seek {
+        let (mut key, mut rest) = (self.before.clone(), place);
+        for (part, descends) in self.parts.iter().zip(descends) {
+            if rest.is_empty() {
+                return Seek { key, whole: true };
+            }
+            if let Some(whole) = self.seek_part(*part, &mut rest, *descends, &mut key) {
+                return Seek { key, whole };
+            }
+        }
+        let Some((ordinal, behind)) = rest.split_first_chunk::<ORDINAL_BYTES>() else {
+            return Seek { key, whole: rest.is_empty() };
+        };
+        let ordinal = u64::from_be_bytes(*ordinal);
+        encode_ordinal(ordinal, descends.first() == Some(&true), &mut key);
+        Seek { key, whole: behind.is_empty() }
+    }
+
+    /// Takes a key off a place and appends what entries have of it. Unless that is all and
+    /// entries have more behind it, says whether it is all that there is.
+    fn seek_part(
+        &self,
+        part: SortOrder,
+        rest: &mut &[u8],
+        descends: bool,
+        key: &mut Vec<u8>,
+    ) -> Option<bool> {
+        let start = key.len();
+        let Some((text, is_ended)) = take_text(rest, descends) else {
+            let value = match Decoded::read_part(rest, direction(descends)) {
+                Ok(Decoded::Whole(value)) => value,
+                Ok(Decoded::Cut(_)) | Err(_) => return Some(false),
+            };
+            value.encode_part(part, self.text_max, key);
+            let is_told = value.is_whole_in(self.text_max);
+            return (!is_told).then_some(rest.is_empty());
+        };
+        key.push(STRING);
+        encode_text_open(text.get(..self.text_max).unwrap_or(&text), key);
+        let is_cut = text.len() > self.text_max;
+        key.extend(if is_cut { Some(CUT) } else { is_ended.then_some(WHOLE) });
+        turn(key, start, part == SortOrder::Descending);
+        if is_ended && !is_cut { None } else { Some(!is_cut) }
+    }
+
+    /// Where the items at an entry end, or at all entries that begin like one which does not
+    /// tell its items apart.
+    #[must_use]
+    pub fn end(&self, entry: &[u8], descends: &[bool]) -> EntryEnd {
+        let (mut place, past) = (Vec::new(), true);
+        let Some(mut rest) = entry.strip_prefix(self.before.as_slice()) else {
+            return EntryEnd { place, past: false };
+        };
+        for (part, descends) in self.parts.iter().zip(descends) {
+            let start = place.len();
+            match Decoded::read_part(&mut rest, *part) {
+                Ok(Decoded::Whole(value)) => {
+                    value.encode_part(direction(*descends), usize::MAX, &mut place);
+                    if hash_bytes(&value) > 0 {
+                        return EntryEnd { place, past };
+                    }
+                }
+                Ok(Decoded::Cut(text)) => {
+                    place.push(STRING);
+                    encode_text_open(&text, &mut place);
+                    // The text that is no longer than this comes before all that are, or,
+                    // in a descending order, behind them: it has an entry of its own.
+                    place.extend(descends.then_some(WHOLE));
+                    turn(&mut place, start, *descends);
+                    return EntryEnd { place, past: !*descends };
+                }
+                Err(_) => return EntryEnd { place, past: false },
+            }
+        }
+        if let Some(ordinal) = rest.first_chunk::<ORDINAL_BYTES>() {
+            let ordinal = u64::from_be_bytes(*ordinal);
+            encode_ordinal(ordinal, descends.first() == Some(&true), &mut place);
+        }
+        EntryEnd { place, past }
+    }
+
+    /// Where entries that share their bytes up to there may differ in what is not in
+    /// them, the number of those bytes.
+    #[must_use]
+    pub fn cut_of(&self, entry: &[u8]) -> Option<usize> {
+        let mut rest = entry.strip_prefix(self.before.as_slice())?;
+        self.parts.iter().find_map(|part| match Decoded::read_part(&mut rest, *part).ok()? {
+            Decoded::Whole(value) if hash_bytes(&value) == 0 => None,
+            Decoded::Whole(_) | Decoded::Cut(_) => Some(entry.len() - rest.len()),
+        })
+    }
+}
+
+fn direction(descends: bool) -> SortOrder {
+    if descends { SortOrder::Descending } else { SortOrder::Ascending }
+}
+
+/// Bytes of a place that follow a value which entries know by its type only.
+fn hash_bytes(value: &IndexValue<'_>) -> usize {
+    match value {
+        IndexValue::Array | IndexValue::Object => HASH_BYTES,
+        IndexValue::Undefined
+        | IndexValue::Null
+        | IndexValue::Bool(_)
+        | IndexValue::Number(_)
+        | IndexValue::String(_) => 0,
+    }
+}
+
+/// Takes a text off a place, if that is next, and says whether it is all there. Entries cut
+/// texts between any two bytes, so it need not be one that can be read.
+fn take_text(place: &mut &[u8], descends: bool) -> Option<(Vec<u8>, bool)> {
+    let turned = |byte: &u8| if descends { !*byte } else { *byte };
+    let (_, bytes) = place.split_first().filter(|(tag, _)| turned(tag) == STRING)?;
+    let end = bytes.iter().position(|byte| turned(byte) == WHOLE);
+    let (text, rest) = bytes.split_at_checked(end.unwrap_or(bytes.len()))?;
+    *place = rest.get(usize::from(end.is_some())..).unwrap_or_default();
+    let text = text.iter().map(|byte| turned(byte).wrapping_sub(1)).collect();
+    Some((text, end.is_some()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn order(parts: &[SortOrder]) -> EntryOrder {
+        EntryOrder { before: b"12345678".to_vec(), parts: parts.to_vec(), text_max: 4 }
+    }
+
+    fn place(keys: &[(&str, bool)], ordinal: u64) -> Vec<u8> {
+        let (mut place, backwards) = (Vec::new(), keys.first().is_some_and(|(_, way)| *way));
+        for (key, descends) in keys {
+            let value = model::json::parse(key.as_bytes()).ok();
+            encode_order(value.as_ref(), *descends, &mut place);
+        }
+        encode_ordinal(ordinal, backwards, &mut place);
+        place
+    }
+
+    /// What entries tell of a place leads to the entry, and the entry to the place.
+    #[test]
+    fn places_and_entries_lead_to_each_other() {
+        use SortOrder::{Ascending, Descending};
+        for (parts, keys, whole) in [
+            (&[Ascending][..], &[("5", false)][..], true),
+            (&[Ascending], &[("5", true)], true),
+            (&[Ascending], &[("", true)], true),
+            (&[Ascending], &[("\"abcd\"", false)], true),
+            (&[Ascending], &[("\"abcde\"", true)], false),
+            (&[Ascending], &[("\"abcé\"", true)], false),
+            (&[Ascending], &[("\"abcé\"", false)], false),
+            (&[Ascending], &[("[1]", false)], false),
+            (&[Ascending, Descending], &[("true", true), ("\"a\"", false)], true),
+            (&[Ascending, Descending], &[("null", false), ("\"abcdef\"", true)], false),
+            (&[Ascending, Ascending], &[("{}", false), ("1", false)], false),
+        ] {
+            let (order, place) = (order(parts), place(keys, 7));
+            let descends: Vec<bool> = keys.iter().map(|(_, way)| *way).collect();
+            let Seek { key, whole: is_whole } = order.seek(&place, &descends);
+            assert_eq!(is_whole, whole, "{keys:?}");
+            let end = order.end(&key, &descends);
+            let is_before =
+                if end.past { place.starts_with(&end.place) } else { place < end.place };
+            assert!(is_before && (end.place == place) == whole, "{keys:?}: {end:?}");
+            // Behind its end, no entry like it is met again.
+            let Seek { key: after, whole: is_whole } = order.seek(&end.place, &descends);
+            assert!(is_whole && key.starts_with(&after) == end.past, "{keys:?}");
+            let cut = (!whole).then_some(key.len());
+            assert_eq!(order.cut_of(&key), cut, "{keys:?}");
+        }
+    }
+
+    /// However much of a place is there, its entries begin with what is found.
+    #[test]
+    fn beginnings_of_places_lead_before_their_entries() {
+        let order = order(&[SortOrder::Ascending, SortOrder::Descending]);
+        for keys in [[("\"abcdef\"", true), ("1", false)], [("[2]", true), ("\"x\"", false)]] {
+            let (place, descends) = (place(&keys, 7), [true, false]);
+            let all = order.seek(&place, &descends).key;
+            for end in 0..place.len() {
+                let Seek { key, .. } = order.seek(&place[..end], &descends);
+                assert!(all.starts_with(&key), "{keys:?} up to {end}: {key:?} {all:?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! Where clients take an ordered query up again, in the body of a query:
+//! `"resumeFilter":{"value":[8],"rid":"…","exclude":false}`.
+//!
+//! There is one value for each key of the order. An empty array stands for undefined;
+//! arrays and objects come by their hashes, as `{"type":"array","low":…,"high":…}`.
+
+use model::json::{DistinctHash, Kind, Value};
+use model::rid::ItemRid;
+use service::{ResumeFilter, SortKey};
+
+use crate::error::WireError;
+
+/// The filter in the body of a query, if there is one.
+pub(super) fn filter(body: &Value) -> Result<Option<ResumeFilter>, WireError> {
+    match body.get("resumeFilter").filter(|filter| !filter.is_null()) {
+        None => Ok(None),
+        Some(filter) => parse(filter).map(Some).ok_or_else(malformed),
+    }
+}
+
+fn parse(filter: &Value) -> Option<ResumeFilter> {
+    let value = filter.get("value")?.as_array()?;
+    let keys = value.iter().map(key).collect::<Option<Vec<SortKey>>>()?;
+    let item = match filter.get("rid") {
+        None | Some(Value::Null) => None,
+        Some(Value::String(rid)) => Some(ItemRid::parse(rid).ok()?.ordinal()),
+        Some(_) => return None,
+    };
+    let exclude = match filter.get("exclude") {
+        None | Some(Value::Null) => false,
+        Some(exclude) => exclude.as_bool()?,
+    };
+    Some(ResumeFilter { keys, item, exclude })
+}
+
+fn key(value: &Value) -> Option<SortKey> {
+    match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {
+            Some(SortKey::Value(value.clone()))
+        }
+        Value::Array(items) => items.is_empty().then_some(SortKey::Undefined),
+        Value::Object(hash) => {
+            let kind = match hash.get("type")?.as_str()? {
+                "array" => Kind::Array,
+                "object" => Kind::Object,
+                _ => return None,
+            };
+            let half = |name: &str| hash.get(name)?.as_number()?.as_i64();
+            Some(SortKey::Hashed(kind, DistinctHash::from_halves(half("low")?, half("high")?)))
+        }
+    }
+}
+
+fn malformed() -> WireError {
+    WireError::bad_request("The request body has a malformed 'resumeFilter'.")
+}
