@@ -73,10 +73,15 @@ fn quota(limits: &Limits) -> String {
 }
 
 fn usage(ranges: &[RangeInfo]) -> String {
-    let bytes: u64 = ranges.iter().map(|range| range.item_bytes).sum();
-    let items: u64 = ranges.iter().map(|range| range.items).sum();
+    let bytes = ranges.iter().map(|range| range.item_bytes).sum();
+    used(bytes, ranges.iter().map(|range| range.items).sum())
+}
+
+/// Has the names of the quota in their order, though no item counts as used: a client finds a
+/// usage by the place of its quota (DocumentClient of .NET).
+fn used(bytes: u64, count: u64) -> String {
     let size = bytes.div_ceil(KB);
-    format!("documentsSize={size};documentsCount={items};collectionSize={size};")
+    format!("documentSize=0;documentsSize={size};documentsCount={count};collectionSize={size};")
 }
 
 /// What there may be beside an item or script, and what there is.
@@ -87,8 +92,7 @@ pub(crate) fn of(holding: &Holding) -> [(&'static str, String); 2] {
             let quota = format!(
                 "documentSize={item};documentsSize={size};documentsCount=-1;collectionSize={size};"
             );
-            let size = bytes.div_ceil(KB);
-            (quota, format!("documentsSize={size};documentsCount={count};collectionSize={size};"))
+            (quota, used(bytes, count))
         }
         Holding::Scripts { procedures, triggers, functions } => {
             let list = |number: fn(Amount) -> usize| {
