@@ -23,6 +23,10 @@ const BLOCK_NUMBERS: u64 = 1 << 24;
 /// Clients take the item number zero for "none".
 const FIRST_NUMBER: u64 = 1;
 
+/// Where the partitions of a new container stand: in the service, too, making a partition
+/// is its first commit, and clients expect their first write to be the second.
+const FIRST_LSN: Lsn = Lsn::from_u64(1);
+
 /// The change that every layout begins with.
 const FIRST_CHANGE: u64 = 1;
 
@@ -111,7 +115,7 @@ impl ContainerMap {
                 id: RangeId(id),
                 range,
                 parents: Vec::new(),
-                lsn_floor: Lsn::ZERO,
+                lsn_floor: FIRST_LSN,
                 numbers,
                 change: FIRST_CHANGE,
                 weight: 1,

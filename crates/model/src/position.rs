@@ -15,7 +15,7 @@ impl Lsn {
     /// For decoders of stored bytes and of what clients send. New positions come
     /// from [`Lsn::next`].
     #[must_use]
-    pub fn from_u64(number: u64) -> Lsn {
+    pub const fn from_u64(number: u64) -> Lsn {
         Lsn(number)
     }
 

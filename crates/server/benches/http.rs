@@ -16,6 +16,8 @@
 #[allow(dead_code, reason = "the bench of throughput uses more of it")]
 #[path = "http/client.rs"]
 mod client;
+#[path = "http/cpu.rs"]
+mod cpu;
 #[allow(dead_code, reason = "the tests of `serve` use more of it")]
 #[path = "../tests/serve/program.rs"]
 mod program;

@@ -73,6 +73,9 @@ pub enum ServiceError {
     Precondition,
     #[error("{message}")]
     TooLarge { message: String },
+    /// The operations of one request give back more than an answer can have. Ask for fewer.
+    #[error("{message}")]
+    ResponseTooLarge { message: String },
     /// The client has seen more than this server has. Try again.
     #[error("The read session is not available for the input session token.")]
     SessionNotAvailable,
@@ -185,6 +188,7 @@ impl ServiceError {
             | ServiceError::KeyLacking
             | ServiceError::Dependency
             | ServiceError::TooLarge { .. }
+            | ServiceError::ResponseTooLarge { .. }
             | ServiceError::MergeUnaware
             | ServiceError::NoSuchPosition { .. }
             | ServiceError::KeyFull { .. }
@@ -276,8 +280,9 @@ impl From<Problem> for ServiceError {
             }
             Problem::NotFound => ServiceError::NotFound,
             Problem::Precondition => ServiceError::Precondition,
-            Problem::TooLarge { .. } | Problem::GivesTooMuch { .. } => {
-                ServiceError::TooLarge { message: problem.to_string() }
+            Problem::TooLarge { .. } => ServiceError::TooLarge { message: problem.to_string() },
+            Problem::GivesTooMuch { .. } => {
+                ServiceError::ResponseTooLarge { message: problem.to_string() }
             }
             Problem::KeyFull { .. } => ServiceError::KeyFull { message: problem.to_string() },
             Problem::ContainerFull { .. } => ServiceError::Quota { message: problem.to_string() },

@@ -8,10 +8,13 @@ use futures_util::future::join_all;
 use model::charge::Work;
 use model::epk::EpkRange;
 use model::json;
+use model::limits::Limits;
 use model::name::ItemId;
 use model::partition_key::{KeyComponent, KeyKind, Location, PartitionKey};
 use model::session::{RangeToken, SINGLE_REGION_VERSION, SessionToken};
-use partition::{Command, Document, Effect, ItemPage, Operation, Outcome, Patch, Position};
+use partition::{
+    Command, Document, Effect, EffectKind, ItemPage, Operation, Outcome, Patch, Position,
+};
 
 use crate::account;
 use crate::admit::PAGE_ITEMS_MAX;
@@ -43,9 +46,10 @@ impl Service {
         operation: ItemOperation,
         receipt: &mut Receipt,
     ) -> Result<Reply, ServiceError> {
-        let replaced = match &operation {
-            ItemOperation::Replace { id, .. } => key.zip(Some(id.clone())),
-            _ => None,
+        let replaced = if let ItemOperation::Replace { id, .. } = &operation {
+            key.zip(Some(id.clone()))
+        } else {
+            None
         };
         let checked = self.check_operation(entry, key, operation, receipt);
         let (operation, location) = checked.map_err(|error| match (error, replaced) {
@@ -155,17 +159,11 @@ impl Service {
             return Ok(self.in_turn(entry, within.as_ref(), operations, receipt).await);
         }
         let payer = receipt.payer;
-        // Each operation may give back an item: what is beyond the limit is to be asked again.
-        let (given, given_max) = (AtomicUsize::new(0), self.limits.effects_bytes_max());
+        let room = Room::new(&self.limits);
         let each = operations.into_iter().map(|operation| async {
             let mut part = Receipt::of(payer);
-            if given.load(Ordering::Relaxed) > given_max {
-                let result = Err(ServiceError::Busy);
-                return (BulkResult { result, charge: part.charge }, part);
-            }
-            let result = self.bulk_operation(entry, within.as_ref(), operation, &mut part).await;
-            let body = result.as_ref().ok().and_then(|result| result.body.as_ref());
-            given.fetch_add(body.map_or(0, Bytes::len), Ordering::Relaxed);
+            let asked = (entry, within.as_ref());
+            let result = self.bulk_operation(asked, operation, &room, &mut part).await;
             (BulkResult { result, charge: part.charge }, part)
         });
         let mut results = Vec::new();
@@ -184,12 +182,15 @@ impl Service {
         operations: Vec<BulkOperation>,
         receipt: &mut Receipt,
     ) -> Reply {
+        let room = Room::new(&self.limits);
         let mut results: Vec<BulkResult> = Vec::with_capacity(operations.len());
         for operation in operations {
             let mut part = Receipt::of(receipt.payer);
             let result = match results.last() {
                 Some(BulkResult { result: Err(_), .. }) => Err(ServiceError::Dependency),
-                Some(_) | None => self.bulk_operation(entry, range, operation, &mut part).await,
+                Some(_) | None => {
+                    self.bulk_operation((entry, range), operation, &room, &mut part).await
+                }
             };
             receipt.add(&part);
             results.push(BulkResult { result, charge: part.charge });
@@ -199,18 +200,19 @@ impl Service {
 
     async fn bulk_operation(
         &self,
-        entry: &ContainerEntry,
-        range: Option<&(RangeId, EpkRange)>,
+        (entry, range): (&ContainerEntry, Option<&(RangeId, EpkRange)>),
         BulkOperation { key, operation }: BulkOperation,
+        room: &Room,
         receipt: &mut Receipt,
     ) -> Result<ItemResult, ServiceError> {
+        room.check()?;
         let (operation, location) = self.check_operation(entry, Some(&key), operation, receipt)?;
         if let Some((range, within)) = range
             && !within.contains(&location.position)
         {
             return Err(named(entry, ClusterError::NoRange(*range)));
         }
-        Ok(result(self.apply_one(entry, location, operation, receipt).await?))
+        room.take(result(self.apply_one(entry, location, operation, receipt).await?))
     }
 
     /// One page of items in the order of their hashed keys, range after range.
@@ -275,7 +277,8 @@ impl Service {
         let mut within = common(&EpkRange::full(), &scope.within);
         if let Some(key) = &scope.key {
             let spec = entry.container.spec();
-            within = common(&within, &spec.definition.partition_key().prefix_range(key)?);
+            let definition = spec.definition.partition_key();
+            within = common(&within, &definition.prefix_range(definition.meant(key))?);
         }
         if let Some(id) = scope.range {
             within = common(&within, &self.range_of(entry, id)?);
@@ -379,7 +382,7 @@ impl Service {
         let spec = entry.container.spec();
         let definition = spec.definition.partition_key();
         let extracted = document.map(|document| definition.extract(document.json())).transpose()?;
-        match (key, &extracted) {
+        match (key.map(|key| definition.meant(key)), &extracted) {
             (Some(given), Some(extracted)) if given != extracted => {
                 let is_short = definition.kind() == KeyKind::MultiHash
                     && extracted.components().contains(&KeyComponent::Undefined);
@@ -458,6 +461,56 @@ pub(crate) fn named(entry: &ContainerEntry, error: ClusterError) -> ServiceError
 fn page_work(page: &ItemPage) -> impl Iterator<Item = Work> {
     let looked = page.items.is_empty().then_some(Work::Probe);
     page.items.iter().map(|item| Work::Read { bytes: item.own_bytes() }).chain(looked)
+}
+
+/// Each operation of a bulk request may give back an item: what is beyond the limit is
+/// refused, and clients ask for it again. What reads give back is told in any case, what
+/// writes do not always; and a write that is done has to be told as done.
+struct Room {
+    read: AtomicUsize,
+    read_max: usize,
+    written: AtomicUsize,
+    written_max: usize,
+}
+
+impl Room {
+    fn new(limits: &Limits) -> Room {
+        Room {
+            read: AtomicUsize::new(0),
+            read_max: usize::try_from(limits.response_bytes_max).unwrap_or(usize::MAX),
+            written: AtomicUsize::new(0),
+            written_max: limits.effects_bytes_max(),
+        }
+    }
+
+    /// Whether another operation may begin.
+    fn check(&self) -> Result<(), ServiceError> {
+        let used = |used: &AtomicUsize| used.load(Ordering::Relaxed);
+        if used(&self.read) > self.read_max || used(&self.written) > self.written_max {
+            return Err(Room::full());
+        }
+        Ok(())
+    }
+
+    /// Operations are under way at once, so what one read may not fit any more.
+    fn take(&self, done: ItemResult) -> Result<ItemResult, ServiceError> {
+        let bytes = done.body.as_ref().map_or(0, Bytes::len);
+        if done.kind != EffectKind::Read {
+            self.written.fetch_add(bytes, Ordering::Relaxed);
+            return Ok(done);
+        }
+        let before = self.read.fetch_add(bytes, Ordering::Relaxed);
+        // One item is an answer however large it is.
+        if before > 0 && before.saturating_add(bytes) > self.read_max {
+            return Err(Room::full());
+        }
+        Ok(done)
+    }
+
+    fn full() -> ServiceError {
+        let message = "Response size is too large: ask for fewer items at once.".to_owned();
+        ServiceError::ResponseTooLarge { message }
+    }
 }
 
 fn result(effect: Effect) -> ItemResult {

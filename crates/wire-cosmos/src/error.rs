@@ -24,6 +24,7 @@ mod substatus {
     pub(super) const THROTTLED: u32 = 3200;
     pub(super) const BUCKET_THROTTLED: u32 = 3212;
     pub(super) const BUCKET_CHANGED: u32 = 3213;
+    pub(super) const RESPONSE_TOO_LARGE: u32 = 3402;
 }
 
 /// An answer that says no.
@@ -203,6 +204,9 @@ fn status_of(error: &ServiceError) -> (StatusCode, u32) {
         ServiceError::Conflict { .. } => (StatusCode::CONFLICT, 0),
         ServiceError::Precondition => (StatusCode::PRECONDITION_FAILED, 0),
         ServiceError::TooLarge { .. } => (StatusCode::PAYLOAD_TOO_LARGE, 0),
+        ServiceError::ResponseTooLarge { .. } => {
+            (StatusCode::PAYLOAD_TOO_LARGE, substatus::RESPONSE_TOO_LARGE)
+        }
         ServiceError::SessionNotAvailable => {
             (StatusCode::NOT_FOUND, substatus::SESSION_NOT_AVAILABLE)
         }

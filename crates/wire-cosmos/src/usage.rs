@@ -13,6 +13,7 @@ use service::{
 use crate::error::WireError;
 use crate::gateway::Call;
 use crate::reply::{Answer, status_of};
+use crate::resources::of_its_time;
 
 const POPULATE_QUOTA: &str = "x-ms-documentdb-populatequotainfo";
 const POPULATE_STATISTICS: &str = "x-ms-documentdb-populatepartitionstatistics";
@@ -55,6 +56,7 @@ pub(crate) async fn answer(
         }
         other => other,
     };
+    let body = body.map(|body| of_its_time(call, body));
     let mut answer = Answer::json(status_of(kind), body.unwrap_or_default());
     if call.headers.flag(POPULATE_QUOTA) {
         answer.set(QUOTA, &quota(call.limits()));

@@ -11,7 +11,7 @@ namespace Orrery.Conformance;
 internal static class Bulk
 {
     internal static readonly Case[] Cases = Case.All(
-        ManyItems, EveryOperation, EachFailsForItself, ItemsInBinary, ThrottledOperationsAreTriedAgain, ThroughASplit);
+        ManyItems, EveryOperation, EachFailsForItself, EveryTypeOfKey, ItemsInBinary, ThrottledOperationsAreTriedAgain, ThroughASplit);
 
     private static CosmosClient Client(World world, TimeSpan? patience = null) => world.NewClient(options =>
     {
@@ -68,6 +68,38 @@ internal static class Bulk
         ];
         await Task.WhenAll(requests);
         Check.Same("fresh", (await container.ReadItemAsync<Item>("fresh", new PartitionKey("key 1"))).Resource.id);
+    }
+
+    /// <summary>Each operation has its own key, as text in a column.</summary>
+    private static async Task EveryTypeOfKey(World world)
+    {
+        using var client = Client(world);
+        var container = client.GetContainer(world.Database.Id, "bulk");
+        (JToken?, PartitionKey)[] keys =
+        [
+            ("é \"日\" 😀", new("é \"日\" 😀")), ("", new("")), (42, new(42)), (-0.5, new(-0.5)), (true, new(true)),
+            (JValue.CreateNull(), PartitionKey.Null), (null, PartitionKey.None),
+        ];
+        async Task There(JToken? value, PartitionKey key)
+        {
+            var item = new JObject { ["id"] = "typed" };
+            if (value is not null)
+            {
+                item["pk"] = value;
+            }
+            await container.CreateItemAsync(item, key);
+            await container.ReadItemAsync<JObject>("typed", key);
+            await container.DeleteItemAsync<JObject>("typed", key);
+        }
+        await Task.WhenAll(keys.Select(each => There(each.Item1, each.Item2)));
+        var tree = new ContainerProperties("bulk tree", (IReadOnlyList<string>)["/pk", "/text"]);
+        await world.NewContainer(tree);
+        var hierarchical = client.GetContainer(world.Database.Id, tree.Id);
+        var items = Enumerable.Range(0, 20).Select(n => new Item($"{n}", "a", n, $"{n % 3}"));
+        await Task.WhenAll(items.Select(each => hierarchical.CreateItemAsync(each)));
+        var key = new PartitionKeyBuilder().Add("a").Add("2").Build();
+        Check.Same(17, (await hierarchical.ReadItemAsync<Item>("17", key)).Resource.n);
+        await hierarchical.DeleteContainerAsync();
     }
 
     /// <summary>With this variable the SDK sends items of bulk requests in Cosmos binary.</summary>

@@ -14,7 +14,7 @@ Environment.SetEnvironmentVariable("COSMOS_DISABLE_IMDS_ACCESS", "true");
 using var world = new World(args[0], args[1], int.Parse(args[2]));
 Case[] writing =
 [
-    .. Resources.First, .. Connections.Cases, .. Items.Cases, .. Patches.Cases, .. Queries.Cases, .. Linq.Cases,
+    .. Resources.First, .. Connections.Cases, .. Items.Cases, .. Patches.Cases, .. Queries.Cases, .. Resuming.Cases, .. Linq.Cases,
     .. Batches.Cases, .. Bulk.Cases, .. Saving.Cases, .. Changes.Cases, .. Resources.Cases, .. Throttling.Cases,
     .. Articles.Cases, .. Tables.Cases, .. Kept.Cases,
 ];

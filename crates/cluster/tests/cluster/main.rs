@@ -245,7 +245,7 @@ fn an_answer_waits_for_the_disk_and_readers_see_only_what_is_durable() {
     let refused = block_on(again).unwrap_err();
     let ClusterError::Command { error, .. } = refused else { panic!("{refused}") };
     assert!(matches!(error.problem, Problem::Exists));
-    assert_eq!((error.lsn.get(), error.work), (1, Work::RefusedWrite));
+    assert_eq!((error.lsn.get(), error.work), (2, Work::RefusedWrite));
     let read = fixture.cluster.read(&container, (&key, &name), None).unwrap();
     assert_eq!(read.value.unwrap().kind, EffectKind::Read);
 }

@@ -195,8 +195,20 @@ impl PartitionKeyDefinition {
     pub fn extract(&self, document: Raw<'_>) -> Result<PartitionKey, KeyError> {
         let key: PartitionKey =
             self.paths.iter().map(|path| extract_one(path, document)).collect::<Result<_, _>>()?;
-        let absent = key.components() == [KeyComponent::Undefined];
-        Ok(if self.system_key && absent { PartitionKey::NONE } else { key })
+        Ok(if self.means_none(&key) { PartitionKey::NONE } else { key })
+    }
+
+    /// The key that a request means by its values: where items can go without a key,
+    /// undefined says so as well. Older clients look for the path that we show in the
+    /// document, do not find it, and send that.
+    #[must_use]
+    pub fn meant<'k>(&self, key: &'k PartitionKey) -> &'k PartitionKey {
+        static NONE: PartitionKey = PartitionKey::NONE;
+        if self.means_none(key) { &NONE } else { key }
+    }
+
+    fn means_none(&self, key: &PartitionKey) -> bool {
+        self.allows_none() && key.components() == [KeyComponent::Undefined]
     }
 
     /// Finds the position of a complete key.

@@ -203,6 +203,8 @@ fn containers_without_a_key() {
     assert_eq!((location.position, location.place.get()), (Epk::MIN, 0));
     assert_eq!(none.prefix_range(&key), Ok(EpkRange::full()));
     assert!(none.locate(&PartitionKey::new(["a"])).is_err());
+    let undefined = header("[{}]").unwrap();
+    assert_eq!(none.meant(&undefined), &key);
 
     let shown = r#"{"paths":["/_partitionKey"],"kind":"Hash","systemKey":true}"#;
     assert_eq!(none.to_value().to_string(), shown);
@@ -212,6 +214,8 @@ fn containers_without_a_key() {
     let system = definition(text).unwrap();
     let without = system.extract(json::parse_raw(b"{}").unwrap()).unwrap();
     assert_eq!(system.locate(&without).unwrap().position, Epk::MIN);
+    assert_eq!(system.meant(&undefined), &without);
+    assert_eq!(hash(&["/a"]).meant(&undefined), &undefined);
     // Those without a value are one key among others here, not all.
     assert_eq!(system.prefix_range(&without), Ok(EpkRange::of(Epk::MIN)));
     let with = system.extract(json::parse_raw(b"{\"_partitionKey\":\"a\"}").unwrap()).unwrap();

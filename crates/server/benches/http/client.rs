@@ -129,10 +129,15 @@ impl Client {
         operation: impl Fn(&Document) -> String,
     ) -> u16 {
         let operations: Vec<String> = documents.iter().map(operation).collect();
-        let batch = "x-ms-cosmos-is-batch-request: True\r\nx-ms-cosmos-batch-atomic: True\r\n";
-        let headers = format!("{}{batch}", key_header(&documents[0].key));
         let body = format!("[{}]", operations.join(","));
-        self.send("POST", "docs", CONTAINER, &headers, &body).await
+        self.send_batch(&documents[0].key, body.as_bytes()).await
+    }
+
+    /// Operations on documents of one key, in whatever form.
+    pub(crate) async fn send_batch(&mut self, key: &str, body: &[u8]) -> u16 {
+        let batch = "x-ms-cosmos-is-batch-request: True\r\nx-ms-cosmos-batch-atomic: True\r\n";
+        let headers = format!("{}{batch}", key_header(key));
+        self.send_bytes("POST", "docs", CONTAINER, &headers, body).await
     }
 
     /// Sends a signed request to a feed (`POST`) or a resource and reads the answer.
@@ -144,14 +149,25 @@ impl Client {
         headers: &str,
         body: &str,
     ) -> u16 {
+        self.send_bytes(method, kind, link, headers, body.as_bytes()).await
+    }
+
+    async fn send_bytes(
+        &mut self,
+        method: &str,
+        kind: &str,
+        link: &str,
+        headers: &str,
+        body: &[u8],
+    ) -> u16 {
         let feed = if method == "POST" { format!("{link}/{kind}") } else { link.to_owned() };
         let (path, len, signed) =
             (feed.trim_start_matches('/'), body.len(), self.sign(method, kind, link));
         let request = format!(
             "{method} /{path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n\
-             content-length: {len}\r\nx-ms-version: 2020-07-15\r\n{signed}{headers}\r\n{body}"
+             content-length: {len}\r\nx-ms-version: 2020-07-15\r\n{signed}{headers}\r\n"
         );
-        self.stream.write_all(request.as_bytes()).await.unwrap();
+        self.stream.write_all(&[request.as_bytes(), body].concat()).await.unwrap();
         self.receive().await
     }
 

@@ -15,6 +15,7 @@ use hyper_util::rt::TokioIo;
 use tokio::net::TcpListener;
 
 use crate::client::Document;
+use crate::cpu;
 use crate::program::{self, Program};
 
 /// Set in the process that is the constant server.
@@ -58,12 +59,7 @@ impl Target {
             Process::Ours(program) => program.id(),
             Process::Other(child) => child.id(),
         };
-        let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
-        let (_, fields) = stat.rsplit_once(") ")?;
-        let ticks: u64 =
-            fields.split(' ').skip(11).take(2).filter_map(|n| n.parse::<u64>().ok()).sum();
-        // Linux counts hundredths of a second, whatever the hardware does.
-        Some(Duration::from_millis(ticks * 10))
+        cpu::taken(id)
     }
 
     fn ours(name: &'static str, on_disk: bool) -> Target {

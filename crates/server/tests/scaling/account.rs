@@ -71,7 +71,8 @@ impl Account {
 impl Container<'_> {
     /// Changes the throughput, and says whether that is pending.
     pub(crate) fn scale(&self, throughput: u32) -> bool {
-        let body = format!(r#"{{"content":{{"offerThroughput":{throughput}}}}}"#);
+        let body =
+            format!(r#"{{"_rid":"{}","content":{{"offerThroughput":{throughput}}}}}"#, self.offer);
         let replaced = self.offer("PUT", &body);
         assert_eq!(replaced.status, 200, "{}", replaced.body);
         is_pending(&replaced)

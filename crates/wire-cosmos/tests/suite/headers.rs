@@ -81,8 +81,8 @@ fn partitions_say_where_they_stand_also_when_they_refuse() {
         for name in ALWAYS.iter().chain(&OF_PARTITIONS).chain(&LSNS).filter(is_told) {
             assert!(!text(headers, name).is_empty(), "{method} {path} has no {name}");
         }
-        assert_eq!(text(headers, "x-ms-session-token"), "0:-1#1");
-        assert!(LSNS.iter().all(|name| text(headers, name) == "1"), "{headers:?}");
+        assert_eq!(text(headers, "x-ms-session-token"), "0:-1#2");
+        assert!(LSNS.iter().all(|name| text(headers, name) == "2"), "{headers:?}");
         let charge: f64 = text(headers, "x-ms-request-charge").parse().unwrap();
         assert!(charge >= 1.0, "{method} {path} cost {charge}");
     }
@@ -146,6 +146,6 @@ fn an_item_is_told_apart_from_its_partition() {
     );
     let read = world.send(Method::GET, &format!("{ITEMS}/1"), "", &[KEY]);
     let headers = read.headers();
-    assert_eq!((text(headers, "lsn"), text(headers, "x-ms-item-lsn")), ("2", "1"));
-    assert_eq!(text(headers, "x-ms-cosmos-item-llsn"), "1");
+    assert_eq!((text(headers, "lsn"), text(headers, "x-ms-item-lsn")), ("3", "2"));
+    assert_eq!(text(headers, "x-ms-cosmos-item-llsn"), "2");
 }

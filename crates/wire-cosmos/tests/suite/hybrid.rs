@@ -181,8 +181,9 @@ fn items_in_binary_json_are_items() {
 #[test]
 fn an_unreadable_operation_fails_alone() {
     let world = furnished();
+    let long = "x".repeat(1024);
     let fine = operation(operation_type::CREATE, br#"{"id":"1","pk":"a"}"#);
-    let read = Operation { id: Some("a/b"), ..operation(operation_type::READ, b"") };
+    let read = Operation { id: Some(&long), ..operation(operation_type::READ, b"") };
     let cut = operation(operation_type::CREATE, &BINARY_ITEM[..4]);
     let text = operation(operation_type::CREATE, br#"{"id":"#);
     let operations = [fine, read, cut, text];
@@ -193,7 +194,7 @@ fn an_unreadable_operation_fails_alone() {
     let (_, _, report) = &outcomes[1];
     assert_eq!(
         report,
-        &json!({"Errors": ["The id contains the character '/', which is not allowed."]})
+        &json!({"Errors": ["The id is too long: it has 1024, at most 1023 are allowed."]})
     );
 }
 
@@ -239,4 +240,26 @@ fn a_broken_stream_is_refused_as_a_whole() {
         assert_eq!(answer.headers()["content-type"], "application/json");
     }
     assert_eq!(world.dump(), before);
+}
+
+/// What reads give back is in the answer for certain, so it has an answer's limit.
+#[test]
+fn reads_give_back_no_more_than_an_answer_can_have() {
+    let world = furnished();
+    let item = format!(r#"{{"id":"1","pk":"a","text":"{}"}}"#, "x".repeat(1_500_000));
+    assert_eq!(world.send(Method::POST, DOCS, item, &[]).status(), StatusCode::CREATED);
+    let read = Operation { id: Some("1"), ..operation(operation_type::READ, b"") };
+    let reads = vec![read; 5];
+    let (status, outcomes) = send(&world, &reads, &[IS_BATCH, ATOMIC, KEY_A]);
+    assert_eq!(status, StatusCode::MULTI_STATUS);
+    let statuses: Vec<(i32, i32)> =
+        outcomes.iter().map(|(status, sub, _)| (*status, *sub)).collect();
+    assert_eq!(statuses, [(424, 0), (424, 0), (413, 3402), (424, 0), (424, 0)]);
+    let (status, outcomes) = send(&world, &reads, &[IS_BATCH, CONTINUE]);
+    assert_eq!(status, StatusCode::MULTI_STATUS);
+    let statuses: Vec<(i32, i32)> =
+        outcomes.iter().map(|(status, sub, _)| (*status, *sub)).collect();
+    let read = statuses.iter().filter(|status| **status == (200, 0)).count();
+    let refused = statuses.iter().filter(|status| **status == (413, 3402)).count();
+    assert_eq!((read, refused), (2, 3), "{statuses:?}");
 }
