@@ -94,12 +94,10 @@ impl Point {
         let Some(given) = &self.given else { return 0 };
         let among: Vec<&[u8]> = places.take_while(|place| self.is_among(place)).collect();
         let last = among.iter().rposition(|place| given.marks.contains(&mark_of(place)));
-        match usize::try_from(given.rows) {
-            _ if last.is_some() => last.map_or(0, |last| last + 1),
-            // All that were given are gone.
-            Ok(rows) if rows <= given.marks.len() => 0,
-            rows => rows.unwrap_or(usize::MAX).min(among.len()),
-        }
+        // If the last ones are all gone, those before them are counted.
+        let counted = usize::try_from(given.rows).unwrap_or(usize::MAX);
+        let counted = counted.saturating_sub(given.marks.len()).min(among.len());
+        last.map_or(counted, |last| last + 1)
     }
 }
 
@@ -144,7 +142,7 @@ mod tests {
         assert_eq!(done(&second, &[4]), 0, "both are gone");
         let many: Vec<u8> = (0..40).collect();
         assert_eq!(done(&behind(&many), &[38, 41]), 1);
-        assert_eq!(done(&behind(&many), &[1, 2, 41]), 3, "as many as were given");
+        assert_eq!(done(&behind(&many), &[1, 2, 41]), 3, "as many as were before the last ones");
         assert!(!second.is_behind(&long(1)) && second.is_behind(&[6]));
     }
 }
