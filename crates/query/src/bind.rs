@@ -12,6 +12,7 @@ mod expression;
 mod fold;
 mod path;
 
+pub(crate) use block::is_aggregated;
 pub(crate) use computed::check as check_computed;
 pub(crate) use path::path_of;
 pub use path::{Path, PathStep};
@@ -54,12 +55,22 @@ pub(crate) struct Program {
     /// A function of the user's that the query calls and the context does not have:
     /// the query can be planned, but not run.
     uncallable: Option<String>,
+    /// What the service plans and refuses to run.
+    run_refusal: Option<Refusal>,
+    /// What can be planned and not run yet.
+    unrunnable: Option<String>,
 }
 
 impl Program {
     /// Refuses to run what could not go on at the first item: a query says the same
     /// of a container that is empty and of one that is not.
-    pub(crate) fn check_calls(&self) -> Result<(), QueryError> {
+    pub(crate) fn check_run(&self) -> Result<(), QueryError> {
+        if let Some(refusal) = &self.run_refusal {
+            return Err(refusal.clone().into());
+        }
+        if let Some(what) = self.unrunnable.clone() {
+            return Err(QueryError::Unsupported { what });
+        }
         self.uncallable.as_deref().map_or(Ok(()), |name| Err(QueryError::uncallable(name)))
     }
 }
@@ -73,6 +84,19 @@ pub(crate) fn bind(
     bind_within(FOLD_STEPS_MAX, (text, select), parameters, context)
 }
 
+/// Binds a query that is planned for others to run.
+pub(crate) fn bind_plan(
+    text: &str,
+    select: &Select,
+    parameters: &Parameters,
+    context: &Arc<Context>,
+) -> Result<Program, QueryError> {
+    let mut binder = Binder::new(text, parameters, context);
+    binder.plans = true;
+    binder.ambient.budget.allow_steps(FOLD_STEPS_MAX);
+    program(binder, select, context)
+}
+
 /// Binds a query, computing constants in so many steps at most.
 pub(crate) fn bind_within(
     steps: usize,
@@ -80,13 +104,23 @@ pub(crate) fn bind_within(
     parameters: &Parameters,
     context: &Arc<Context>,
 ) -> Result<Program, QueryError> {
-    let mut binder = Binder::new(text, parameters, context);
+    let binder = Binder::new(text, parameters, context);
     binder.ambient.budget.allow_steps(steps);
-    let block = binder.block(select);
+    program(binder, select, context)
+}
+
+fn program<'q>(
+    mut binder: Binder<'q>,
+    select: &'q Select,
+    context: &Arc<Context>,
+) -> Result<Program, QueryError> {
+    let block = binder.block(select).block;
     let paths = std::mem::take(&mut binder.paths);
-    let uncallable = binder.uncallable.take();
+    let (uncallable, unrunnable) = (binder.uncallable.take(), binder.unrunnable.take());
+    let run_refusal = binder.run_refusal.take();
     let context = Arc::clone(context);
-    binder.finish().map(|slots| Program { block, slots, paths, context, uncallable })
+    let slots = binder.finish()?;
+    Ok(Program { block, slots, paths, context, uncallable, run_refusal, unrunnable })
 }
 
 /// Binds an expression that refers to no source.
@@ -118,19 +152,37 @@ struct Binder<'q> {
     definitions: BTreeMap<&'q str, Arc<Definition>>,
     /// The documents are still to be bound: only the first source of all may.
     container: bool,
+    /// The query is planned and not run: what depends on the time stays open.
+    plans: bool,
     /// Levels of subqueries around the current place.
     subqueries: usize,
-    /// Aggregates of the current query, while its select list is bound.
+    /// The clause of the innermost query that is bound at the moment.
+    clause: Clause,
+    /// Aggregates of the current query, while its order or select list is bound.
     aggregates: Option<Vec<crate::bound::Aggregate>>,
     /// What the queries around the current place group by, while their select
     /// lists are bound.
     group_keys: Vec<GroupedBy<'q>>,
     udf_calls: usize,
+    /// What is right and cannot be run yet.
+    unrunnable: Option<String>,
     /// The first function of the user's that cannot be called.
     uncallable: Option<String>,
     errors: Vec<SyntaxError>,
     refusal: Option<Refusal>,
+    /// What stands in the way of running the query, but not of planning it.
+    run_refusal: Option<Refusal>,
     unsupported: Option<String>,
+}
+
+/// A clause of a query.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Clause {
+    From,
+    Filter,
+    GroupBy,
+    OrderBy,
+    Select,
 }
 
 /// An expression that has one value in each group, which is found in a slot.
@@ -155,13 +207,17 @@ impl<'q> Binder<'q> {
             paths: BTreeMap::new(),
             definitions: BTreeMap::new(),
             container: true,
+            plans: false,
             subqueries: 0,
+            clause: Clause::Select,
             aggregates: None,
             group_keys: Vec::new(),
             udf_calls: 0,
+            unrunnable: None,
             uncallable: None,
             errors: Vec::new(),
             refusal: None,
+            run_refusal: None,
             unsupported: None,
         }
     }
@@ -207,18 +263,16 @@ impl<'q> Binder<'q> {
         self.names.iter().rev().find(|(own, _)| *own == name).map(|(_, slot)| *slot)
     }
 
-    /// The value of a parameter, made once for all its uses.
-    fn parameter(&mut self, name: &'q str, span: Span) -> Option<Constant> {
+    /// The value of a parameter, made once for all its uses. One that the client does
+    /// not give is undefined.
+    fn parameter(&mut self, name: &'q str) -> Constant {
         if let Some(constant) = self.constants.get(name) {
-            return Some(constant.clone());
+            return constant.clone();
         }
-        let Some(value) = self.parameters.get(name) else {
-            self.unresolved(name, span);
-            return None;
-        };
+        let Some(value) = self.parameters.get(name) else { return Constant::Undefined };
         let constant = Constant::from(value);
         self.constants.insert(name, constant.clone());
-        Some(constant)
+        constant
     }
 }
 

@@ -28,6 +28,8 @@ pub(crate) enum Expr {
     Object(Vec<(String, Expr)>),
     Unary(UnaryOp, Box<Expr>),
     Binary(BinaryOp, Box<Expr>, Box<Expr>),
+    /// Each operator takes all that stands left of it.
+    Chain(Box<Expr>, Vec<(BinaryOp, Expr)>),
     And(Vec<Expr>),
     Or(Vec<Expr>),
     Between {
@@ -105,7 +107,7 @@ pub(crate) enum Constant {
     Json(Arc<str>),
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Key {
     Name(String),
     Index(usize),
@@ -153,6 +155,15 @@ fn rows(count: u32) -> usize {
 pub(crate) struct Grouping {
     pub(crate) keys: Vec<GroupKey>,
     pub(crate) aggregates: Vec<Aggregate>,
+    /// Groups come in the order of these; without them, in the order of their keys.
+    pub(crate) order: Vec<GroupOrder>,
+}
+
+/// What groups are ordered by, as a function of their keys.
+#[derive(Clone, Debug)]
+pub(crate) struct GroupOrder {
+    pub(crate) expr: Expr,
+    pub(crate) descending: bool,
 }
 
 #[derive(Clone, Debug)]

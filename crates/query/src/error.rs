@@ -56,21 +56,42 @@ pub struct Code(pub(crate) &'static str);
 
 impl Code {
     pub const SYNTAX: Code = Code("SC1001");
+    pub const END_OF_TEXT: Code = Code("SC1002");
+    pub const INVALID_CHARACTER: Code = Code("SC1010");
+    pub const INVALID_NUMBER: Code = Code("SC1011");
+    pub const INVALID_STRING: Code = Code("SC1012");
+    pub const STAR_WITHOUT_FROM: Code = Code("SC1021");
+    pub const TOO_COMPLEX: Code = Code("SC1030");
     pub const UNRESOLVED: Code = Code("SC2001");
     pub const UNKNOWN_FUNCTION: Code = Code("SC2005");
+    pub const DUPLICATE_SOURCE: Code = Code("SC2021");
     pub const DUPLICATE_NAME: Code = Code("SC2022");
-    pub const STAR_WITHOUT_FROM: Code = Code("SC2039");
-    pub const STAR_WITH_JOIN: Code = Code("SC2040");
+    pub const DUPLICATE_DEFINITION: Code = Code("SC2023");
+    pub const STAR_WITH_AGGREGATE: Code = Code("SC2040");
     pub const STAR_WITH_GROUP_BY: Code = Code("SC2041");
+    pub const STAR_WITH_JOIN: Code = Code("SC2042");
     pub const ARGUMENT_COUNT: Code = Code("SC2050");
+    pub const HASH_MODULO: Code = Code("SC2051");
+    pub const HASH_SEED: Code = Code("SC2052");
+    pub const TIME_SPAN: Code = Code("SC2053");
     pub const TOP_COUNT: Code = Code("SC2060");
     pub const LIMIT_COUNT: Code = Code("SC2061");
     pub const OFFSET_COUNT: Code = Code("SC2062");
+    pub const PATTERN: Code = Code("SC2080");
+    pub const LET_IN_GROUP_BY: Code = Code("SC2090");
+    pub const LET_IN_ORDER_BY: Code = Code("SC2091");
     pub const NESTED_AGGREGATE: Code = Code("SC2101");
     pub const NOT_GROUPED: Code = Code("SC2102");
+    pub const NOT_ORDERED: Code = Code("SC2103");
+    pub const AGGREGATE_IN_FILTER: Code = Code("SC2104");
+    pub const UNREFERRING_GROUP_KEY: Code = Code("SC2110");
+    pub const GROUP_KEY: Code = Code("SC2111");
+    pub const CARDINALITY: Code = Code("SC2201");
     pub const ORDER_BY_IN_SUBQUERY: Code = Code("SC2202");
     pub const TOP_IN_SUBQUERY: Code = Code("SC2203");
     pub const OFFSET_IN_SUBQUERY: Code = Code("SC2204");
+    pub const TOP_WITH_OFFSET: Code = Code("SC2205");
+    pub const ESCAPE_CHARACTER: Code = Code("SC2207");
     pub const RANK_FUNCTION: Code = Code("SC2221");
     pub const RANK_WITH_IN: Code = Code("SC2223");
     pub const RANK_WITH_JOIN: Code = Code("SC2224");
@@ -78,9 +99,9 @@ impl Code {
     pub const RANK_IN_SUBQUERY: Code = Code("SC2228");
     pub const SCORE_OUTSIDE_RANK: Code = Code("SC2240");
     pub const NOT_SUPPORTED: Code = Code("SC2990");
-    /// The codes of limits follow the order of the account's settings; those for
-    /// joins and user-defined functions are known from the service.
-    pub const TEXT_LENGTH: Code = Code("SC3001");
+    /// The codes of limits follow the order of the account's settings; those for the
+    /// text, joins and user-defined functions are known from the service.
+    pub const TEXT_LENGTH: Code = Code("SC3020");
     pub const JOIN_COUNT: Code = Code("SC3002");
     pub const AND_COUNT: Code = Code("SC3003");
     pub const OR_COUNT: Code = Code("SC3004");
@@ -190,10 +211,6 @@ pub enum QueryError {
     #[error("there is no memory left for the query at the moment")]
     OutOfMemory,
 
-    /// A parameter list that is not a list of names and values.
-    #[error("invalid query parameters: {problem}")]
-    Parameters { problem: &'static str },
-
     /// A scalar subquery gave more than one row, so there is no one value.
     #[error("a scalar subquery gave more than one row")]
     Cardinality,
@@ -217,6 +234,29 @@ pub enum Refusal {
     )]
     ComputedProperty,
 
+    /// A request that has no text, or parameters that are no list of names and values.
+    #[error("One of the specified inputs is invalid")]
+    Input,
+
+    #[error(
+        "Invalid query. Specified parameter name '{name}' is invalid. Parameter names should be \
+         in the format of symbol '@' followed by a valid identifier. E.g. @param1"
+    )]
+    ParameterName { name: String },
+
+    #[error("Invalid query. Specified duplicate parameter name '{name}'.")]
+    DuplicateParameter { name: String },
+
+    /// Functions that only rewritten texts of the service itself call.
+    #[error("'{name}' is not a recognized built-in function name.")]
+    InternalFunction { name: String },
+
+    #[error("Order-by over correlated collections is not supported.")]
+    OrderByElements,
+
+    #[error("Cross partition query only supports 'VALUE <AggregateFunc>' for aggregates.")]
+    NonValueAggregate,
+
     #[error("Compositions of aggregates and other expressions are not allowed.")]
     ComposedAggregate,
 
@@ -239,6 +279,12 @@ impl Refusal {
         match self {
             Refusal::OrderByExpression => Some(2206),
             Refusal::ComputedProperty
+            | Refusal::Input
+            | Refusal::ParameterName { .. }
+            | Refusal::DuplicateParameter { .. }
+            | Refusal::InternalFunction { .. }
+            | Refusal::OrderByElements
+            | Refusal::NonValueAggregate
             | Refusal::ComposedAggregate
             | Refusal::UnsupportedFeatures { .. } => None,
         }
@@ -272,7 +318,6 @@ impl QueryError {
             | QueryError::Limit { .. }
             | QueryError::Stopped
             | QueryError::OutOfMemory
-            | QueryError::Parameters { .. }
             | QueryError::Cardinality
             | QueryError::NotFinite => Vec::new(),
         };

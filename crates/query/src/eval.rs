@@ -73,6 +73,7 @@ pub(crate) fn evaluate<'a>(expr: &'a Expr, env: &mut Env<'a>) -> Evaluated<'a> {
         Expr::Object(members) => object(members, env),
         Expr::Unary(op, operand) => prefixed(*op, operand, env),
         Expr::Binary(op, left, right) => infixed(*op, left, right, env),
+        Expr::Chain(first, rest) => row(first, rest, env),
         Expr::And(operands) => chain(operands, env, Some(false), and),
         Expr::Or(operands) => chain(operands, env, Some(true), or),
         Expr::Between { negated, operands } => between(*negated, operands, env),
@@ -159,13 +160,27 @@ fn prefixed<'a>(op: UnaryOp, operand: &'a Expr, env: &mut Env<'a>) -> Evaluated<
 fn infixed<'a>(op: BinaryOp, left: &'a Expr, right: &'a Expr, env: &mut Env<'a>) -> Evaluated<'a> {
     let left = evaluate(left, env)?;
     let right = evaluate(right, env)?;
+    operated(op, &left, &right, env)
+}
+
+/// A row of operators, from left to right.
+fn row<'a>(first: &'a Expr, rest: &'a [(BinaryOp, Expr)], env: &mut Env<'a>) -> Evaluated<'a> {
+    let mut left = evaluate(first, env)?;
+    for (op, operand) in rest {
+        let right = evaluate(operand, env)?;
+        left = operated(*op, &left, &right, env)?;
+    }
+    Ok(left)
+}
+
+fn operated<'a>(op: BinaryOp, left: &Datum<'a>, right: &Datum<'a>, env: &Env<'a>) -> Evaluated<'a> {
     let effort = if op == BinaryOp::Concat {
         left.weight().saturating_add(right.weight())
     } else {
         left.effort().min(right.effort())
     };
     env.budget().spend_reading(effort)?;
-    bounded(binary(op, &left, &right))
+    bounded(binary(op, left, right))
 }
 
 fn coalesced<'a>(left: &'a Expr, right: &'a Expr, env: &mut Env<'a>) -> Evaluated<'a> {

@@ -14,6 +14,7 @@ mod spatial;
 mod string;
 mod types;
 
+pub(crate) use date::TimeSpan;
 pub(crate) use regex::{RegexCall, RegexError, RegexUse};
 
 use crate::error::QueryError;
@@ -33,6 +34,9 @@ pub(crate) struct Function {
     takes_undefined: bool,
     /// Whether equal arguments may give another value next time.
     volatile: bool,
+    /// Whether plans say nothing about its value: it depends on when the query is run,
+    /// or takes long to find out.
+    opaque: bool,
     /// How large the result may become, where that can be more than the
     /// arguments together.
     size: Option<Size>,
@@ -89,7 +93,15 @@ impl Function {
         body: Body,
     ) -> Function {
         let arity = Arity { least, most };
-        Function { names, arity, takes_undefined: false, volatile: false, size: None, body }
+        Function {
+            names,
+            arity,
+            takes_undefined: false,
+            volatile: false,
+            opaque: false,
+            size: None,
+            body,
+        }
     }
 
     const fn taking_undefined(self) -> Function {
@@ -98,6 +110,10 @@ impl Function {
 
     const fn volatile(self) -> Function {
         Function { volatile: true, ..self }
+    }
+
+    const fn opaque(self) -> Function {
+        Function { opaque: true, ..self }
     }
 
     const fn sized(self, size: Size) -> Function {
@@ -112,6 +128,11 @@ impl Function {
     /// Whether the function can be applied before there is a document.
     pub(crate) fn is_constant(&self) -> bool {
         !self.volatile
+    }
+
+    /// Whether a plan may tell what it gives.
+    pub(crate) fn is_opaque(&self) -> bool {
+        self.opaque
     }
 
     /// Fails where the result would be too large or take too long to compute.
@@ -151,19 +172,19 @@ const TABLES: [&[Function]; 9] = [
     item::TABLE,
 ];
 
-/// Functions of the language that come with later parts of the engine: vectors
-/// and full text.
-const LATER: &[&str] = &[
-    "FULLTEXTCONTAINS",
-    "FULLTEXTCONTAINSALL",
-    "FULLTEXTCONTAINSANY",
-    "FULLTEXT_CONTAINS",
-    "FULLTEXT_CONTAINS_ALL",
-    "FULLTEXT_CONTAINS_ANY",
-    "VECTORDISTANCE",
-    "_FULLTEXTSCORE",
-    "_FULLTEXTWORDCOUNT",
-    "_VECTORSCORE",
+/// Functions of the language that come with search, which this engine has not yet, and
+/// how many arguments they take.
+const LATER: &[(&str, Arity)] = &[
+    ("FULLTEXTCONTAINS", Arity { least: 2, most: 2 }),
+    ("FULLTEXTCONTAINSALL", Arity { least: 2, most: MANY }),
+    ("FULLTEXTCONTAINSANY", Arity { least: 2, most: MANY }),
+    ("FULLTEXT_CONTAINS", Arity { least: 2, most: 2 }),
+    ("FULLTEXT_CONTAINS_ALL", Arity { least: 2, most: MANY }),
+    ("FULLTEXT_CONTAINS_ANY", Arity { least: 2, most: MANY }),
+    ("GENERATEEMBEDDINGS", Arity { least: 1, most: 1 }),
+    ("VECTORDISTANCE", Arity { least: 2, most: 4 }),
+    ("_FULLTEXTWORDCOUNT", Arity { least: 1, most: 1 }),
+    ("_VECTORSCORE", Arity { least: 2, most: 4 }),
 ];
 
 /// What a name in front of brackets means.
@@ -171,18 +192,15 @@ const LATER: &[&str] = &[
 pub(crate) enum Lookup {
     Found(&'static Function),
     /// The language has it, this engine does not yet.
-    Later,
+    Later(Arity),
     Unknown,
 }
 
 pub(crate) fn find(name: &str) -> Lookup {
     let is = |own: &&str| own.eq_ignore_ascii_case(name);
     let found = TABLES.into_iter().flatten().find(|function| function.names.iter().any(is));
-    match found {
-        Some(function) => Lookup::Found(function),
-        None if LATER.iter().any(is) => Lookup::Later,
-        None => Lookup::Unknown,
-    }
+    let later = || LATER.iter().find(|(own, _)| is(own)).map(|(_, arity)| Lookup::Later(*arity));
+    found.map(Lookup::Found).or_else(later).unwrap_or(Lookup::Unknown)
 }
 
 /// The one argument of a function that takes one.
@@ -210,7 +228,7 @@ mod tests {
             .into_iter()
             .flatten()
             .flat_map(|function| function.names)
-            .chain(LATER)
+            .chain(LATER.iter().map(|(name, _)| name))
             .copied()
             .collect();
         names.sort_unstable();

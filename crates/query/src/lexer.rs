@@ -8,10 +8,10 @@ mod literal;
 mod token;
 
 pub(crate) use literal::{decode_number, decode_string};
-pub(crate) use token::{Keyword, Kind, Symbol, Token, is_plain_name};
+pub(crate) use token::{Flaw, Keyword, Kind, Symbol, Token, is_plain_name};
 
 use crate::error::Span;
-use token::{SYMBOLS, continues_name, starts_name};
+use token::{SYMBOLS, continues_name, is_blank, starts_name};
 
 /// The words of a text, the last of them [`Kind::End`].
 pub(crate) fn tokens(text: &str) -> Vec<Token> {
@@ -26,6 +26,13 @@ pub(crate) fn tokens(text: &str) -> Vec<Token> {
     }
 }
 
+/// Whether a text is a parameter's name and nothing else.
+pub(crate) fn is_parameter(text: &str) -> bool {
+    let words = tokens(text);
+    matches!(words.as_slice(), [Token { kind: Kind::Parameter, span }, _]
+        if span.range() == (0..text.len()))
+}
+
 struct Lexer<'t> {
     text: &'t str,
     at: usize,
@@ -33,42 +40,32 @@ struct Lexer<'t> {
 
 impl Lexer<'_> {
     fn token(&mut self) -> Token {
-        let complete = self.skip_blanks();
+        self.skip_blanks();
         let start = self.at;
-        let kind = if complete { self.word() } else { self.rest() };
+        let kind = self.word();
         Token { kind, span: Span::new(start, self.at) }
     }
 
     fn word(&mut self) -> Kind {
-        match self.peek(0) {
+        match self.peek() {
             None => Kind::End,
-            Some(quote @ (b'"' | b'\'')) => self.string(quote),
-            Some(b'@') => self.parameter(),
-            Some(byte) if byte.is_ascii_digit() => self.number(),
-            Some(byte) if starts_name(byte) => self.name(),
+            Some(quote @ ('"' | '\'')) => self.string(quote),
+            Some('@') => self.parameter(),
+            Some('0'..='9') => self.number(),
+            Some('.') if self.byte(1).is_some_and(|byte| byte.is_ascii_digit()) => self.number(),
+            Some(c) if starts_name(c) => self.name(),
             Some(_) => self.symbol(),
         }
     }
 
-    /// Skips blanks and comments; false if a comment does not end.
-    fn skip_blanks(&mut self) -> bool {
+    /// Skips blanks, and comments up to the end of their line.
+    fn skip_blanks(&mut self) {
         loop {
-            match (self.peek(0), self.peek(1)) {
-                (Some(b' ' | b'\t' | b'\r' | b'\n'), _) => self.at += 1,
-                (Some(b'-'), Some(b'-')) => {
-                    self.at += self.remaining().find('\n').unwrap_or(self.remaining().len());
-                }
-                (Some(b'/'), Some(b'*')) => match self.remaining().find("*/") {
-                    // "/*/" opens a comment and does not close it.
-                    Some(1) => match self.remaining().get(3..).and_then(|rest| rest.find("*/")) {
-                        Some(length) => self.at += length + 5,
-                        None => return false,
-                    },
-                    Some(length) => self.at += length + 2,
-                    None => return false,
-                },
-                _ => return true,
+            self.skip_while(is_blank);
+            if !self.remaining().starts_with("--") {
+                return;
             }
+            self.skip_while(|c| c != '\n' && c != '\r');
         }
     }
 
@@ -79,59 +76,60 @@ impl Lexer<'_> {
         Keyword::find(word).map_or(Kind::Identifier, Kind::Keyword)
     }
 
+    /// A lone `@` is no word, whatever follows it.
     fn parameter(&mut self) -> Kind {
         self.at += 1;
-        let named = self.peek(0).is_some_and(starts_name);
-        self.skip_while(continues_name);
-        if named { Kind::Parameter } else { Kind::Invalid }
+        if self.peek().is_some_and(starts_name) {
+            self.skip_while(continues_name);
+            return Kind::Parameter;
+        }
+        Kind::Invalid(Flaw::Character)
     }
 
-    /// Numbers have no sign. `5.`, `0.E` and `12a` are no numbers and no two
-    /// words either.
+    /// Numbers have no sign. `5.` and `.5` are numbers; `12a` is neither a number
+    /// nor two words.
     fn number(&mut self) -> Kind {
-        let hexadecimal = self.peek(0) == Some(b'0') && matches!(self.peek(1), Some(b'x' | b'X'));
+        let start = self.at;
+        let prefix = self.remaining().get(..2).unwrap_or_default();
+        let hexadecimal = prefix.eq_ignore_ascii_case("0x");
         let valid = if hexadecimal { self.hexadecimal() } else { self.decimal() };
-        let stops = !self.peek(0).is_some_and(|byte| continues_name(byte) || byte == b'.');
-        if valid && stops {
+        let ends = !self.skip_while(continues_name);
+        let literal = self.text.get(start..self.at).unwrap_or_default();
+        if valid && ends && decode_number(literal).is_some() {
             return Kind::Number;
         }
-        self.skip_while(|byte| continues_name(byte) || byte == b'.');
-        Kind::Invalid
+        Kind::Invalid(Flaw::Number)
     }
 
     fn hexadecimal(&mut self) -> bool {
         self.at += 2;
-        self.skip_while(|byte| byte.is_ascii_hexdigit())
+        self.skip_while(|c| c.is_ascii_hexdigit())
     }
 
     fn decimal(&mut self) -> bool {
         self.digits();
-        if self.peek(0) == Some(b'.') && self.peek(1).is_some_and(|byte| byte.is_ascii_digit()) {
+        if self.byte(0) == Some(b'.') {
             self.at += 1;
             self.digits();
         }
-        if !matches!(self.peek(0), Some(b'e' | b'E')) {
+        if !matches!(self.byte(0), Some(b'e' | b'E')) {
             return true;
         }
         self.at += 1;
-        if matches!(self.peek(0), Some(b'+' | b'-')) {
+        if matches!(self.byte(0), Some(b'+' | b'-')) {
             self.at += 1;
         }
         self.digits()
     }
 
     fn digits(&mut self) -> bool {
-        self.skip_while(|byte| byte.is_ascii_digit())
+        self.skip_while(|c| c.is_ascii_digit())
     }
 
-    fn string(&mut self, quote: u8) -> Kind {
-        match literal::string_length(self.remaining(), quote) {
-            Some(length) => {
-                self.at += length;
-                Kind::String
-            }
-            None => self.rest(),
-        }
+    fn string(&mut self, quote: char) -> Kind {
+        let (length, valid) = literal::string_length(self.remaining(), quote);
+        self.at += length;
+        if valid { Kind::String } else { Kind::Invalid(Flaw::String) }
     }
 
     fn symbol(&mut self) -> Kind {
@@ -142,26 +140,22 @@ impl Lexer<'_> {
             return Kind::Symbol(*symbol);
         }
         self.at += rest.chars().next().map_or(0, char::len_utf8);
-        Kind::Invalid
+        Kind::Invalid(Flaw::Character)
     }
 
-    /// Takes all that is left as one invalid token: nothing can be told apart
-    /// behind a string or comment that does not end.
-    fn rest(&mut self) -> Kind {
-        self.at = self.text.len();
-        Kind::Invalid
+    /// Skips characters; whether there were any.
+    fn skip_while(&mut self, matches: impl Fn(char) -> bool) -> bool {
+        let rest = self.remaining();
+        let length = rest.find(|c| !matches(c)).unwrap_or(rest.len());
+        self.at += length;
+        length > 0
     }
 
-    /// Skips bytes; whether there were any.
-    fn skip_while(&mut self, matches: impl Fn(u8) -> bool) -> bool {
-        let start = self.at;
-        while self.peek(0).is_some_and(&matches) {
-            self.at += 1;
-        }
-        self.at > start
+    fn peek(&self) -> Option<char> {
+        self.remaining().chars().next()
     }
 
-    fn peek(&self, ahead: usize) -> Option<u8> {
+    fn byte(&self, ahead: usize) -> Option<u8> {
         self.text.as_bytes().get(self.at + ahead).copied()
     }
 

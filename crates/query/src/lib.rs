@@ -8,6 +8,7 @@
 //! Must not know: storage, partitions, HTTP.
 
 mod advice;
+mod analysis;
 mod bind;
 mod bound;
 mod context;
@@ -38,10 +39,11 @@ pub use number::Numeric;
 pub use parameters::Parameters;
 pub use parser::{
     AND_MAX, GROUP_KEYS_MAX, IN_ITEMS_MAX, JOINS_MAX, NESTING_MAX, OR_MAX, QUERY_BYTES_MAX,
+    QueryLimits,
 };
 pub use plan::{
     AggregateKind, DistinctType, Feature, Features, KeyBound, KeyRange, KeyRanges, KeyShape, Plan,
-    QueryInfo, RingRange,
+    PlanOptions, QueryInfo, RingRange,
 };
 pub use query::{
     Bound, CONDITION_STEPS_MAX, Condition, Order, Query, canonical_expression,

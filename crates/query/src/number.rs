@@ -23,14 +23,10 @@ impl Numeric {
         }
     }
 
+    /// Sixteen digits are the bits of a signed integer; `None` for more.
     pub(crate) fn from_hexadecimal(digits: &str) -> Option<Numeric> {
-        if let Ok(integer) = i64::from_str_radix(digits, 16) {
-            return Some(Numeric::Integer(integer));
-        }
-        digits
-            .chars()
-            .try_fold(0.0, |value, digit| Some(value * 16.0 + f64::from(digit.to_digit(16)?)))
-            .map(Numeric::Double)
+        let bits = u64::from_str_radix(digits, 16).ok()?;
+        Some(Numeric::Integer(bits.cast_signed()))
     }
 
     #[must_use]

@@ -1,10 +1,11 @@
 //! The values that come along with a query text.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use model::json::Value;
 
-use crate::error::QueryError;
+use crate::error::{QueryError, Refusal};
+use crate::lexer::is_parameter;
 
 /// Parameters by name; names begin with `@` and keep their case.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -18,20 +19,24 @@ impl Parameters {
         Parameters::default()
     }
 
-    /// Reads the list that clients send: `[{"name": "@id", "value": …}, …]`.
-    /// The last of two values for one name counts.
+    /// Reads the list that clients send: `[{"name": "@id", "value": …}, …]`. A
+    /// parameter without a value is undefined, as if it were not there.
     pub fn from_list(list: &Value) -> Result<Parameters, QueryError> {
-        let problem = |problem| QueryError::Parameters { problem };
-        let items = list.as_array().ok_or(problem("not a list"))?;
-        let pair = |item: &Value| {
-            let name = item.get("name").and_then(Value::as_str).filter(|name| is_name(name));
-            let value = item.get("value").cloned();
-            name.map(str::to_owned).zip(value)
-        };
-        let values = items.iter().map(pair).collect::<Option<_>>();
-        values
-            .map(|values| Parameters { values })
-            .ok_or(problem("each needs a name that begins with '@' and a value"))
+        let items = list.as_array().ok_or(Refusal::Input)?;
+        let (mut values, mut names) = (BTreeMap::new(), BTreeSet::new());
+        for item in items {
+            let name = item.get("name").and_then(Value::as_str).ok_or(Refusal::Input)?;
+            if !is_parameter(name) {
+                return Err(Refusal::ParameterName { name: name.to_owned() }.into());
+            }
+            if !names.insert(name) {
+                return Err(Refusal::DuplicateParameter { name: name.to_owned() }.into());
+            }
+            if let Some(value) = item.get("value") {
+                values.insert(name.to_owned(), value.clone());
+            }
+        }
+        Ok(Parameters { values })
     }
 
     /// Adds or replaces one value.
@@ -45,12 +50,4 @@ impl Parameters {
     pub fn get(&self, name: &str) -> Option<&Value> {
         self.values.get(name)
     }
-}
-
-fn is_name(name: &str) -> bool {
-    let mut bytes = name.bytes();
-    let first = |byte: u8| byte.is_ascii_alphabetic() || byte == b'_';
-    bytes.next() == Some(b'@')
-        && bytes.next().is_some_and(first)
-        && bytes.all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }

@@ -10,7 +10,7 @@ mod clause;
 mod expression;
 
 use crate::error::{Code, QueryError, Span, SyntaxError};
-use crate::lexer::{self, Keyword, Kind, Symbol, Token};
+use crate::lexer::{self, Flaw, Keyword, Kind, Symbol, Token, decode_string};
 use crate::syntax::{Expr, ExprKind, Name, Select, Selection, TooHigh};
 
 /// Bytes that a query text may have, as in the service.
@@ -36,6 +36,20 @@ pub const IN_ITEMS_MAX: usize = 16_000;
 /// JOINs in one FROM clause, as in the service.
 pub const JOINS_MAX: usize = 10;
 
+/// What an account allows of one query.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct QueryLimits {
+    /// In UTF-16 units, which the service calls characters.
+    pub text_units: usize,
+    pub joins: usize,
+}
+
+impl Default for QueryLimits {
+    fn default() -> QueryLimits {
+        QueryLimits { text_units: QUERY_BYTES_MAX, joins: JOINS_MAX }
+    }
+}
+
 /// Expressions that one query may group by: each of them is looked for in the
 /// whole select list.
 pub const GROUP_KEYS_MAX: usize = 128;
@@ -47,7 +61,6 @@ struct ServiceLimit {
     most: usize,
 }
 
-const JOINS: ServiceLimit = ServiceLimit { code: Code::JOIN_COUNT, what: "joins", most: JOINS_MAX };
 const ANDS: ServiceLimit =
     ServiceLimit { code: Code::AND_COUNT, what: "logical AND operators", most: AND_MAX };
 const ORS: ServiceLimit =
@@ -58,38 +71,64 @@ const IN_ITEMS: ServiceLimit = ServiceLimit {
     most: IN_ITEMS_MAX,
 };
 
-/// Characters of the text that a message repeats. A string that does not end
-/// would otherwise put all that follows into the answer.
-const NEAR_CHARS_MAX: usize = 100;
+/// Characters of the text that a message repeats, as in the service. A string that
+/// does not end would otherwise put all that follows into the answer.
+const NEAR_CHARS_MAX: usize = 128;
 
 /// Errors are boxed: a result stands on the stack several times per level of
 /// nesting, and errors are larger than most of what is parsed.
 type Parse<T> = Result<T, Box<QueryError>>;
 
-/// Parses a whole query.
+/// A query, and what stands in the way of running it.
+pub(crate) struct Parsed {
+    pub(crate) select: Select,
+    /// A limit of the service that is noticed when a query is run, not when it is planned.
+    pub(crate) excess: Option<SyntaxError>,
+}
+
+/// Parses a whole query that is to be run.
 pub(crate) fn parse_query(text: &str) -> Result<Select, QueryError> {
-    whole(text, Parser::select)
+    let Parsed { select, excess } = parse_within(text, QueryLimits::default())?;
+    excess.map_or(Ok(select), |excess| Err(excess.into()))
+}
+
+/// Parses a whole query.
+pub(crate) fn parse_within(text: &str, limits: QueryLimits) -> Result<Parsed, QueryError> {
+    let parsed = whole(text, limits, |parser| {
+        let select = parser.select()?;
+        Ok(Parsed { select, excess: parser.excess.take() })
+    })?;
+    let Parsed { select, excess } = parsed;
+    match &select {
+        Select { selection: Selection::All(star), from: None, .. } => {
+            let message = "Syntax error, 'SELECT *' is not valid if FROM clause is omitted.";
+            Err(SyntaxError::new(Code::STAR_WITHOUT_FROM, *star, message).into())
+        }
+        _ => Ok(Parsed { select, excess }),
+    }
 }
 
 /// Parses what follows `SELECT *`, as patch conditions are written.
 pub(crate) fn parse_condition(text: &str) -> Result<Select, QueryError> {
-    whole(text, |parser| {
+    whole(text, QueryLimits::default(), |parser| {
         let start = parser.peek().span;
-        parser.clauses(start, Selection::All(start))
+        let select = parser.clauses(start, Selection::All(start))?;
+        parser.excess.take().map_or(Ok(select), |excess| Err(refused(excess)))
     })
 }
 
 /// Parses a lone expression.
 pub(crate) fn parse_expression(text: &str) -> Result<Expr, QueryError> {
-    whole(text, Parser::expression)
+    whole(text, QueryLimits::default(), Parser::expression)
 }
 
 /// Parses a part of the grammar that must take the whole text.
 fn whole<'t, T>(
     text: &'t str,
+    limits: QueryLimits,
     part: impl FnOnce(&mut Parser<'t>) -> Parse<T>,
 ) -> Result<T, QueryError> {
-    let parsed = Parser::new(text).and_then(|mut parser| {
+    let parsed = Parser::new(text, limits).and_then(|mut parser| {
         let parsed = part(&mut parser)?;
         parser.expect_end()?;
         Ok(parsed)
@@ -104,19 +143,22 @@ struct Parser<'t> {
     depth: usize,
     ands: usize,
     ors: usize,
+    limits: QueryLimits,
+    /// The first limit that the query exceeds and that only matters when it is run.
+    excess: Option<SyntaxError>,
 }
 
 impl<'t> Parser<'t> {
-    fn new(text: &'t str) -> Parse<Parser<'t>> {
-        if text.len() > QUERY_BYTES_MAX {
-            let message = format!(
-                "The SQL query text exceeded the maximum limit of {QUERY_BYTES_MAX} characters."
-            );
+    fn new(text: &'t str, limits: QueryLimits) -> Parse<Parser<'t>> {
+        let most = limits.text_units;
+        if text.len() > most && text.encode_utf16().count() > most {
+            let message =
+                format!("The SQL query text exceeded the maximum limit of {most} characters.");
             let whole = Span::new(0, text.len());
             return Err(refused(SyntaxError::new(Code::TEXT_LENGTH, whole, message)));
         }
         let tokens = lexer::tokens(text);
-        Ok(Parser { text, tokens, at: 0, depth: 0, ands: 0, ors: 0 })
+        Ok(Parser { text, tokens, at: 0, depth: 0, ands: 0, ors: 0, limits, excess: None })
     }
 
     fn peek(&self) -> Token {
@@ -177,7 +219,7 @@ impl<'t> Parser<'t> {
             | Kind::String
             | Kind::Parameter
             | Kind::Symbol(_)
-            | Kind::Invalid
+            | Kind::Invalid(_)
             | Kind::End => false,
         }
     }
@@ -197,6 +239,11 @@ impl<'t> Parser<'t> {
         Name { text: self.text_of(token).to_owned(), span: token.span }
     }
 
+    /// What a string literal says, and where.
+    fn string_of(&self, token: Token) -> Name {
+        Name { text: decode_string(self.text_of(token)), span: token.span }
+    }
+
     fn text_of(&self, token: Token) -> &'t str {
         token.span.slice(self.text)
     }
@@ -212,33 +259,55 @@ impl<'t> Parser<'t> {
     }
 
     fn unexpected_token(&self, token: Token) -> Box<QueryError> {
-        let text = if token.kind == Kind::End { "<EOF>" } else { self.text_of(token) };
-        let near: String = text.chars().take(NEAR_CHARS_MAX).collect();
-        let message = format!("Syntax error, incorrect syntax near '{near}'.");
-        refused(SyntaxError::new(Code::SYNTAX, token.span, message))
+        let near: String = self.text_of(token).chars().take(NEAR_CHARS_MAX).collect();
+        let (code, what) = match token.kind {
+            Kind::End => {
+                let message = "Syntax error, unexpected end-of-file.";
+                return refused(SyntaxError::new(Code::END_OF_TEXT, token.span, message));
+            }
+            Kind::Invalid(Flaw::Character) => (Code::INVALID_CHARACTER, "invalid token"),
+            Kind::Invalid(Flaw::Number) => (Code::INVALID_NUMBER, "invalid numeric value token"),
+            Kind::Invalid(Flaw::String) => (Code::INVALID_STRING, "invalid string literal token"),
+            Kind::Identifier
+            | Kind::Keyword(_)
+            | Kind::Number
+            | Kind::String
+            | Kind::Parameter
+            | Kind::Symbol(_) => (Code::SYNTAX, "incorrect syntax near"),
+        };
+        // The service's texts end at a zero.
+        let near = near.split('\0').next().unwrap_or_default();
+        refused(SyntaxError::new(code, token.span, format!("Syntax error, {what} '{near}'.")))
+    }
+
+    /// Notes more of something than the service runs.
+    fn count(&mut self, count: usize, limit: &ServiceLimit) {
+        if count > limit.most && self.excess.is_none() {
+            self.excess = Some(self.exceeded(limit));
+        }
     }
 
     /// Refuses more of something than the service allows.
     fn within(&self, count: usize, limit: &ServiceLimit) -> Parse<()> {
-        let ServiceLimit { code, what, most } = limit;
-        if count <= *most {
-            return Ok(());
-        }
+        if count <= limit.most { Ok(()) } else { Err(refused(self.exceeded(limit))) }
+    }
+
+    fn exceeded(&self, ServiceLimit { code, what, most }: &ServiceLimit) -> SyntaxError {
         let message = format!(
             "The SQL query exceeded the maximum number of {what}. The allowed limit is {most}."
         );
-        Err(refused(SyntaxError::new(*code, Span::new(0, self.text.len()), message)))
+        SyntaxError::new(*code, Span::new(0, self.text.len()), message)
     }
 
     /// Goes one level deeper into a part of the grammar that may contain itself;
     /// the caller comes up again with [`Parser::leave`], unless it fails.
     fn enter(&mut self, levels: usize) -> Parse<()> {
         self.depth += levels;
-        if self.depth > NESTING_MAX {
-            let what = "levels of nesting";
-            return Err(Box::new(QueryError::Limit { what, limit: NESTING_MAX }));
-        }
-        Ok(())
+        if self.depth > NESTING_MAX { Err(self.too_complex()) } else { Ok(()) }
+    }
+
+    fn too_complex(&self) -> Box<QueryError> {
+        too_complex(self.peek().span)
     }
 
     fn leave(&mut self, levels: usize) {
@@ -270,12 +339,14 @@ impl<'t> Parser<'t> {
 }
 
 fn node(kind: ExprKind, span: Span) -> Parse<Expr> {
-    Expr::new(kind, span).map_err(too_high)
+    Expr::new(kind, span).map_err(|_: TooHigh| too_complex(span))
 }
 
-fn too_high(_: TooHigh) -> Box<QueryError> {
-    let limit = crate::syntax::EXPRESSION_HEIGHT_MAX;
-    Box::new(QueryError::Limit { what: "levels in one expression", limit })
+fn too_complex(span: Span) -> Box<QueryError> {
+    let message = "The query is too complex to be processed. To resolve this issue, please \
+                   consider breaking the query into multiple smaller queries, simplifying the \
+                   complex expression, and/or using Computed Properties.";
+    refused(SyntaxError::new(Code::TOO_COMPLEX, span, message))
 }
 
 fn refused(error: SyntaxError) -> Box<QueryError> {

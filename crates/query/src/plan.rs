@@ -15,16 +15,18 @@ pub use ranges::{KeyBound, KeyRange, KeyRanges, RingRange};
 use model::json::{Object, Value};
 use model::partition_key::{KeyKind, KeyPath, PartitionKeyDefinition};
 
-use crate::bind::Program;
+use crate::analysis::{self, Demands};
+use crate::bind::{Program, is_aggregated};
 use crate::bound::Block;
 use crate::context::Context;
 use crate::error::{QueryError, Refusal};
 pub use crate::execute::AggregateKind;
-use crate::requirement;
-use crate::syntax::{Child, Collection, Direction, Expr, OrderKeys, Select, Selection};
+use crate::syntax::{
+    self, Child, Collection, Direction, Expr, ExprKind, OrderItem, OrderKeys, Select, Selection,
+};
 
 /// Rows to skip and rows to give, as a rewritten text says it.
-type Page = (u64, u64);
+type Page = (u32, u32);
 
 /// The form of plans that clients read.
 const VERSION: u32 = 2;
@@ -56,6 +58,10 @@ pub struct QueryInfo {
     pub has_select_value: bool,
     /// The name of the count of distinct rows; empty for `SELECT VALUE`.
     pub distinct_count: Option<String>,
+    /// Rows are ordered by something that no index has in order.
+    pub non_streaming_order: bool,
+    /// A subquery in FROM puts rows together, which each partition does for its own.
+    pub extended: bool,
 }
 
 /// Whether equal rows come one after another.
@@ -88,18 +94,49 @@ impl From<&PartitionKeyDefinition> for KeyShape {
     }
 }
 
+/// What a client, or whoever asks in its name, wants of a plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PlanOptions {
+    /// Ordered texts have a place for the condition to go on from.
+    pub formattable_order: bool,
+    /// The server gives tokens for all that is about one key, so that nothing is left
+    /// to the client but DISTINCT.
+    pub continuation_expected: bool,
+    pub non_value_aggregates: bool,
+    /// The request names the key: one partition skips and stops by itself.
+    pub logical_key: bool,
+    pub distinct_counts: bool,
+    /// System properties begin with `__sys`.
+    pub system_prefix: bool,
+}
+
+impl Default for PlanOptions {
+    fn default() -> PlanOptions {
+        PlanOptions {
+            formattable_order: true,
+            continuation_expected: false,
+            non_value_aggregates: true,
+            logical_key: false,
+            distinct_counts: true,
+            system_prefix: false,
+        }
+    }
+}
+
 /// Plans a bound query.
 pub(crate) fn plan(
     select: &Select,
     program: &Program,
     shape: &KeyShape,
     features: &Features,
+    options: PlanOptions,
 ) -> Result<Plan, QueryError> {
-    let ranges = key_ranges(program, shape);
-    let info = match distinct_count(select) {
-        Some((inner, alias)) => counted(select, inner, alias),
-        None => query_info(select, &program.block, ranges.is_one_key(shape.paths.len()))?,
-    };
+    let demands = analysis::demands(&program.block);
+    let ranges =
+        if demands.is_empty { KeyRanges::Nothing } else { ranges_of(program, shape, &demands) };
+    let one_key = ranges.is_one_key(shape.paths.len());
+    let planner = Planner { options, one_key, is_empty: demands.is_empty };
+    let info = planner.info(select, program)?;
     let missing = features.missing(&info);
     if !missing.is_empty() {
         return Err(Refusal::UnsupportedFeatures { features: missing }.into());
@@ -109,11 +146,14 @@ pub(crate) fn plan(
 
 /// The keys that a query can be about. Without a source it is about none.
 pub(crate) fn key_ranges(program: &Program, shape: &KeyShape) -> KeyRanges {
+    ranges_of(program, shape, &analysis::demands(&program.block))
+}
+
+fn ranges_of(program: &Program, shape: &KeyShape, demands: &Demands) -> KeyRanges {
     if program.block.sources.is_empty() {
         return KeyRanges::Nothing;
     }
-    let filter = requirement::filter_of(program);
-    let found = ranges::ranges(&filter.requirement, shape.kind, &shape.paths);
+    let found = ranges::ranges(&demands.rows, shape.kind, &shape.paths);
     let misled = matches!(found, KeyRanges::Some(_)) && is_hidden(shape, &program.context);
     if misled { KeyRanges::Everything } else { found }
 }
@@ -125,71 +165,141 @@ fn is_hidden(shape: &KeyShape, context: &Context) -> bool {
     context.computed.iter().any(|property| first.contains(&&property.name))
 }
 
-fn query_info(select: &Select, block: &Block, one_key: bool) -> Result<QueryInfo, QueryError> {
-    let mut info = QueryInfo {
-        distinct: distinct_type(select),
-        group_by: select.group_by.iter().map(Expr::to_string).collect(),
-        has_select_value: matches!(select.selection, Selection::Value(_)),
-        ..QueryInfo::default()
-    };
-    let aggregated = block.grouping.is_some();
-    if aggregated {
-        aggregates(select, &mut info)?;
+struct Planner {
+    options: PlanOptions,
+    /// The query is about one key, with a value for every path.
+    one_key: bool,
+    /// No document changes what the query gives.
+    is_empty: bool,
+}
+
+impl Planner {
+    fn info(&self, select: &Select, program: &Program) -> Result<QueryInfo, QueryError> {
+        let has_select_value = matches!(select.selection, Selection::Value(_));
+        let plain = QueryInfo { has_select_value, ..QueryInfo::default() };
+        if self.is_empty && !select.distinct {
+            return Ok(plain);
+        }
+        if self.options.continuation_expected && self.one_key && !select.distinct {
+            return Ok(plain);
+        }
+        if let Some((inner, alias)) =
+            distinct_count(select).filter(|_| self.options.distinct_counts)
+        {
+            let info = self.query_info(inner, None)?;
+            let text = Some(info.rewritten).filter(|text| !text.is_empty());
+            let rewritten = text.unwrap_or_else(|| inner.to_string());
+            let distinct = DistinctType::Unordered;
+            let distinct_count = Some(alias);
+            return Ok(QueryInfo { distinct, rewritten, has_select_value, distinct_count, ..info });
+        }
+        let mut info = self.query_info(select, Some(&program.block))?;
+        info.extended = gathers(select);
+        Ok(info)
     }
-    counts(select, block, &mut info);
-    let merges = aggregated || select.distinct;
-    // Where rows are put together first, no partition can know which to leave out;
-    // otherwise each gives what could be skipped and what is wanted, and one that
-    // is alone skips and stops by itself.
-    let page = match (info.offset, info.limit) {
-        (Some(offset), Some(limit)) if one_key && !merges => {
+
+    /// `block` is there for the outermost query, which alone has counts.
+    fn query_info(&self, select: &Select, block: Option<&Block>) -> Result<QueryInfo, QueryError> {
+        let mut info = QueryInfo {
+            distinct: distinct_type(select),
+            group_by: select.group_by.iter().map(Expr::to_string).collect(),
+            has_select_value: matches!(select.selection, Selection::Value(_)),
+            ..QueryInfo::default()
+        };
+        if select.from.is_none() {
+            return Ok(info);
+        }
+        let aggregated = selects_aggregate(select);
+        let grouped = !select.group_by.is_empty();
+        if aggregated || grouped {
+            self.aggregates(select, &mut info)?;
+        }
+        if let Some(block) = block {
+            counts(select, block, &mut info);
+        }
+        let page = self.page(select, &mut info);
+        if !aggregated {
+            info.order_by = order_by(select);
+        }
+        info.non_streaming_order = has_computed_order(select);
+        info.rewritten = self.rewritten(select, &info, aggregated, page);
+        Ok(info)
+    }
+
+    /// Where rows are put together first, no partition can know which to leave out;
+    /// otherwise each gives what could be skipped and what is wanted, and one that is
+    /// alone skips and stops by itself.
+    fn page(&self, select: &Select, info: &mut QueryInfo) -> Option<Page> {
+        let (offset, limit) = (info.offset?, info.limit?);
+        let merges = select.distinct || !select.group_by.is_empty() || !info.aggregates.is_empty();
+        if merges {
+            return None;
+        }
+        let alone = self.one_key || self.options.logical_key;
+        if alone && !has_computed_order(select) {
             (info.offset, info.limit) = (None, None);
-            Some((u64::from(offset), u64::from(limit)))
+            return Some((offset, limit));
         }
-        (Some(offset), Some(limit)) if !merges => Some((0, u64::from(offset) + u64::from(limit))),
-        _ => None,
-    };
-    if !aggregated {
-        info.order_by = order_by(select);
+        Some((0, offset.wrapping_add(limit)))
     }
-    info.rewritten = rewritten(select, &info, aggregated, page);
-    Ok(info)
-}
 
-fn rewritten(select: &Select, info: &QueryInfo, aggregated: bool, page: Option<Page>) -> String {
-    if !select.group_by.is_empty() {
-        return rewrite::grouped(select);
+    fn rewritten(
+        &self,
+        select: &Select,
+        info: &QueryInfo,
+        aggregated: bool,
+        page: Option<Page>,
+    ) -> String {
+        if !select.group_by.is_empty() && info.order_by.is_empty() {
+            return rewrite::grouped(select);
+        }
+        if aggregated && select.group_by.is_empty() {
+            return rewrite::aggregated(select, page);
+        }
+        if !info.order_by.is_empty() {
+            return rewrite::ordered(select, info, page, self.options);
+        }
+        let distinct_counts = select.distinct && (info.top.is_some() || info.offset.is_some());
+        if distinct_counts || info.offset.is_some() {
+            return rewrite::plain(select, page);
+        }
+        String::new()
     }
-    if aggregated {
-        return rewrite::aggregated(select);
-    }
-    if !info.order_by.is_empty() {
-        return rewrite::ordered(select, info, page);
-    }
-    let distinct_counts = select.distinct && (info.top.is_some() || info.offset.is_some());
-    if distinct_counts || info.offset.is_some() {
-        return rewrite::plain(select, page);
-    }
-    String::new()
-}
 
-/// Partial results can be added up only where the aggregate stands alone.
-fn aggregates(select: &Select, info: &mut QueryInfo) -> Result<(), QueryError> {
-    let composed = |expr: &Expr| rewrite::aggregate(expr).is_none() && contains_aggregate(expr);
-    match &select.selection {
-        Selection::Value(expr) if composed(expr) => return Err(Refusal::ComposedAggregate.into()),
-        Selection::Value(expr) => info.aggregates.extend(rewrite::aggregate(expr).map(|(k, _)| k)),
-        Selection::List(items) => {
-            if items.iter().any(|item| composed(&item.expr)) {
-                return Err(Refusal::ComposedAggregate.into());
+    /// Partial results can be added up only where the aggregate stands alone.
+    fn aggregates(&self, select: &Select, info: &mut QueryInfo) -> Result<(), QueryError> {
+        let composed = |expr: &Expr| rewrite::aggregate(expr).is_none() && contains_aggregate(expr);
+        match &select.selection {
+            Selection::Value(expr) if composed(expr) => Err(Refusal::ComposedAggregate.into()),
+            Selection::Value(expr) => {
+                info.aggregates.extend(rewrite::aggregate(expr).map(|aggregate| aggregate.kind));
+                Ok(())
             }
-            let kind = |expr: &Expr| rewrite::aggregate(expr).map(|(kind, _)| kind);
-            let named = rewrite::named(items).into_iter();
-            info.aliases.extend(named.map(|(name, expr)| (name, kind(expr))));
+            Selection::List(items) => {
+                if items.iter().any(|item| composed(&item.expr)) {
+                    return Err(Refusal::ComposedAggregate.into());
+                }
+                let kind = |expr: &Expr| rewrite::aggregate(expr).map(|aggregate| aggregate.kind);
+                let named = rewrite::named(items).into_iter();
+                info.aliases.extend(named.map(|(name, expr)| (name, kind(expr))));
+                let has = info.aliases.iter().any(|(_, kind)| kind.is_some());
+                if has && !self.options.non_value_aggregates {
+                    return Err(Refusal::NonValueAggregate.into());
+                }
+                Ok(())
+            }
+            Selection::All(_) => Ok(()),
         }
-        Selection::All(_) => {}
     }
-    Ok(())
+}
+
+/// Whether an aggregate stands in the select list.
+fn selects_aggregate(select: &Select) -> bool {
+    match &select.selection {
+        Selection::All(_) => false,
+        Selection::Value(expr) => contains_aggregate(expr),
+        Selection::List(items) => items.iter().any(|item| contains_aggregate(&item.expr)),
+    }
 }
 
 /// Whether an aggregate of this query, not of a subquery, is in the expression.
@@ -205,29 +315,50 @@ fn contains_aggregate(expr: &Expr) -> bool {
 
 /// The numbers of rows, from the bound query: parameters are values there.
 fn counts(select: &Select, block: &Block, info: &mut QueryInfo) {
-    if select.from.is_none() {
-        return;
-    }
     info.top = select.top.as_ref().and(block.counts.top);
     info.offset = select.page.as_ref().and(block.counts.offset);
     info.limit = select.page.as_ref().and(block.counts.limit);
 }
 
-fn order_by(select: &Select) -> Vec<(String, Direction)> {
-    let Some(order) = &select.order_by else { return Vec::new() };
-    let OrderKeys::Items(items) = &order.keys else { return Vec::new() };
-    let direction = |direction: Option<Direction>| direction.unwrap_or(Direction::Ascending);
-    items.iter().map(|item| (item.expr.to_string(), direction(item.direction))).collect()
+fn order_items(select: &Select) -> &[OrderItem] {
+    match select.order_by.as_ref().map(|order| &order.keys) {
+        Some(OrderKeys::Items(items)) => items,
+        Some(OrderKeys::Rank(_)) | None => &[],
+    }
 }
 
-/// Equal rows are neighbours only where the row itself is the sort key.
+fn order_by(select: &Select) -> Vec<(String, Direction)> {
+    let direction = |direction: Option<Direction>| direction.unwrap_or(Direction::Ascending);
+    let items = order_items(select).iter();
+    items.map(|item| (item.expr.to_string(), direction(item.direction))).collect()
+}
+
+/// Whether rows are ordered by something that no index has in order.
+fn has_computed_order(select: &Select) -> bool {
+    let is_reference = |expr: &Expr| {
+        !matches!(expr.kind(), ExprKind::Call { .. }) && (refers(expr) || !is_aggregated(select))
+    };
+    select.group_by.is_empty() && order_items(select).iter().any(|item| !is_reference(&item.expr))
+}
+
+/// Whether the expression is a name and steps from there.
+#[expect(clippy::wildcard_enum_match_arm, reason = "only these forms matter here")]
+fn refers(expr: &Expr) -> bool {
+    match expr.kind() {
+        ExprKind::Identifier(_) => true,
+        ExprKind::Member(base, _) | ExprKind::Index(base, _) => refers(base),
+        _ => false,
+    }
+}
+
+/// Equal rows are neighbours only where the row itself is the sort key, by the same
+/// spelling. Without a source there is one row.
 fn distinct_type(select: &Select) -> DistinctType {
-    if !select.distinct {
+    if !select.distinct || select.from.is_none() {
         return DistinctType::None;
     }
-    let keys = select.order_by.as_ref().map(|order| &order.keys);
-    match (&select.selection, keys) {
-        (Selection::Value(value), Some(OrderKeys::Items(items))) if matches!(items.as_slice(), [item] if item.expr == *value) => {
+    match (&select.selection, order_items(select)) {
+        (Selection::Value(value), [item]) if item.expr.to_string() == value.to_string() => {
             DistinctType::Ordered
         }
         _ => DistinctType::Unordered,
@@ -242,7 +373,6 @@ fn distinct_count(select: &Select) -> Option<(&Select, String)> {
     let plain = select.filter.is_none()
         && select.group_by.is_empty()
         && select.order_by.is_none()
-        && select.top.is_none()
         && select.page.is_none()
         && !from.first.iterates;
     let (expr, alias) = match &select.selection {
@@ -253,18 +383,31 @@ fn distinct_count(select: &Select) -> Option<(&Select, String)> {
         },
         Selection::All(_) => return None,
     };
-    let counts = matches!(rewrite::aggregate(expr), Some((AggregateKind::Count, _)));
-    (plain && counts && inner.distinct && inner.from.is_some()).then_some((&**inner, alias))
+    let aggregate = rewrite::aggregate(expr)?;
+    let counts = aggregate.kind == AggregateKind::Count && is_literal(aggregate.argument);
+    (plain && counts && inner.distinct).then_some((&**inner, alias))
 }
 
-fn counted(select: &Select, inner: &Select, alias: String) -> QueryInfo {
-    QueryInfo {
-        distinct: distinct_type(inner),
-        rewritten: inner.to_string(),
-        has_select_value: matches!(select.selection, Selection::Value(_)),
-        distinct_count: Some(alias),
-        ..QueryInfo::default()
+/// Whether a value is written out.
+#[expect(clippy::wildcard_enum_match_arm, reason = "only these forms matter here")]
+fn is_literal(expr: &Expr) -> bool {
+    match expr.kind() {
+        ExprKind::Null | ExprKind::Bool(_) | ExprKind::Number(_) | ExprKind::String(_) => true,
+        ExprKind::Array(items) => items.iter().all(is_literal),
+        ExprKind::Object(members) => members.iter().all(|(_, value)| is_literal(value)),
+        _ => false,
     }
+}
+
+/// Whether a subquery in FROM puts rows together, which each partition does for its own.
+fn gathers(select: &Select) -> bool {
+    let mut sources = select.from.iter().flat_map(syntax::From::sources);
+    sources.any(|source| match &source.collection {
+        Collection::Subquery(inner) => {
+            inner.distinct || !inner.group_by.is_empty() || is_aggregated(inner) || gathers(inner)
+        }
+        Collection::Path { .. } => false,
+    })
 }
 
 impl Plan {
@@ -315,9 +458,10 @@ impl QueryInfo {
             ("rewrittenQuery", Value::from(self.rewritten.as_str())),
             ("hasSelectValue", Value::from(self.has_select_value)),
             ("dCountInfo", counted),
-            ("hasNonStreamingOrderBy", Value::from(false)),
+            ("hasNonStreamingOrderBy", Value::from(self.non_streaming_order)),
         ];
-        Object::from_iter(members).into()
+        let extended = self.extended.then_some(("requiresExtendedQueryPlan", Value::from(true)));
+        members.into_iter().chain(extended).collect::<Object>().into()
     }
 }
 

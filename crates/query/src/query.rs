@@ -11,14 +11,14 @@ use crate::advice::{self, Advice};
 use crate::bind::{self, Path, Program};
 use crate::bound::{Block, Slot};
 use crate::context::Context;
-use crate::error::{QueryError, Refusal};
+use crate::error::{QueryError, Refusal, SyntaxError};
 use crate::eval::{self, Ambient, Datum, Env, STEPS_MAX};
 use crate::execute;
 use crate::index_use::{self, IndexUse, Indexed};
 use crate::ledger::Ledger;
 use crate::parameters::Parameters;
-use crate::parser;
-use crate::plan::{self, Features, KeyRanges, KeyShape, Plan};
+use crate::parser::{self, QueryLimits};
+use crate::plan::{self, Features, KeyRanges, KeyShape, Plan, PlanOptions};
 use crate::requirement::{self, Filter};
 use crate::run::{Row, RowSink};
 use crate::syntax::Select;
@@ -29,12 +29,19 @@ use crate::syntax::Select;
 pub struct Query {
     text: String,
     select: Select,
+    /// A limit of the service that keeps the query from being run.
+    excess: Option<SyntaxError>,
 }
 
 impl Query {
     pub fn parse(text: &str) -> Result<Query, QueryError> {
-        let select = parser::parse_query(text)?;
-        Ok(Query { text: text.to_owned(), select })
+        Query::parse_within(text, QueryLimits::default())
+    }
+
+    /// As [`Query::parse`], within what an account allows.
+    pub fn parse_within(text: &str, limits: QueryLimits) -> Result<Query, QueryError> {
+        let parser::Parsed { select, excess } = parser::parse_within(text, limits)?;
+        Ok(Query { text: text.to_owned(), select, excess })
     }
 
     /// The syntax tree; it prints as canonical text.
@@ -66,8 +73,11 @@ impl Query {
         parameters: &Parameters,
         context: &Arc<Context>,
     ) -> Result<Bound, QueryError> {
+        if let Some(excess) = &self.excess {
+            return Err(excess.clone().into());
+        }
         let program = bind::bind(&self.text, &self.select, parameters, context)?;
-        program.check_calls()?;
+        program.check_run()?;
         Ok(Bound { program })
     }
 }
@@ -84,8 +94,19 @@ impl Query {
         key: &KeyShape,
         features: &Features,
     ) -> Result<Plan, QueryError> {
-        let program = bind::bind(&self.text, &self.select, parameters, context)?;
-        plan::plan(&self.select, &program, key, features)
+        self.plan_with(parameters, context, key, (features, features.options()))
+    }
+
+    /// As [`Query::plan`], for a client that asks for a plan of its own kind.
+    pub fn plan_with(
+        &self,
+        parameters: &Parameters,
+        context: &Arc<Context>,
+        key: &KeyShape,
+        (features, options): (&Features, PlanOptions),
+    ) -> Result<Plan, QueryError> {
+        let program = bind::bind_plan(&self.text, &self.select, parameters, context)?;
+        plan::plan(&self.select, &program, key, features, options)
     }
 }
 
@@ -264,7 +285,7 @@ impl Condition {
         let (none, context) = (Parameters::none(), Arc::default());
         let steps = bind::QUICK_FOLD_STEPS_MAX;
         let program = bind::bind_within(steps, (text, &select), &none, &context)?;
-        program.check_calls()?;
+        program.check_run()?;
         Ok(Condition { bound: Bound { program } })
     }
 
@@ -354,10 +375,10 @@ mod tests {
         for wrong in [
             "{}",
             r#"[{"name":"a","value":1}]"#,
-            r#"[{"name":"@a"}]"#,
+            r#"[{"name":"@a","value":1},{"name":"@a","value":1}]"#,
             r#"[{"name":"@*","value":1}]"#,
         ] {
-            assert!(matches!(list(wrong), Err(QueryError::Parameters { .. })), "{wrong}");
+            assert!(matches!(list(wrong), Err(QueryError::Refused(_))), "{wrong}");
         }
     }
 }

@@ -76,7 +76,7 @@ pub(crate) const ANY_KIND: &[Kind] =
 
 impl Comparison {
     /// The comparison that holds between values of one type where this does not.
-    fn negated(self) -> Comparison {
+    pub(crate) fn negated(self) -> Comparison {
         match self {
             Comparison::Equal => Comparison::NotEqual,
             Comparison::NotEqual => Comparison::Equal,
@@ -88,7 +88,7 @@ impl Comparison {
     }
 
     /// The comparison with its sides exchanged.
-    fn flipped(self) -> Comparison {
+    pub(crate) fn flipped(self) -> Comparison {
         match self {
             Comparison::Equal | Comparison::NotEqual => self,
             Comparison::Less => Comparison::Greater,

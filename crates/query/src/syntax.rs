@@ -18,6 +18,13 @@ use crate::number::Numeric;
 /// and worker threads have two megabytes.
 pub const EXPRESSION_HEIGHT_MAX: usize = 256;
 
+/// Levels of operators that each stand in a node of their own, before a row of them
+/// becomes a list.
+const CHAIN_HEIGHT: usize = 32;
+
+/// Operators in such a list, as in the service.
+const CHAIN_MAX: usize = 20_000;
+
 /// A query or subquery.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Select {
@@ -50,8 +57,16 @@ pub struct Page {
 /// A number of rows, or the parameter that holds it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Count {
-    Rows(u32),
+    Number(Numeric, Span),
     Parameter(Name),
+}
+
+impl Count {
+    /// The number of rows, if the number written is one.
+    #[must_use]
+    pub fn rows(number: Numeric) -> Option<u32> {
+        u32::try_from(number.as_i64()?).ok()
+    }
 }
 
 /// What a query gives per row.
@@ -65,23 +80,28 @@ pub enum Selection {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Item {
     pub expr: Expr,
-    pub alias: Option<String>,
+    pub alias: Option<Name>,
 }
 
 impl Item {
     /// The alias, else the last name of the path.
     #[must_use]
     pub fn name(&self) -> Option<&str> {
-        let path = || {
-            if let ExprKind::Member(_, Property { name, .. }) | ExprKind::Identifier(name) =
-                self.expr.kind()
-            {
-                Some(name.as_str())
-            } else {
-                None
-            }
-        };
-        self.alias.as_deref().or_else(path)
+        self.named().map(|(name, _)| name)
+    }
+
+    /// As [`Item::name`], and where it stands. An empty name is none.
+    #[expect(clippy::wildcard_enum_match_arm, reason = "only these forms matter here")]
+    pub(crate) fn named(&self) -> Option<(&str, Span)> {
+        if let Some(alias) = &self.alias {
+            return Some((&alias.text, alias.span));
+        }
+        match self.expr.kind() {
+            ExprKind::Member(_, property) => Some((property.name.as_str(), property.span)),
+            ExprKind::Identifier(name) => Some((name.as_str(), self.expr.span())),
+            _ => None,
+        }
+        .filter(|(name, _)| !name.is_empty())
     }
 }
 
@@ -119,13 +139,11 @@ impl Source {
     pub fn name(&self) -> Option<&str> {
         match (&self.alias, &self.collection) {
             (Some(alias), _) => Some(&alias.text),
-            (None, Collection::Path { root, steps }) => {
-                let last = steps.iter().rev().find_map(|step| match step {
-                    Step::Name(property) => Some(property.name.as_str()),
-                    Step::Index(_) => None,
-                });
-                Some(last.unwrap_or(&root.text))
-            }
+            (None, Collection::Path { root, steps }) => match steps.last() {
+                None => Some(&root.text),
+                Some(Step::Name(property)) => Some(&property.name),
+                Some(Step::Index(_)) => None,
+            },
             (None, Collection::Subquery(_)) => None,
         }
     }
@@ -150,6 +168,8 @@ pub enum Step {
 pub struct Property {
     pub name: String,
     pub bracketed: bool,
+    /// The name with its quotes, without point or brackets.
+    pub span: Span,
 }
 
 impl PartialEq for Property {
@@ -198,6 +218,8 @@ pub enum Direction {
 pub struct Expr {
     kind: ExprKind,
     span: Span,
+    /// With the brackets around it.
+    outer: Span,
     height: usize,
 }
 
@@ -211,12 +233,14 @@ pub enum ExprKind {
     Parameter(String),
     Identifier(String),
     Array(Vec<Expr>),
-    Object(Vec<(String, Expr)>),
+    Object(Vec<(Name, Expr)>),
     Member(Box<Expr>, Property),
     /// `base[index]` with anything but a string literal.
     Index(Box<Expr>, Box<Expr>),
     Unary(UnaryOp, Box<Expr>),
     Binary(BinaryOp, Box<Expr>, Box<Expr>),
+    /// What a long row of operators goes on with: each takes all that stands left of it.
+    Chain(Box<Expr>, Vec<(BinaryOp, Expr)>),
     /// Two operands or more.
     And(Vec<Expr>),
     /// Two operands or more.
@@ -302,7 +326,10 @@ impl Expr {
         let mut below = 0;
         kind.for_each_child(&mut |child| below = below.max(child.height()));
         let height = below + 1;
-        if height > EXPRESSION_HEIGHT_MAX { Err(TooHigh) } else { Ok(Expr { kind, span, height }) }
+        if height > EXPRESSION_HEIGHT_MAX {
+            return Err(TooHigh);
+        }
+        Ok(Expr { kind, span, outer: span, height })
     }
 
     /// Adds an operand to the node if it is an AND (or an OR): `(a AND b) AND c`
@@ -315,9 +342,43 @@ impl Expr {
             return Err(TooHigh);
         }
         self.height = self.height.max(operand.height + 1);
-        self.span = self.span.to(operand.span);
+        self.span = self.outer.to(operand.outer);
+        self.outer = self.span;
         operands.push(operand);
         Ok(())
+    }
+
+    pub(crate) fn into_kind(self) -> ExprKind {
+        self.kind
+    }
+
+    /// Whether operators behind the expression go into a list, so that the tree grows no
+    /// higher.
+    #[expect(clippy::wildcard_enum_match_arm, reason = "only these forms matter here")]
+    pub(crate) fn chains(&self) -> bool {
+        match &self.kind {
+            ExprKind::Chain(..) => true,
+            ExprKind::Binary(..) => self.height >= CHAIN_HEIGHT,
+            _ => false,
+        }
+    }
+
+    /// Adds an operator and its right operand to a chain, or begins one.
+    #[expect(clippy::wildcard_enum_match_arm, reason = "only these forms matter here")]
+    pub(crate) fn chained(mut self, op: BinaryOp, operand: Expr) -> Result<Expr, TooHigh> {
+        let span = self.outer.to(operand.outer);
+        let height = self.height.max(operand.height + 1);
+        match &mut self.kind {
+            ExprKind::Chain(_, rest)
+                if rest.len() < CHAIN_MAX && height <= EXPRESSION_HEIGHT_MAX =>
+            {
+                rest.push((op, operand));
+                (self.span, self.outer, self.height) = (span, span, height);
+                Ok(self)
+            }
+            ExprKind::Chain(..) => Err(TooHigh),
+            _ => Expr::new(ExprKind::Chain(Box::new(self), vec![(op, operand)]), span),
+        }
     }
 
     #[must_use]
@@ -325,14 +386,19 @@ impl Expr {
         &self.kind
     }
 
+    /// Where it stands, without brackets around it.
     #[must_use]
     pub fn span(&self) -> Span {
         self.span
     }
 
-    /// Widens the place to the brackets around it.
-    pub(crate) fn with_span(mut self, span: Span) -> Expr {
-        self.span = span;
+    /// Where it stands, with brackets around it: the operand of something larger.
+    pub(crate) fn outer(&self) -> Span {
+        self.outer
+    }
+
+    pub(crate) fn within_brackets(mut self, outer: Span) -> Expr {
+        self.outer = outer;
         self
     }
 }
@@ -374,6 +440,10 @@ impl ExprKind {
             ExprKind::Member(base, _) | ExprKind::Unary(_, base) => visit(Child::Expr(base)),
             ExprKind::Index(a, b) | ExprKind::Binary(_, a, b) | ExprKind::Coalesce(a, b) => {
                 each([&**a, &**b], visit);
+            }
+            ExprKind::Chain(first, rest) => {
+                visit(Child::Expr(first));
+                each(rest.iter().map(|(_, operand)| operand), visit);
             }
             ExprKind::Between { operands, .. } | ExprKind::Conditional(operands) => {
                 each(&**operands, visit);

@@ -182,17 +182,16 @@ fn attack() -> Parameters {
 }
 
 #[test]
-fn binding_and_planning_ask_whether_to_go_on() {
+fn binding_asks_whether_to_go_on() {
     let query = Query::parse(ATTACK).unwrap();
-    let key = KeyShape { kind: KeyKind::Hash, paths: vec![vec!["pk".to_owned()]] };
     let (watch, context) = watched(usize::MAX);
-    query.plan(&attack(), &context, &key, &Features::all()).unwrap();
+    query.bind_in(&attack(), &context).unwrap();
     let asked = watch.asked.load(Ordering::Relaxed);
     assert!(asked > 100 && asked * WATCH_STEPS <= STEPS_MAX / 4 + WATCH_STEPS, "{asked}");
 
     let (watch, context) = watched(3);
-    let planned = query.plan(&attack(), &context, &key, &Features::all());
-    assert_eq!(planned, Err(QueryError::Stopped));
+    let bound = query.bind_in(&attack(), &context);
+    assert_eq!(bound.err(), Some(QueryError::Stopped));
     assert_eq!(watch.asked.load(Ordering::Relaxed), 4, "it is not asked again");
 }
 

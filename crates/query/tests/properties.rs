@@ -323,7 +323,7 @@ fn condition() -> impl Strategy<Value = String> {
             .prop_map(|(p, a, b)| format!("ARRAY_CONTAINS_ALL({p}, {a}, {b})")),
         (place(), leaf()).prop_map(|(p, v)| format!("ABS({p}) = {v}")),
         (place(), leaf())
-            .prop_map(|(p, v)| format!("EXISTS(SELECT VALUE t FROM t IN {p} WHERE t = {v})")),
+            .prop_map(|(p, v)| format!("EXISTS(SELECT VALUE u FROM u IN {p} WHERE u = {v})")),
         (place(), leaf())
             .prop_map(|(p, v)| format!("(SELECT VALUE c.a FROM c WHERE c.k = {v}) = {p}")),
         place().prop_map(str::to_owned),

@@ -43,9 +43,18 @@ impl fmt::Display for Millis {
     }
 }
 
+/// Ticks of 100 nanoseconds in a millisecond.
+const TICKS_PER_MILLI: i64 = 10_000;
+
 pub trait Clock: Send + Sync + fmt::Debug {
     /// Wall-clock time. May go back: callers that need order clamp it themselves.
     fn now(&self) -> Millis;
+
+    /// Wall-clock time in ticks of 100 nanoseconds since 1970, as finely as the clock goes.
+    fn now_ticks(&self) -> i64 {
+        let millis = i64::try_from(self.now().as_unix_ms()).unwrap_or(i64::MAX);
+        millis.saturating_mul(TICKS_PER_MILLI)
+    }
 
     /// Time since this clock was made. Never goes back.
     fn monotonic(&self) -> Duration;
@@ -80,6 +89,13 @@ impl Clock for RealClock {
         // A machine set to before 1970 reads as 1970 rather than failing.
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Millis(0).plus(since)
+    }
+
+    #[allow(clippy::disallowed_methods, reason = "this is the clock everyone else takes")]
+    fn now_ticks(&self) -> i64 {
+        const NANOS_PER_TICK: u128 = 100;
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        i64::try_from(since.as_nanos() / NANOS_PER_TICK).unwrap_or(i64::MAX)
     }
 
     fn monotonic(&self) -> Duration {

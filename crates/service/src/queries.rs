@@ -28,9 +28,6 @@ use crate::response::Reply;
 use crate::service::Service;
 use crate::visit::Visit;
 
-/// Ticks of the language's clock in a millisecond.
-const TICKS_PER_MILLI: i64 = 10_000;
-
 const EVERY_ORDINAL: Range<u64> = 0..u64::MAX;
 
 /// Where a query looks.
@@ -130,9 +127,8 @@ impl Service {
     /// What a query may know of the world and of its container.
     fn compiler(&self, entry: &ContainerEntry) -> Compiler {
         let spec = entry.container.spec();
-        let millis = self.runtime.clock.now().as_unix_ms();
         let context = Context {
-            now_ticks: i64::try_from(millis).unwrap_or(i64::MAX).saturating_mul(TICKS_PER_MILLI),
+            now_ticks: self.runtime.clock.now_ticks(),
             seed: self.runtime.random.next_u64(),
             spatial: spec.definition.geospatial(),
             computed: spec.definition.computed_properties().properties().to_vec(),

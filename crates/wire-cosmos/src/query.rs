@@ -19,7 +19,9 @@ use service::{
 use crate::continuation;
 use crate::error::{Detail, WireError};
 use crate::gateway::Call;
-use crate::headers::{CONTINUATION, END_EPK, Headers, IS_QUERY, RANGE_ID, START_EPK};
+use crate::headers::{
+    CONTINUATION, END_EPK, Headers, IS_QUERY, PARTITION_KEY, RANGE_ID, START_EPK,
+};
 use crate::items::scope;
 use crate::reply::{Answer, envelope};
 
@@ -93,6 +95,10 @@ pub(crate) async fn answer(call: &Call<'_>, container: Link) -> Result<Answer, W
 pub(crate) async fn plan(call: &Call<'_>, container: Link) -> Result<Answer, WireError> {
     let Statement { text, parameters } = Statement::of(call)?;
     let features = Features::parse(call.headers.text(FEATURES).unwrap_or_default());
+    let features = match call.headers.text(PARTITION_KEY) {
+        Some(_) => features.with_key(),
+        None => features,
+    };
     let action = ContainerAction::PlanQuery { text, parameters, features };
     let response = call.container(container, action).await.map_err(unplanned)?;
     let Reply::QueryPlan { plan } = &response.reply else {

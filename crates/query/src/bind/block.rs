@@ -1,45 +1,78 @@
 //! Binding queries: sources, select list, order, counts.
+//!
+//! The clauses are bound in the order in which the service reports what is wrong with
+//! them: FROM, WHERE, GROUP BY, ORDER BY, SELECT, then the counts of rows.
 
 use std::collections::BTreeSet;
 
-use super::{Binder, GroupedBy, Path, PathStep};
+use super::check::{has_aggregate, is_path};
+use super::{Binder, Clause, GroupedBy, Path, PathStep};
 use crate::bound::{
-    Block, Constant, Counts, Expr, GroupKey, Grouping, Key, OrderKey, Origin, Slot, Source,
+    Block, Constant, Counts, Expr, GroupKey, GroupOrder, Grouping, Key, OrderKey, Origin, Slot,
+    Source,
 };
 use crate::error::{Code, Refusal, Span};
 use crate::syntax::{
-    self, Collection, Count, Direction, ExprKind, OrderBy, OrderKeys, Select, Selection, Step,
+    self, Collection, Count, Direction, ExprKind, OrderBy, OrderItem, OrderKeys, Select, Selection,
+    Step,
 };
+
+/// A query that is bound, and how many rows it may give for one row around it.
+pub(super) struct BoundBlock {
+    pub(super) block: Block,
+    pub(super) several: bool,
+}
+
+/// A source that is bound, and whether it may give several rows for one.
+struct BoundSource {
+    source: Source,
+    several: bool,
+}
 
 impl<'q> Binder<'q> {
     /// Binds a query; the names it brings are out of scope afterwards.
-    pub(super) fn block(&mut self, select: &'q Select) -> Block {
+    pub(super) fn block(&mut self, select: &'q Select) -> BoundBlock {
         let scope = self.names.len();
+        let outer_clause = self.clause;
         let (outer_aggregates, outer_keys) = (self.aggregates.take(), self.group_keys.len());
-        let sources = self.sources(select);
+        self.check_counts_together(select);
+        self.clause = Clause::From;
+        let (sources, many) = self.sources(select);
+        self.clause = Clause::Filter;
         let filter = select.filter.as_ref().map(|filter| self.expression(filter));
         let keys = self.group_keys(select);
+        let ordered = self.order(select);
+        self.clause = Clause::Select;
         self.aggregates = Some(Vec::new());
         let output = self.output(select, &sources);
         let aggregates = self.aggregates.take().unwrap_or_default();
         self.group_keys.truncate(outer_keys);
-        let grouped = !keys.is_empty() || !aggregates.is_empty();
-        self.check_grouping(select, grouped, scope);
-        let grouping = grouped.then_some(Grouping { keys, aggregates });
-        let order = self.order(select);
-        self.check_subquery(select);
+        let grouped = !keys.is_empty() || is_aggregated(select);
+        // Nobody looks at groups where names are wrong already.
+        let checks = grouped && self.errors.is_empty();
+        if checks {
+            self.check_grouping(select, scope);
+        }
+        let one_row = (checks || outer_keys > 0) && grouped && keys.is_empty();
+        let order = if grouped { Vec::new() } else { ordered.keys };
+        let grouping = grouped.then_some(Grouping { keys, aggregates, order: ordered.groups });
         let counts = self.counts(select);
         self.names.truncate(scope);
         self.aggregates = outer_aggregates;
-        Block { sources, filter, grouping, output, distinct: select.distinct, order, counts }
+        self.clause = outer_clause;
+        let distinct = select.distinct;
+        let block = Block { sources, filter, grouping, output, distinct, order, counts };
+        BoundBlock { block, several: many && !one_row }
     }
 
-    /// Binds what the query groups by, and lets the select list know.
+    /// Binds what the query groups by, and lets the clauses behind it know.
     fn group_keys(&mut self, select: &'q Select) -> Vec<GroupKey> {
+        self.clause = Clause::GroupBy;
         let mut keys = Vec::with_capacity(select.group_by.len());
         let mut known = Vec::with_capacity(select.group_by.len());
         for expr in &select.group_by {
             let key = GroupKey { expr: self.expression(expr), slot: self.new_slot() };
+            self.check_group_key(expr);
             known.push(GroupedBy { expr, slot: key.slot, meaning: self.meaning(expr) });
             keys.push(key);
         }
@@ -47,38 +80,38 @@ impl<'q> Binder<'q> {
         keys
     }
 
-    fn sources(&mut self, select: &'q Select) -> Vec<Source> {
+    /// Whether there may be several rows comes along.
+    fn sources(&mut self, select: &'q Select) -> (Vec<Source>, bool) {
         let Some(from) = &select.from else {
             self.container = false;
-            return Vec::new();
+            return (Vec::new(), false);
         };
         self.check_rank_sources(select, from);
-        let mut names = BTreeSet::new();
-        let mut sources = Vec::new();
+        let (mut sources, mut many) = (Vec::new(), false);
         for source in from.sources() {
             self.check_rank_source(select, source);
-            let bound = self.source(source);
+            let BoundSource { source: bound, several } = self.source(source);
             self.container = false;
+            self.check_source_name(source);
             if let Some(name) = source.name() {
-                if !names.insert(name) {
-                    let message = format!("The alias '{name}' is used for two sources.");
-                    self.error(Code::NOT_SUPPORTED, source.span, message);
-                }
                 self.names.push((name, bound.slot));
             }
             sources.push(bound);
+            many |= several;
         }
-        sources
+        (sources, many)
     }
 
-    fn source(&mut self, source: &'q syntax::Source) -> Source {
+    fn source(&mut self, source: &'q syntax::Source) -> BoundSource {
+        let mut several = source.iterates;
         let (origin, steps, path) = match &source.collection {
             Collection::Subquery(select) => {
                 self.subqueries += 1;
-                let block = self.block(select);
+                let inner = self.block(select);
                 self.subqueries -= 1;
-                let path = self.path_of_block(&block);
-                (Origin::Block(Box::new(block)), Vec::new(), path)
+                several |= inner.several;
+                let path = self.path_of_block(&inner.block);
+                (Origin::Block(Box::new(inner.block)), Vec::new(), path)
             }
             Collection::Path { root, steps } => {
                 let (origin, path) = match self.resolve(&root.text) {
@@ -87,6 +120,7 @@ impl<'q> Binder<'q> {
                         if !self.container {
                             self.unresolved(&root.text, root.span);
                         }
+                        several |= self.container;
                         (Origin::Container, Some(Path::default()))
                     }
                 };
@@ -101,7 +135,7 @@ impl<'q> Binder<'q> {
         if let Some(path) = path.map(inside) {
             self.paths.insert(slot, path);
         }
-        Source { origin, steps, iterates: source.iterates, slot }
+        BoundSource { source: Source { origin, steps, iterates: source.iterates, slot }, several }
     }
 
     fn output(&mut self, select: &'q Select, sources: &[Source]) -> Expr {
@@ -112,71 +146,126 @@ impl<'q> Binder<'q> {
         }
     }
 
-    fn star(&mut self, select: &Select, sources: &[Source], star: Span) -> Expr {
-        if !select.group_by.is_empty() {
-            let message = "'SELECT *' is not allowed with GROUP BY.";
-            self.error(Code::STAR_WITH_GROUP_BY, star, message);
-        }
+    fn star(&mut self, select: &'q Select, sources: &[Source], star: Span) -> Expr {
+        // Of groups there is no whole, which is looked at later.
+        let grouped = !select.group_by.is_empty() || is_aggregated(select);
+        let of_subquery = |source: &Source| matches!(source.origin, Origin::Block(_));
         match sources {
-            [only] => Expr::Slot(only.slot),
-            [] => {
-                let message = "'SELECT *' is not valid if FROM clause is omitted.";
+            [only] if !(only.iterates && of_subquery(only)) => return Expr::Slot(only.slot),
+            [] if self.subqueries == 0 => {
+                let message = "Syntax error, 'SELECT *' is not valid if FROM clause is omitted.";
                 self.error(Code::STAR_WITHOUT_FROM, star, message);
-                Expr::UNDEFINED
             }
-            _ => {
+            [_, ..] if self.subqueries == 0 && !grouped => {
                 let message = "'SELECT *' is only valid with a single input set.";
                 self.error(Code::STAR_WITH_JOIN, star, message);
-                Expr::UNDEFINED
             }
+            _ => {}
+        }
+        // A subquery may be asked for nothing but its rows.
+        let names = select.from.iter().flat_map(syntax::From::sources).zip(sources);
+        let members = names.filter_map(|(source, bound)| {
+            Some((source.name()?.to_owned(), Expr::Slot(bound.slot)))
+        });
+        Expr::Object(members.collect())
+    }
+
+    pub(super) fn star_of_groups(&mut self, select: &Select, star: Span) {
+        if select.group_by.is_empty() {
+            let message = "'SELECT *' is not allowed with aggregate functions.";
+            self.error(Code::STAR_WITH_AGGREGATE, star, message);
+        } else {
+            let message = "'SELECT *' is not allowed with GROUP BY.";
+            self.error(Code::STAR_WITH_GROUP_BY, star, message);
         }
     }
 
     fn list(&mut self, items: &'q [syntax::Item]) -> Expr {
         let mut names = BTreeSet::new();
-        let mut members = Vec::new();
+        let mut members: Vec<(String, Expr)> = Vec::new();
         let mut unnamed = 0;
         for item in items {
             let value = self.expression(&item.expr);
-            let name = item.name().map_or_else(
-                || {
+            let name = match item.named() {
+                Some((name, span)) => {
+                    if names.contains(name) {
+                        self.repeated_member(name, span);
+                    }
+                    name.to_owned()
+                }
+                None => {
                     unnamed += 1;
                     format!("${unnamed}")
-                },
-                str::to_owned,
-            );
-            if !names.insert(name.clone()) {
-                let message = format!("The name '{name}' is used for two values.");
-                self.error(Code::DUPLICATE_NAME, item.expr.span(), message);
+                }
+            };
+            match members.iter_mut().find(|(own, _)| *own == name) {
+                Some((_, earlier)) if names.contains(&name) => *earlier = value,
+                _ => members.push((name.clone(), value)),
             }
-            members.push((name, value));
+            names.insert(name);
         }
         Expr::Object(members)
     }
 
-    fn order(&mut self, select: &'q Select) -> Vec<OrderKey> {
-        let Some(order) = &select.order_by else { return Vec::new() };
-        match &order.keys {
-            OrderKeys::Rank(item) => {
-                self.rank(order, item);
-                Vec::new()
-            }
-            OrderKeys::Items(items) => {
-                if !select.group_by.is_empty() {
-                    self.unsupported("ORDER BY together with GROUP BY");
-                }
-                items.iter().map(|item| self.order_key(item)).collect()
-            }
-        }
+    pub(super) fn repeated_member(&mut self, name: &str, span: Span) {
+        let message =
+            format!("Object creation error, property name '{name}' specified more than once.");
+        self.error(Code::DUPLICATE_NAME, span, message);
     }
 
-    fn order_key(&mut self, item: &'q syntax::OrderItem) -> OrderKey {
-        let descending = item.direction == Some(Direction::Descending);
-        let expr = self.expression(&item.expr);
+    fn order(&mut self, select: &'q Select) -> Ordered {
+        let Some(order) = &select.order_by else { return Ordered::default() };
+        self.clause = Clause::OrderBy;
+        self.check_order_in_subquery(order);
+        let items = match &order.keys {
+            OrderKeys::Items(items) => items,
+            OrderKeys::Rank(item) => {
+                self.rank(order, item);
+                return Ordered::default();
+            }
+        };
+        // One row needs no order, and groups are not ordered by aggregates: those that
+        // stand here are not computed.
+        self.aggregates = Some(Vec::new());
+        let mut ordered = Ordered::default();
+        for item in items {
+            let expr = self.expression(&item.expr);
+            let descending = item.direction == Some(Direction::Descending);
+            if !select.group_by.is_empty() {
+                if !is_path(&item.expr) {
+                    self.refusal.get_or_insert(Refusal::OrderByExpression);
+                }
+                ordered.groups.push(GroupOrder { expr, descending });
+            } else if !is_aggregated(select) {
+                ordered.keys.push(self.order_key(select, expr, item, items.len()));
+            }
+        }
+        self.aggregates = None;
+        ordered
+    }
+
+    fn order_key(
+        &mut self,
+        select: &Select,
+        expr: Expr,
+        item: &'q OrderItem,
+        keys: usize,
+    ) -> OrderKey {
         let path = self.path_of(&expr);
-        if path.is_none() && !is_vector_distance(&item.expr) {
+        let computed = select.from.is_none() || (keys == 1 && is_distance(&item.expr));
+        if path.is_none() && !computed {
             self.refusal.get_or_insert(Refusal::OrderByExpression);
         }
+        let over_elements =
+            |path: &Path| path.steps().iter().any(|step| matches!(step, PathStep::Each));
+        let joins = select.from.as_ref().is_some_and(|from| !from.joins.is_empty());
+        let refused = path.as_ref().is_some_and(over_elements) || (joins && keys > 1);
+        if refused {
+            self.run_refusal.get_or_insert(Refusal::OrderByElements);
+        } else if path.is_none() && select.from.is_some() {
+            self.run_refusal.get_or_insert(Refusal::OrderByExpression);
+        }
+        let descending = item.direction == Some(Direction::Descending);
         OrderKey { expr, path: path.unwrap_or_default(), descending }
     }
 
@@ -192,10 +281,12 @@ impl<'q> Binder<'q> {
     fn counts(&mut self, select: &'q Select) -> Counts {
         let mut counts = Counts::default();
         if let Some(top) = &select.top {
+            self.check_top_in_subquery(top);
             let message = "The count value provided for a TOP clause must be an integer.";
             counts.top = Some(self.count(&top.count, Code::TOP_COUNT, message));
         }
         if let Some(page) = &select.page {
+            self.check_page_in_subquery(page);
             let message = "The OFFSET count value exceeds the maximum allowed value.";
             counts.offset = Some(self.count(&page.offset, Code::OFFSET_COUNT, message));
             let message = "The LIMIT count value exceeds the maximum allowed value.";
@@ -204,15 +295,17 @@ impl<'q> Binder<'q> {
         counts
     }
 
+    #[expect(clippy::wildcard_enum_match_arm, reason = "only these forms matter here")]
     fn count(&mut self, count: &'q Count, code: Code, message: &str) -> u32 {
-        let name = match count {
-            Count::Rows(rows) => return *rows,
-            Count::Parameter(name) => name,
+        let (rows, span) = match count {
+            Count::Number(number, span) => (Count::rows(*number), *span),
+            Count::Parameter(name) => match self.parameter(&name.text) {
+                Constant::Number(number) => (Count::rows(number), name.span),
+                _ => (None, name.span),
+            },
         };
-        let Some(constant) = self.parameter(&name.text, name.span) else { return 0 };
-        let rows = whole_number(&constant);
         if rows.is_none() {
-            self.error(code, name.span, message);
+            self.error(code, span, message);
         }
         rows.unwrap_or(0)
     }
@@ -223,9 +316,11 @@ impl<'q> Binder<'q> {
     }
 }
 
-fn whole_number(constant: &Constant) -> Option<u32> {
-    let Constant::Number(number) = constant else { return None };
-    u32::try_from(number.as_i64()?).ok()
+/// What a query orders by: rows, or groups of them.
+#[derive(Default)]
+struct Ordered {
+    keys: Vec<OrderKey>,
+    groups: Vec<GroupOrder>,
 }
 
 fn key(step: &Step) -> Option<Key> {
@@ -235,7 +330,22 @@ fn key(step: &Step) -> Option<Key> {
     }
 }
 
-fn is_vector_distance(expr: &syntax::Expr) -> bool {
+/// Whether an aggregate of this query stands in its select list or order.
+pub(crate) fn is_aggregated(select: &Select) -> bool {
+    let selected = match &select.selection {
+        Selection::All(_) => false,
+        Selection::Value(expr) => has_aggregate(expr),
+        Selection::List(items) => items.iter().any(|item| has_aggregate(&item.expr)),
+    };
+    let ordered = match select.order_by.as_ref().map(|order| &order.keys) {
+        Some(OrderKeys::Items(items)) => items.iter().any(|item| has_aggregate(&item.expr)),
+        Some(OrderKeys::Rank(_)) | None => false,
+    };
+    selected || ordered
+}
+
+/// Whether rows can be ordered by the call although no index has its value.
+fn is_distance(expr: &syntax::Expr) -> bool {
     let ExprKind::Call { name, .. } = expr.kind() else { return false };
-    name.text.eq_ignore_ascii_case("VectorDistance")
+    ["VectorDistance", "ST_DISTANCE"].iter().any(|own| name.text.eq_ignore_ascii_case(own))
 }

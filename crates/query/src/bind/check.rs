@@ -1,34 +1,47 @@
 //! What the service refuses although the grammar allows it.
 
-use super::Binder;
+use super::{Binder, Clause};
 use crate::error::{Code, Span};
 use crate::execute::AggregateKind;
 use crate::syntax::{
-    Child, Collection, Expr, ExprKind, From, OrderKeys, Select, Selection, Source,
+    Child, Collection, Expr, ExprKind, From, OrderBy, OrderKeys, Page, Select, Selection, Source,
+    Step, SubqueryKind, Top,
 };
 
 impl<'q> Binder<'q> {
+    pub(super) fn check_counts_together(&mut self, select: &Select) {
+        if select.top.is_some() && select.page.is_some() {
+            let message = "A TOP cannot be used in the same query or subquery as an OFFSET.";
+            self.error(Code::TOP_WITH_OFFSET, select.span, message);
+        }
+    }
+
     /// Order and counts make sense in the outermost query only.
-    pub(super) fn check_subquery(&mut self, select: &Select) {
+    pub(super) fn check_order_in_subquery(&mut self, order: &OrderBy) {
         if self.subqueries == 0 {
             return;
         }
-        match select.order_by.as_ref().map(|order| (&order.keys, order.span)) {
-            None => {}
-            Some((OrderKeys::Rank(_), span)) => {
+        match &order.keys {
+            OrderKeys::Rank(_) => {
                 let message = "The ORDER BY RANK clause is not supported in subqueries.";
-                self.error(Code::RANK_IN_SUBQUERY, span, message);
+                self.error(Code::RANK_IN_SUBQUERY, order.span, message);
             }
-            Some((OrderKeys::Items(_), span)) => {
+            OrderKeys::Items(_) => {
                 let message = "'ORDER BY' is not supported in subqueries.";
-                self.error(Code::ORDER_BY_IN_SUBQUERY, span, message);
+                self.error(Code::ORDER_BY_IN_SUBQUERY, order.span, message);
             }
         }
-        if let Some(top) = &select.top {
+    }
+
+    pub(super) fn check_top_in_subquery(&mut self, top: &Top) {
+        if self.subqueries > 0 {
             let message = "'TOP' is not supported in subqueries.";
             self.error(Code::TOP_IN_SUBQUERY, top.span, message);
         }
-        if let Some(page) = &select.page {
+    }
+
+    pub(super) fn check_page_in_subquery(&mut self, page: &Page) {
+        if self.subqueries > 0 {
             let message = "'OFFSET LIMIT' clause is not supported in subqueries.";
             self.error(Code::OFFSET_IN_SUBQUERY, page.span, message);
         }
@@ -56,57 +69,239 @@ impl<'q> Binder<'q> {
         }
     }
 
-    /// Where rows are gathered into groups, the select list may use group keys
-    /// and aggregates, and nothing of single rows.
-    pub(super) fn check_grouping(&mut self, select: &'q Select, grouped: bool, scope: usize) {
-        if !grouped {
-            return;
+    /// A source may not take a name that means something already. The name of a
+    /// subquery may, and a source that is only named again has the same rows.
+    pub(super) fn check_source_name(&mut self, source: &Source) {
+        let given = match (&source.alias, &source.collection) {
+            (Some(_), Collection::Subquery(_)) if !source.iterates => None,
+            (Some(alias), _) => Some((alias.text.as_str(), alias.span)),
+            (None, Collection::Path { steps, .. }) => match steps.last() {
+                Some(Step::Name(property)) => Some((property.name.as_str(), property.span)),
+                Some(Step::Index(_)) | None => None,
+            },
+            (None, Collection::Subquery(_)) => None,
+        };
+        let Some((name, span)) = given else { return };
+        if self.resolve(name).is_some() {
+            let message = format!(
+                "The input set name or alias '{name}' is specified more than once in the FROM \
+                 clause."
+            );
+            self.error(Code::DUPLICATE_SOURCE, span, message);
         }
-        match &select.selection {
+    }
+
+    /// A group key must say something about rows.
+    pub(super) fn check_group_key(&mut self, key: &Expr) {
+        if !self.refers(key) {
+            let message = "Each GROUP BY expression must contain at least one property reference.";
+            self.error(Code::UNREFERRING_GROUP_KEY, key.span(), message);
+        }
+    }
+
+    /// Whether a name in the expression stands for something, outside of subqueries
+    /// and definitions.
+    #[expect(clippy::wildcard_enum_match_arm, reason = "only these forms matter here")]
+    fn refers(&self, expr: &Expr) -> bool {
+        match expr.kind() {
+            ExprKind::Identifier(name) => return self.resolve(name).is_some(),
+            ExprKind::Subquery(..) | ExprKind::Let { .. } => return false,
+            _ => {}
+        }
+        let mut refers = false;
+        expr.kind().for_each_child(&mut |child| {
+            if let Child::Expr(child) = child {
+                refers = refers || self.refers(child);
+            }
+        });
+        refers
+    }
+
+    /// Where rows are gathered into groups, the select list and the order may use group
+    /// keys and aggregates, and nothing of single rows.
+    pub(super) fn check_grouping(&mut self, select: &'q Select, scope: usize) {
+        let own = self.own_names(scope).map(|(name, _)| name).collect();
+        let clause = Clause::OrderBy;
+        let mut check = GroupCheck { select, own, clause, hidden: Vec::new(), depth: 0 };
+        if let Some(OrderKeys::Items(items)) = select.order_by.as_ref().map(|order| &order.keys) {
+            for item in items {
+                // One row is in any order of paths.
+                if !select.group_by.is_empty() || !items.iter().all(|item| is_path(&item.expr)) {
+                    check.expression(self, &item.expr, None);
+                }
+            }
+        }
+        check.clause = Clause::Select;
+        check.selection(self, &select.selection);
+    }
+}
+
+/// Looks for what is about single rows where there are groups.
+struct GroupCheck<'q> {
+    select: &'q Select,
+    /// The names of the rows.
+    own: Vec<&'q str>,
+    clause: Clause,
+    /// Names that mean something else in the subqueries around the current place.
+    hidden: Vec<&'q str>,
+    /// Subqueries around the current place; their aggregates are about rows of their own.
+    depth: usize,
+}
+
+impl<'q> GroupCheck<'q> {
+    fn selection(&mut self, binder: &mut Binder<'q>, selection: &'q Selection) {
+        match selection {
+            Selection::All(star) if self.depth == 0 => binder.star_of_groups(self.select, *star),
             Selection::All(_) => {}
-            Selection::Value(expr) => self.check_grouped(select, expr, scope, None),
+            Selection::Value(expr) => self.expression(binder, expr, None),
             Selection::List(items) => {
-                for item in items {
-                    self.check_grouped(select, &item.expr, scope, None);
-                }
+                items.iter().for_each(|item| self.expression(binder, &item.expr, None));
             }
         }
     }
 
-    /// `path` is the longest property reference that the expression begins.
-    fn check_grouped(
-        &mut self,
-        select: &'q Select,
-        expr: &'q Expr,
-        scope: usize,
-        path: Option<Span>,
-    ) {
-        if select.group_by.contains(expr) {
+    /// `path` is the longest property reference that the expression begins; trailing
+    /// indexes are no part of it.
+    #[expect(clippy::wildcard_enum_match_arm, reason = "only these forms matter here")]
+    fn expression(&mut self, binder: &mut Binder<'q>, expr: &'q Expr, path: Option<Span>) {
+        if self.clause == Clause::Select && self.select.group_by.contains(expr) {
             return;
         }
-        let kind = expr.kind();
-        if let ExprKind::Member(base, _) | ExprKind::Index(base, _) = kind {
-            self.check_grouped(select, base, scope, Some(path.unwrap_or(expr.span())));
-        } else if let ExprKind::Identifier(name) = kind {
-            if self.own_names(scope).any(|(own, _)| own == name) {
-                self.not_grouped(path.unwrap_or(expr.span()));
-            }
-        } else if !is_aggregate(expr) {
-            kind.for_each_child(&mut |child| {
-                if let Child::Expr(child) = child {
-                    self.check_grouped(select, child, scope, None);
+        match expr.kind() {
+            ExprKind::Member(_, property) if !binder.plans && property.name == "_rid" => {}
+            ExprKind::Member(base, _) => {
+                if !self.is_grouped_path(expr) {
+                    self.expression(binder, base, Some(path.unwrap_or(expr.span())));
                 }
-            });
+            }
+            ExprKind::Index(base, _) => {
+                if !self.is_grouped_path(expr) {
+                    self.expression(binder, base, path);
+                }
+            }
+            ExprKind::Identifier(name) => {
+                if !self.is_grouped_path(expr) && self.is_own(name) {
+                    self.not_grouped(binder, path.unwrap_or(expr.span()));
+                }
+            }
+            ExprKind::Subquery(kind, select) => self.subquery(binder, *kind, select),
+            ExprKind::Call { .. } if self.depth == 0 && is_aggregate(expr) => {}
+            kind => kind.for_each_child(&mut |child| {
+                if let Child::Expr(child) = child {
+                    self.expression(binder, child, None);
+                }
+            }),
         }
     }
 
-    fn not_grouped(&mut self, reference: Span) {
+    fn is_own(&self, name: &str) -> bool {
+        self.own.contains(&name) && !self.hidden.contains(&name)
+    }
+
+    fn is_grouped_path(&self, expr: &Expr) -> bool {
+        is_path(expr) && self.select.group_by.contains(expr)
+    }
+
+    fn subquery(&mut self, binder: &mut Binder<'q>, kind: SubqueryKind, select: &'q Select) {
+        let (hidden, clause) = (self.hidden.len(), self.clause);
+        self.clause = Clause::Select;
+        self.depth += 1;
+        self.sources(binder, select);
+        select.filter.iter().for_each(|filter| self.expression(binder, filter, None));
+        select.group_by.iter().for_each(|key| self.expression(binder, key, None));
+        self.selection(binder, &select.selection);
+        self.hidden.truncate(hidden);
+        self.depth -= 1;
+        self.clause = clause;
+        let iterates = select.from.iter().flat_map(From::sources).any(|source| source.iterates);
+        if kind == SubqueryKind::Scalar && iterates && !binder.errors.is_empty() {
+            binder.several_rows(select.span);
+        }
+    }
+
+    fn sources(&mut self, binder: &mut Binder<'q>, select: &'q Select) {
+        for source in select.from.iter().flat_map(From::sources) {
+            match &source.collection {
+                Collection::Subquery(inner) => self.subquery(binder, SubqueryKind::Array, inner),
+                Collection::Path { root, steps } => {
+                    let grouped = self.select.group_by.iter().any(|key| begins(key, root, steps));
+                    if self.is_own(&root.text) && !grouped {
+                        self.not_grouped(binder, source.collection_span);
+                    }
+                }
+            }
+            self.hidden.extend(source.name());
+        }
+    }
+
+    fn not_grouped(&self, binder: &mut Binder<'q>, reference: Span) {
+        let (code, place) = match self.clause {
+            Clause::OrderBy => (Code::NOT_ORDERED, "ORDER BY clause"),
+            Clause::From | Clause::Filter | Clause::GroupBy | Clause::Select => {
+                (Code::NOT_GROUPED, "select list")
+            }
+        };
         let message = format!(
-            "Property reference '{}' is invalid in the select list because it is not \
-             contained in either an aggregate function or the GROUP BY clause.",
-            reference.slice(self.text)
+            "Property reference '{}' is invalid in the {place} because it is not contained in \
+             either an aggregate function or the GROUP BY clause.",
+            reference.slice(binder.text)
         );
-        self.error(Code::NOT_GROUPED, reference, message);
+        binder.error(code, reference, message);
+    }
+}
+
+/// Whether the path of a source begins with the path that a group key is.
+fn begins(key: &Expr, root: &crate::syntax::Name, steps: &[Step]) -> bool {
+    let Some(names) = path_steps(key) else { return false };
+    let [first, rest @ ..] = names.as_slice() else { return false };
+    let same = |(own, step): (&PathPart<'_>, &Step)| match (own, step) {
+        (PathPart::Name(own), Step::Name(property)) => *own == property.name,
+        (PathPart::Index(own), Step::Index(index)) => own.as_i64() == Some(i64::from(*index)),
+        _ => false,
+    };
+    matches!(first, PathPart::Name(name) if *name == root.text)
+        && rest.len() <= steps.len()
+        && rest.iter().zip(steps).all(same)
+}
+
+enum PathPart<'e> {
+    Name(&'e str),
+    Index(crate::number::Numeric),
+}
+
+/// The steps of a path, its root first.
+#[expect(clippy::wildcard_enum_match_arm, reason = "only these forms matter here")]
+fn path_steps(expr: &Expr) -> Option<Vec<PathPart<'_>>> {
+    let mut parts = Vec::new();
+    let mut at = expr;
+    loop {
+        match at.kind() {
+            ExprKind::Identifier(name) => {
+                parts.push(PathPart::Name(name));
+                parts.reverse();
+                return Some(parts);
+            }
+            ExprKind::Member(base, property) => {
+                parts.push(PathPart::Name(&property.name));
+                at = base;
+            }
+            ExprKind::Index(base, index) => {
+                let ExprKind::Number(number) = index.kind() else { return None };
+                parts.push(PathPart::Index(*number));
+                at = base;
+            }
+            _ => return None,
+        }
+    }
+}
+
+/// Whether the expression is a name and steps from there.
+#[expect(clippy::wildcard_enum_match_arm, reason = "only these forms matter here")]
+pub(super) fn is_path(expr: &Expr) -> bool {
+    match expr.kind() {
+        ExprKind::Identifier(_) => true,
+        ExprKind::Member(base, _) | ExprKind::Index(base, _) => is_path(base),
+        _ => false,
     }
 }
 
@@ -127,15 +322,13 @@ pub(super) fn is_score(expr: &Expr) -> bool {
     is("FullTextScore") || is("VectorDistance") || (is("RRF") && scores() >= 2)
 }
 
-/// Whether an aggregate or a subquery stands somewhere in the expression.
-pub(super) fn has_aggregate_or_subquery(expr: &Expr) -> bool {
+/// Whether an aggregate stands somewhere in the expression, subqueries apart.
+pub(super) fn has_aggregate(expr: &Expr) -> bool {
     let mut found = is_aggregate(expr);
     expr.kind().for_each_child(&mut |child| {
-        found = found
-            || match child {
-                Child::Expr(child) => has_aggregate_or_subquery(child),
-                Child::Select(_) => true,
-            };
+        if let Child::Expr(child) = child {
+            found = found || has_aggregate(child);
+        }
     });
     found
 }

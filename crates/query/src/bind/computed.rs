@@ -7,7 +7,7 @@ use crate::bound::{Computed, Definition, Expr, Key, Slot};
 use crate::error::QueryError;
 use crate::parameters::Parameters;
 use crate::parser;
-use crate::syntax::{self, Collection, From, Select, Selection, Source};
+use crate::syntax::{self, Child, Collection, ExprKind, From, Select, Selection, Source};
 
 impl<'q> Binder<'q> {
     /// The computed property of that name, if the base is a document and the
@@ -74,6 +74,38 @@ fn parts(select: &Select) -> Option<(&str, &syntax::Expr)> {
     plain.then(|| Some((first.name()?, expr)))?
 }
 
+/// Functions whose value is not the item's own, or that the documentation forbids, by
+/// their beginnings.
+const FORBIDDEN: &[&str] = &["GETCURRENT", "NOW", "AGO", "RAND", "ST_"];
+
+/// Whether an expression may be computed once and kept: it calls nothing that changes
+/// from one moment to the next, no function of the user's, and asks no other rows.
+#[expect(clippy::wildcard_enum_match_arm, reason = "only these forms matter here")]
+fn is_fixed(expr: &syntax::Expr) -> bool {
+    let own = match expr.kind() {
+        ExprKind::Subquery(..) | ExprKind::Udf { .. } => false,
+        ExprKind::Call { name, .. } => {
+            let name = name.text.to_ascii_uppercase();
+            let whole = |own: &&str| matches!(*own, "NOW" | "AGO" | "RAND");
+            !FORBIDDEN.iter().any(
+                |own| {
+                    if whole(own) { name == *own } else { name.starts_with(own) }
+                },
+            )
+        }
+        _ => true,
+    };
+    let mut fixed = own;
+    expr.kind().for_each_child(&mut |child| {
+        fixed = fixed
+            && match child {
+                Child::Expr(child) => is_fixed(child),
+                Child::Select(_) => false,
+            };
+    });
+    fixed
+}
+
 /// Whether a text can define a computed property: `SELECT VALUE … FROM alias`
 /// and nothing else, with names and functions that exist.
 pub(crate) fn check(
@@ -81,7 +113,9 @@ pub(crate) fn check(
     context: &Arc<crate::context::Context>,
 ) -> Result<bool, QueryError> {
     let select = parser::parse_query(query)?;
-    let Some((alias, expr)) = parts(&select) else { return Ok(false) };
+    let Some((alias, expr)) = parts(&select).filter(|(_, expr)| is_fixed(expr)) else {
+        return Ok(false);
+    };
     let none = Parameters::none();
     let mut binder = Binder::new(query, &none, context);
     binder.ambient.budget.allow_steps(QUICK_FOLD_STEPS_MAX);

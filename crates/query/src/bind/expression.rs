@@ -3,13 +3,14 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::check::has_aggregate_or_subquery;
-use super::{Binder, UDF_CALLS_MAX};
+use super::block::BoundBlock;
+use super::check::has_aggregate;
+use super::{Binder, Clause, UDF_CALLS_MAX};
 use crate::bound::{Aggregate, Constant, Expr, In, Key, Like, LikePattern, Slot};
-use crate::error::{Code, Span};
+use crate::error::{Code, Refusal, Span};
 use crate::eval::{Pattern, identity};
 use crate::execute::AggregateKind;
-use crate::functions::{self, Function, Lookup, RegexCall, RegexError, RegexUse};
+use crate::functions::{self, Function, Lookup, RegexCall, RegexError, RegexUse, TimeSpan};
 use crate::number::Numeric;
 use crate::syntax::{self, Child, ExprKind, Name, Select, SubqueryKind, UnaryOp};
 
@@ -21,8 +22,32 @@ impl<'q> Binder<'q> {
         if let Some(slot) = self.group_slot(expr) {
             return Expr::Slot(slot);
         }
+        if self.is_row_of_group(expr) {
+            return self.row_of_group(expr);
+        }
         let bound = self.node(expr);
         self.folded(bound)
+    }
+
+    /// Whether the expression is the id of a row where there are groups. Clients that merge
+    /// ordered groups are given texts that ask for it, beside each group: any of its rows
+    /// will do.
+    pub(super) fn is_row_of_group(&self, expr: &syntax::Expr) -> bool {
+        let ExprKind::Member(base, property) = expr.kind() else { return false };
+        !self.plans
+            && self.aggregates.is_some()
+            && !self.group_keys.is_empty()
+            && property.name == "_rid"
+            && matches!(base.kind(), ExprKind::Identifier(_))
+    }
+
+    fn row_of_group(&mut self, expr: &'q syntax::Expr) -> Expr {
+        let argument = self.node(expr);
+        let slot = self.new_slot();
+        if let Some(aggregates) = &mut self.aggregates {
+            aggregates.push(Aggregate { kind: AggregateKind::Min, argument, slot });
+        }
+        Expr::Slot(slot)
     }
 
     /// Where the value of an expression is found that the query groups by.
@@ -53,10 +78,7 @@ impl<'q> Binder<'q> {
             ExprKind::Bool(truth) => Expr::Constant(Constant::Bool(*truth)),
             ExprKind::Number(number) => Expr::Constant(Constant::Number(*number)),
             ExprKind::String(text) => Expr::Constant(Constant::String(text.as_str().into())),
-            ExprKind::Parameter(name) => match self.parameter(name, expr.span()) {
-                Some(constant) => Expr::Constant(constant),
-                None => Expr::UNDEFINED,
-            },
+            ExprKind::Parameter(name) => Expr::Constant(self.parameter(name)),
             ExprKind::Identifier(name) => self.identifier(name, expr.span()),
             ExprKind::Array(items) => Expr::Array(self.expressions(items)),
             ExprKind::Object(members) => self.object(members),
@@ -69,6 +91,11 @@ impl<'q> Binder<'q> {
             ExprKind::Binary(op, left, right) => {
                 Expr::Binary(*op, self.boxed(left), self.boxed(right))
             }
+            ExprKind::Chain(first, rest) => {
+                let first = self.boxed(first);
+                let rest = rest.iter().map(|(op, operand)| (*op, self.expression(operand)));
+                Expr::Chain(first, rest.collect())
+            }
             ExprKind::And(operands) => Expr::And(self.expressions(operands)),
             ExprKind::Or(operands) => Expr::Or(self.expressions(operands)),
             ExprKind::Coalesce(left, right) => Expr::Coalesce(self.boxed(left), self.boxed(right)),
@@ -79,9 +106,9 @@ impl<'q> Binder<'q> {
             ExprKind::In { negated, needle, list } => self.membership(*negated, needle, list),
             ExprKind::Like { negated, operands, escape } => self.like(*negated, operands, *escape),
             ExprKind::Call { name, arguments } => self.call(expr, name, arguments),
-            ExprKind::Udf { name, arguments } => self.udf_call(name, arguments, expr.span()),
-            ExprKind::Subquery(kind, select) => self.subquery(*kind, select),
-            ExprKind::Let { name, parts } => self.definition(name, parts),
+            ExprKind::Udf { name, arguments } => self.udf_call(name, arguments),
+            ExprKind::Subquery(kind, select) => self.subquery(*kind, select, expr.span()),
+            ExprKind::Let { name, parts } => self.definition(name, parts, expr.span()),
         }
     }
 
@@ -101,30 +128,20 @@ impl<'q> Binder<'q> {
         if let Some(slot) = self.resolve(name) {
             return Expr::Slot(slot);
         }
-        let number = match name {
-            "NaN" => f64::NAN,
-            "Infinity" => f64::INFINITY,
-            _ => {
-                self.unresolved(name, span);
-                return Expr::UNDEFINED;
-            }
-        };
-        Expr::Constant(Constant::Number(Numeric::Double(number)))
+        self.unresolved(name, span);
+        Expr::UNDEFINED
     }
 
-    /// Of two members with one name, the last counts, at the place of the first.
-    fn object(&mut self, members: &'q [(String, syntax::Expr)]) -> Expr {
-        let mut places = std::collections::BTreeMap::new();
-        let mut bound: Vec<(String, Expr)> = Vec::with_capacity(members.len());
-        for (name, value) in members {
-            let value = self.expression(value);
-            let place = *places.entry(name.as_str()).or_insert(bound.len());
-            match bound.get_mut(place) {
-                Some((_, earlier)) => *earlier = value,
-                None => bound.push((name.clone(), value)),
+    fn object(&mut self, members: &'q [(Name, syntax::Expr)]) -> Expr {
+        let mut names = BTreeSet::new();
+        for (name, _) in members {
+            if !names.insert(name.text.as_str()) {
+                self.repeated_member(&name.text, name.span);
             }
         }
-        Expr::Object(bound)
+        let bind =
+            |(name, value): &'q (Name, syntax::Expr)| (name.text.clone(), self.expression(value));
+        Expr::Object(members.iter().map(bind).collect())
     }
 
     /// A property of a document may be a computed one.
@@ -165,23 +182,28 @@ impl<'q> Binder<'q> {
         Expr::Like(Box::new(Like { negated, text, pattern }))
     }
 
-    /// An index must be known before the query runs.
+    /// An index is a string or a number that is written there or given with the query.
     fn indexed(&mut self, span: Span, base: &'q syntax::Expr, index: &'q syntax::Expr) -> Expr {
-        let base = self.expression(base);
-        let Expr::Constant(constant) = self.expression(index) else {
-            let message =
-                "The specified query includes 'member indexer' which is currently not supported.";
-            self.error(Code::NOT_SUPPORTED, span, message);
-            return Expr::UNDEFINED;
-        };
-        let key = match constant {
-            Constant::String(name) => Some(Key::Name(name.as_ref().to_owned())),
-            Constant::Number(number) => {
-                number.as_i64().and_then(|index| usize::try_from(index).ok()).map(Key::Index)
+        let written = matches!(
+            index.kind(),
+            ExprKind::Number(_) | ExprKind::String(_) | ExprKind::Parameter(_)
+        );
+        let key = match (written, self.expression(index)) {
+            (true, Expr::Constant(Constant::String(name))) => Key::Name(name.as_ref().to_owned()),
+            (true, Expr::Constant(Constant::Number(number))) => {
+                // No array is so long that it has an element where there is no place for one.
+                let index = number.as_i64().and_then(|index| usize::try_from(index).ok());
+                Key::Index(index.unwrap_or(usize::MAX))
             }
-            Constant::Undefined | Constant::Null | Constant::Bool(_) | Constant::Json(_) => None,
+            _ => {
+                let message = "The specified query includes 'member indexer' which is currently \
+                               not supported.";
+                self.error(Code::NOT_SUPPORTED, span, message);
+                return Expr::UNDEFINED;
+            }
         };
-        key.map_or(Expr::UNDEFINED, |key| self.member(base, key))
+        let base = self.expression(base);
+        self.member(base, key)
     }
 
     fn call(
@@ -203,11 +225,23 @@ impl<'q> Binder<'q> {
         match functions::find(&name.text) {
             Lookup::Found(function) => {
                 if function.arity.allows(bound.len()) {
+                    if name.text.starts_with('_') {
+                        let refusal = Refusal::InternalFunction { name: name.text.clone() };
+                        self.run_refusal.get_or_insert(refusal);
+                    }
+                    self.check_literals(function, call.span(), arguments);
                     return self.application(function, bound);
                 }
                 self.wrong_arity(name, &function.arity.requirement(), call.span());
             }
-            Lookup::Later => self.unsupported(format!("the function {}", name.text)),
+            Lookup::Later(arity) if !arity.allows(bound.len()) => {
+                self.wrong_arity(name, &arity.requirement(), call.span());
+            }
+            Lookup::Later(_) => {
+                let what = format!("search with the function {}", name.text);
+                self.unrunnable.get_or_insert(what);
+                return Expr::Udf(name.text.clone(), bound);
+            }
             Lookup::Unknown => {
                 let message =
                     format!("'{}' is not a recognized built-in function name.", name.text);
@@ -217,10 +251,48 @@ impl<'q> Binder<'q> {
         Expr::UNDEFINED
     }
 
+    /// Some arguments must be written out: a time span that stands for a part and a
+    /// count, and the numbers that a hash is made with.
+    fn check_literals(&mut self, function: &Function, span: Span, arguments: &'q [syntax::Expr]) {
+        match (function.name(), arguments) {
+            ("DATETIMEADD", [written, _]) | ("NOW" | "AGO", [written]) => {
+                let ExprKind::String(text) = written.kind() else {
+                    return self.no_time_span(span);
+                };
+                if TimeSpan::parse(text).is_none() {
+                    self.no_time_span(span);
+                }
+            }
+            ("HASH", [_, modulo, rest @ ..]) => {
+                if !matches!(modulo.kind(), ExprKind::Number(Numeric::Integer(1.. | ..=-1))) {
+                    let message = "The modulo value for the 'Hash' function must be a non-zero \
+                                   integer literal.";
+                    self.error(Code::HASH_MODULO, modulo.span(), message);
+                }
+                let seed = rest.first();
+                let is_integer = |seed: &&syntax::Expr| {
+                    matches!(seed.kind(), ExprKind::Number(Numeric::Integer(_)))
+                };
+                if let Some(seed) = seed.filter(|seed| !is_integer(seed)) {
+                    let message =
+                        "The seed value for the 'Hash' function must be an integer literal.";
+                    self.error(Code::HASH_SEED, seed.span(), message);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn no_time_span(&mut self, span: Span) {
+        let message = "The timespan argument provided to the DateTime function is invalid.";
+        self.error(Code::TIME_SPAN, span, message);
+    }
+
     /// A call, with its regular expression compiled if that is known. A query of
     /// thousands of patterns leaves the rest to the run, which may not need them.
     fn application(&mut self, function: &'static Function, arguments: Vec<Expr>) -> Expr {
         let known = RegexUse::of(function).zip(known_pattern(&arguments));
+        let known = known.filter(|_| !self.plans);
         let Some((kind, (text, pattern, modifiers))) = known else {
             return Expr::Call(function, arguments);
         };
@@ -235,7 +307,7 @@ impl<'q> Binder<'q> {
         Expr::UNDEFINED
     }
 
-    fn udf_call(&mut self, name: &Name, arguments: &'q [syntax::Expr], span: Span) -> Expr {
+    fn udf_call(&mut self, name: &Name, arguments: &'q [syntax::Expr]) -> Expr {
         let arguments = self.expressions(arguments);
         match &self.context.functions {
             Some(functions) if functions.contains(&name.text) => {}
@@ -255,7 +327,8 @@ impl<'q> Binder<'q> {
                 "The SQL query exceeded the maximum number of user-defined function calls. \
                  The allowed limit is {UDF_CALLS_MAX}."
             );
-            self.error(Code::UDF_COUNT, span, message);
+            let whole = Span::new(0, self.text.len());
+            self.error(Code::UDF_COUNT, whole, message);
         }
         Expr::Udf(name.text.clone(), arguments)
     }
@@ -276,28 +349,51 @@ impl<'q> Binder<'q> {
             self.wrong_arity(name, "1", call.span());
             return Expr::UNDEFINED;
         };
-        if has_aggregate_or_subquery(argument) {
+        // An aggregate looks at the rows of the group, not at what they share.
+        let keys = std::mem::take(&mut self.group_keys);
+        let nested = has_aggregate(argument);
+        let argument = self.expression(argument);
+        self.group_keys = keys;
+        if self.clause == Clause::Filter {
+            let message = "Aggregates are not allowed in the WHERE clause.";
+            self.error(Code::AGGREGATE_IN_FILTER, call.span(), message);
+        } else if self.clause == Clause::GroupBy {
+            self.no_group_key(call.span());
+        } else if nested {
             let message = "Cannot perform an aggregate function on an expression containing an \
                            aggregate or a subquery.";
             self.error(Code::NESTED_AGGREGATE, call.span(), message);
-            return Expr::UNDEFINED;
         }
-        // An aggregate looks at the rows of the group, not at what they share.
-        let keys = std::mem::take(&mut self.group_keys);
-        let argument = self.expression(argument);
-        self.group_keys = keys;
         let slot = self.new_slot();
-        match &mut self.aggregates {
-            Some(aggregates) => aggregates.push(Aggregate { kind, argument, slot }),
-            None => self.unsupported("an aggregate outside the select list"),
+        if let Some(aggregates) = &mut self.aggregates {
+            aggregates.push(Aggregate { kind, argument, slot });
         }
         Expr::Slot(slot)
     }
 
-    fn subquery(&mut self, kind: SubqueryKind, select: &'q Select) -> Expr {
+    fn no_group_key(&mut self, span: Span) {
+        let message = "Cannot use an aggregate or a subquery in an expression used for the group \
+                       by list of a GROUP BY clause.";
+        self.error(Code::GROUP_KEY, span, message);
+    }
+
+    /// A value is needed where there may be several rows.
+    pub(super) fn several_rows(&mut self, span: Span) {
+        let message = "The cardinality of a scalar subquery result set cannot be greater than one.";
+        self.error(Code::CARDINALITY, span, message);
+    }
+
+    fn subquery(&mut self, kind: SubqueryKind, select: &'q Select, span: Span) -> Expr {
+        if self.clause == Clause::GroupBy {
+            self.no_group_key(span);
+            return Expr::UNDEFINED;
+        }
         self.subqueries += 1;
-        let mut block = self.block(select);
+        let BoundBlock { mut block, several } = self.block(select);
         self.subqueries -= 1;
+        if several && kind == SubqueryKind::Scalar {
+            self.several_rows(span);
+        }
         if kind == SubqueryKind::All {
             // All rows fit the filter if there is none that breaks it.
             let filter = block.filter.take();
@@ -309,8 +405,23 @@ impl<'q> Binder<'q> {
         Expr::Subquery(kind, Box::new(block))
     }
 
-    fn definition(&mut self, name: &'q Name, parts: &'q [syntax::Expr; 2]) -> Expr {
+    fn definition(&mut self, name: &'q Name, parts: &'q [syntax::Expr; 2], span: Span) -> Expr {
         let [value, body] = parts;
+        if self.clause == Clause::GroupBy {
+            let message = "LET expressions are not allowed in the GROUP BY clause.";
+            self.error(Code::LET_IN_GROUP_BY, span, message);
+            return Expr::UNDEFINED;
+        }
+        if self.clause == Clause::OrderBy {
+            let message = "LET expressions are not allowed in the ORDER BY clause.";
+            self.error(Code::LET_IN_ORDER_BY, span, message);
+            return Expr::UNDEFINED;
+        }
+        if self.resolve(&name.text).is_some() {
+            let message =
+                format!("The variable name '{}' in the LET expression must be unique.", name.text);
+            self.error(Code::DUPLICATE_DEFINITION, name.span, message);
+        }
         let value = self.expression(value);
         let slot = self.new_slot();
         self.names.push((&name.text, slot));

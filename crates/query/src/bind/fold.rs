@@ -8,7 +8,8 @@ impl Binder<'_> {
     /// The value of the expression, if all its parts are constants; what cannot
     /// be computed fails when it is run, if it ever is.
     pub(super) fn folded(&self, expr: Expr) -> Expr {
-        if !has_constant_parts(&expr) {
+        let opaque = matches!(&expr, Expr::Call(function, _) if function.is_opaque());
+        if !has_constant_parts(&expr) || (self.plans && opaque) {
             return expr;
         }
         self.value(&expr).map_or(expr, Expr::Constant)
@@ -34,6 +35,9 @@ fn has_constant_parts(expr: &Expr) -> bool {
         Expr::Array(items) | Expr::And(items) | Expr::Or(items) => all(items),
         Expr::Object(members) => members.iter().all(|(_, value)| is_constant(value)),
         Expr::Binary(_, a, b) | Expr::Coalesce(a, b) => is_constant(a) && is_constant(b),
+        Expr::Chain(first, rest) => {
+            is_constant(first) && rest.iter().all(|(_, operand)| is_constant(operand))
+        }
         Expr::Between { operands, .. } | Expr::Conditional(operands) => all(&operands[..]),
         Expr::In(list) => is_constant(&list.needle) && all(&list.items),
         Expr::Like(like) => {

@@ -3,7 +3,8 @@
 use std::fmt;
 
 use super::Binder;
-use crate::bound::{Block, Expr, Key, Slot};
+use crate::bound::{Block, Constant, Expr, Key, Origin, Slot, Source};
+use crate::syntax::SubqueryKind;
 
 /// The way from a document to a value in it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -87,11 +88,16 @@ pub(crate) fn path_of<'p>(expr: &Expr, slots: &impl Fn(Slot) -> Option<&'p Path>
             }
             _ => path_of(base, slots).map(|base| base.to(key.into())),
         },
-        Expr::Constant(_)
+        Expr::Subquery(SubqueryKind::Scalar, block) if is_transparent(block) => {
+            path_of(&block.output, slots)
+        }
+        Expr::Subquery(..)
+        | Expr::Constant(_)
         | Expr::Array(_)
         | Expr::Object(_)
         | Expr::Unary(..)
         | Expr::Binary(..)
+        | Expr::Chain(..)
         | Expr::And(_)
         | Expr::Or(_)
         | Expr::Between { .. }
@@ -102,9 +108,22 @@ pub(crate) fn path_of<'p>(expr: &Expr, slots: &impl Fn(Slot) -> Option<&'p Path>
         | Expr::Call(..)
         | Expr::Regex(_)
         | Expr::Udf(..)
-        | Expr::Subquery(..)
         | Expr::Let { .. } => None,
     }
+}
+
+/// Whether a subquery gives one row whatever the row around it is, and is no more than
+/// what it selects.
+fn is_transparent(block: &Block) -> bool {
+    let renames = |source: &Source| {
+        matches!(source.origin, Origin::Slot(_)) && source.steps.is_empty() && !source.iterates
+    };
+    let keeps = |filter: &Expr| matches!(filter, Expr::Constant(Constant::Bool(true)));
+    block.sources.iter().all(renames)
+        && block.filter.iter().all(keeps)
+        && block.grouping.is_none()
+        && block.counts.given() > 0
+        && block.counts.skipped() == 0
 }
 
 impl Binder<'_> {

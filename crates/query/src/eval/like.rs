@@ -148,7 +148,11 @@ fn set(text: &str) -> Option<(Part, &str)> {
             _ => ranges.push((low, low)),
         }
     }
-    Some((Part::Set { negated, ranges: apart(ranges) }, rest))
+    let ranges = apart(ranges);
+    match ranges.as_slice() {
+        [(only, last)] if only == last && !negated => Some((Part::Character(*only), rest)),
+        _ => Some((Part::Set { negated, ranges }, rest)),
+    }
 }
 
 /// Sorts ranges and joins those that meet; those that are turned round hold nothing.

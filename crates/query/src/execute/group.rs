@@ -1,12 +1,13 @@
 //! GROUP BY, and aggregates without it: one group for all rows.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use super::aggregate::Accumulator;
 use super::{ENOUGH, Flow, MORE};
 use crate::bound::{Block, Grouping};
 use crate::error::QueryError;
-use crate::eval::{ALLOCATION_BYTES, Datum, Env, evaluate, identity, place};
+use crate::eval::{ALLOCATION_BYTES, Datum, Env, evaluate, identity, place, total_order};
 
 /// The groups so far, by the identities of their keys. Nothing in here refers to
 /// a document, so groups can be gathered from documents that come and go.
@@ -100,6 +101,9 @@ impl Groups {
             groups.push((place, group));
         }
         groups.sort_by(|(a, _), (b, _)| a.cmp(b));
+        if !grouping.order.is_empty() {
+            groups = ordered(groups, grouping, env)?;
+        }
         for (place, group) in groups {
             for (key, value) in grouping.keys.iter().zip(group.keys) {
                 env.set(key.slot, value);
@@ -114,6 +118,45 @@ impl Groups {
         }
         MORE
     }
+}
+
+/// A group with its place among the others.
+type Placed = (Vec<u8>, Group);
+
+/// The groups in the order that the query asks for; equal ones in that of their keys.
+/// Their places say how many come before them.
+fn ordered<'a>(
+    groups: Vec<Placed>,
+    grouping: &'a Grouping,
+    env: &mut Env<'a>,
+) -> Result<Vec<Placed>, QueryError> {
+    let mut keyed = Vec::with_capacity(groups.len());
+    for (place, group) in groups {
+        for (key, value) in grouping.keys.iter().zip(&group.keys) {
+            env.set(key.slot, value.clone());
+        }
+        let mut keys = Vec::with_capacity(grouping.order.len());
+        for order in &grouping.order {
+            let key = evaluate(&order.expr, env)?;
+            env.budget().spend_bytes(key.weight().saturating_add(size_of::<Datum<'_>>()))?;
+            env.budget().spend_reading(key.effort())?;
+            keys.push(key);
+        }
+        keyed.push((keys, place, group));
+    }
+    keyed.sort_by(|(a, ..), (b, ..)| {
+        let each = grouping.order.iter().zip(a.iter().zip(b));
+        let mut orders = each.map(|(key, (a, b))| {
+            let order = total_order(a, b);
+            if key.descending { order.reverse() } else { order }
+        });
+        orders.find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
+    });
+    let placed = keyed.into_iter().enumerate().map(|(rank, (_, place, group))| {
+        let rank = u64::try_from(rank).unwrap_or(u64::MAX).to_be_bytes();
+        (rank.into_iter().chain(place).collect(), group)
+    });
+    Ok(placed.collect())
 }
 
 impl Group {

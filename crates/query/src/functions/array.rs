@@ -30,7 +30,7 @@ pub(super) const TABLE: &[Function] = &[
     Function::new(&["SETINTERSECT", "SET_INTERSECT"], (2, 2), set_intersect),
     Function::new(&["SETDIFFERENCE", "SET_DIFFERENCE"], (2, 2), set_difference),
     Function::new(&["SETEQUAL", "SET_EQUAL"], (2, 2), set_equal),
-    Function::new(&["OBJECTTOARRAY", "OBJECT_TO_ARRAY", "_OBJECTTOARRAY"], (1, 3), object_to_array)
+    Function::new(&["OBJECTTOARRAY", "_OBJECTTOARRAY"], (1, 3), object_to_array)
         .sized(object_to_array_bytes),
 ];
 

@@ -9,12 +9,15 @@ use crate::eval::{Ambient, Datum};
 use instant::{Date, Instant, SECOND};
 use part::Part;
 
+/// Dates before are not made of parts, and no bins begin there.
+const EARLIEST: Date = Date { year: 1601, month: 1, day: 1 };
+
 /// Ticks in a millisecond.
 const MILLISECOND: i64 = SECOND / 1000;
 
 pub(super) const TABLE: &[Function] = &[
-    Function::new(&["IS_DATETIME"], (1, 1), is_date).taking_undefined(),
-    Function::new(&["DATETIMEADD"], (3, 3), add),
+    Function::new(&["IS_DATETIME", "ISDATETIME"], (1, 1), is_date).taking_undefined(),
+    Function::new(&["DATETIMEADD"], (2, 3), add),
     Function::new(&["DATETIMEDIFF"], (3, 3), difference),
     Function::new(&["DATETIMEPART"], (2, 2), part),
     Function::new(&["DATETIMEBIN"], (2, 4), bin),
@@ -25,19 +28,22 @@ pub(super) const TABLE: &[Function] = &[
     Function::new(&["YEAR"], (1, 1), |a| shown(a, "year")),
     Function::new(&["DATETIMETOTICKS"], (1, 1), |a| count(a, 1)),
     Function::new(&["DATETIMETOTIMESTAMP"], (1, 1), |a| count(a, MILLISECOND)),
-    Function::new(&["TICKSTODATETIME"], (1, 1), |a| from_count(a, 1)),
-    Function::new(&["TIMESTAMPTODATETIME"], (1, 1), |a| from_count(a, MILLISECOND)),
+    Function::new(&["TICKSTODATETIME"], (1, 2), |a| from_count(a, 1)),
+    Function::new(&["TIMESTAMPTODATETIME"], (1, 2), |a| from_count(a, MILLISECOND)),
     Function::aware(&["GETCURRENTDATETIME", "GETCURRENTDATETIMESTATIC"], (0, 0), |ambient, _| {
         Ok(written(now(ambient)))
-    }),
+    })
+    .opaque(),
     Function::aware(&["GETCURRENTTICKS", "GETCURRENTTICKSSTATIC"], (0, 0), |ambient, _| {
         Ok(defined(now(ambient).map(|now| Datum::number(now.ticks()))))
-    }),
+    })
+    .opaque(),
     Function::aware(&["GETCURRENTTIMESTAMP", "GETCURRENTTIMESTAMPSTATIC"], (0, 0), |ambient, _| {
         Ok(defined(now(ambient).map(|now| Datum::number(now.ticks().div_euclid(MILLISECOND)))))
-    }),
-    Function::aware(&["NOW"], (0, 2), |ambient, a| Ok(from_now(ambient, a, 1))),
-    Function::aware(&["AGO"], (2, 2), |ambient, a| Ok(from_now(ambient, a, -1))),
+    })
+    .opaque(),
+    Function::aware(&["NOW"], (0, 2), |ambient, a| Ok(from_now(ambient, a, 1))).opaque(),
+    Function::aware(&["AGO"], (1, 2), |ambient, a| Ok(from_now(ambient, a, -1))).opaque(),
 ];
 
 fn now(ambient: &Ambient) -> Option<Instant> {
@@ -60,11 +66,37 @@ fn is_date<'a>(arguments: &[Datum<'a>]) -> Datum<'a> {
     Datum::Bool(read(only(arguments)).is_some())
 }
 
+/// A part, how many of it and the date; or a time span and the date.
 fn add<'a>(arguments: &[Datum<'a>]) -> Datum<'a> {
     written((|| {
+        if let [span, date] = arguments {
+            let (part, count) = TimeSpan::parse(&span.as_str()?)?.parts()?;
+            return part.add(read(date)?, count);
+        }
         let (part, count) = (read_part(at(arguments, 0))?, at(arguments, 1).as_i64()?);
         part.add(read(at(arguments, 2))?, count)
     })())
+}
+
+/// A time span such as `-5d`: an integer and a part of a date.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TimeSpan<'t> {
+    count: &'t str,
+    part: &'t str,
+}
+
+impl<'t> TimeSpan<'t> {
+    /// `None` if it is not of that form, whatever the part is called.
+    pub(crate) fn parse(text: &'t str) -> Option<TimeSpan<'t>> {
+        let digits = text.strip_prefix('-').unwrap_or(text);
+        let length = digits.find(|c: char| !c.is_ascii_digit()).filter(|length| *length > 0)?;
+        let (count, part) = text.split_at(text.len() - digits.len() + length);
+        Some(TimeSpan { count, part })
+    }
+
+    fn parts(self) -> Option<(Part, i64)> {
+        Part::find(self.part).zip(self.count.parse().ok())
+    }
 }
 
 fn difference<'a>(arguments: &[Datum<'a>]) -> Datum<'a> {
@@ -88,7 +120,6 @@ fn shown<'a>(arguments: &[Datum<'a>], name: &str) -> Datum<'a> {
 
 /// Bins begin in 1970 unless an origin is given, which may not be before 1601.
 fn bin<'a>(arguments: &[Datum<'a>]) -> Datum<'a> {
-    const EARLIEST: Date = Date { year: 1601, month: 1, day: 1 };
     written((|| {
         let (instant, part) = (read(at(arguments, 0))?, read_part(at(arguments, 1))?);
         let size = arguments.get(2).map_or(Some(1), Datum::as_i64).filter(|size| *size > 0)?;
@@ -108,6 +139,9 @@ fn from_parts<'a>(arguments: &[Datum<'a>]) -> Datum<'a> {
             None => Some(0),
         };
         let (year, month, day) = (given(0, 10_000)?, given(1, 13)?, given(2, 32)?);
+        if year < EARLIEST.year {
+            return None;
+        }
         let seconds = given(3, 24)? * 3600 + given(4, 60)? * 60 + given(5, 60)?;
         Instant::new(Date { year, month, day }, seconds * SECOND + given(6, SECOND)?)
     })())
@@ -126,19 +160,23 @@ fn count<'a>(arguments: &[Datum<'a>], unit: i64) -> Datum<'a> {
     defined(read(only(arguments)).map(counted))
 }
 
+/// The date after so many units; a second argument says how it is written.
 fn from_count<'a>(arguments: &[Datum<'a>], unit: i64) -> Datum<'a> {
     let ticks = only(arguments).as_i64().and_then(|count| count.checked_mul(unit));
-    written(ticks.and_then(Instant::from_ticks))
+    let instant = ticks.and_then(Instant::from_ticks);
+    let Some(form) = arguments.get(1) else { return written(instant) };
+    defined((|| Some(Datum::string(format::format(instant?, &form.as_str()?))))())
 }
 
 /// The current time, moved by so many parts in a direction.
 fn from_now<'a>(ambient: &Ambient, arguments: &[Datum<'a>], sign: i64) -> Datum<'a> {
     written((|| {
         let now = now(ambient)?;
-        if arguments.is_empty() {
-            return Some(now);
-        }
-        let (part, count) = (read_part(at(arguments, 0))?, at(arguments, 1).as_i64()?);
+        let (part, count) = match arguments {
+            [] => return Some(now),
+            [span] => TimeSpan::parse(&span.as_str()?)?.parts()?,
+            [part, count, ..] => (read_part(part)?, count.as_i64()?),
+        };
         part.add(now, count.checked_mul(sign)?)
     })())
 }

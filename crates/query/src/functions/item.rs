@@ -2,12 +2,12 @@
 
 use model::rid::ItemRid;
 
-use super::{Function, defined, only};
+use super::{Function, at, defined, only};
 use crate::eval::{Datum, identity};
 
 pub(super) const TABLE: &[Function] = &[
     Function::new(&["DOCUMENTID"], (1, 1), document_id),
-    Function::new(&["HASH"], (1, 1), hash),
+    Function::new(&["HASH"], (1, 3), hash).taking_undefined(),
     Function::aware(&["RAND"], (0, 0), |ambient, _| Ok(Datum::number(ambient.random()))).volatile(),
 ];
 
@@ -20,9 +20,21 @@ fn document_id<'a>(arguments: &[Datum<'a>]) -> Datum<'a> {
     })())
 }
 
-/// A 32-bit hash (FNV-1a) of what the value means: equal values have equal hashes.
+/// A 64-bit hash (FNV-1a) of what the value means: equal values have equal hashes. A
+/// number that it is divided by, and one that it begins from, may follow.
 fn hash<'a>(arguments: &[Datum<'a>]) -> Datum<'a> {
-    let mix = |hash: u32, byte: u8| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193);
-    let hash = identity(only(arguments)).bytes().fold(0x811C_9DC5, mix);
-    Datum::number(i64::from(hash))
+    let seed = at(arguments, 2).as_i64().unwrap_or(0);
+    let mix = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01B3);
+    let value = only(arguments);
+    let hash = match value.is_defined() {
+        true => {
+            let begin = 0xCBF2_9CE4_8422_2325_u64 ^ seed.cast_unsigned();
+            identity(value).bytes().fold(begin, mix).cast_signed()
+        }
+        false => seed,
+    };
+    match at(arguments, 1).as_i64() {
+        None => Datum::number(hash),
+        Some(modulo) => defined(hash.checked_rem(modulo).map(Datum::number)),
+    }
 }

@@ -21,7 +21,7 @@ pub(super) const TABLE: &[Function] = &[
     Function::new(&["PI"], (0, 0), |_| Datum::number(std::f64::consts::PI)),
     Function::new(&["POWER"], (2, 2), |a| map2(a, f64::powf)),
     Function::new(&["RADIANS"], (1, 1), |a| map(a, f64::to_radians)),
-    Function::new(&["ROUND"], (1, 1), |a| map(a, f64::round)),
+    Function::new(&["ROUND"], (1, 2), round),
     Function::new(&["SIGN"], (1, 1), |a| map(a, sign)),
     Function::new(&["SIN"], (1, 1), |a| map(a, f64::sin)),
     Function::new(&["SQRT"], (1, 1), |a| map(a, f64::sqrt)),
@@ -46,6 +46,19 @@ fn log<'a>(arguments: &[Datum<'a>]) -> Datum<'a> {
         [_, _] => map2(arguments, |number, base| number.log2() / base.log2()),
         _ => map(arguments, f64::ln),
     }
+}
+
+/// To a whole number, or to so many decimals; halves away from zero.
+fn round<'a>(arguments: &[Datum<'a>]) -> Datum<'a> {
+    let [number, decimals] = arguments else { return map(arguments, f64::round) };
+    defined((|| {
+        let decimals = i32::try_from(decimals.as_i64()?).ok()?;
+        let scale = 10_f64.powi(decimals);
+        let (number, scaled) = (number.as_f64()?, number.as_f64()? * scale);
+        // Beyond the range of doubles there is nothing to round.
+        let rounded = if scaled.is_finite() { scaled.round() / scale } else { number };
+        Some(Datum::number(rounded))
+    })())
 }
 
 fn sign(number: f64) -> f64 {

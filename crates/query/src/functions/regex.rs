@@ -18,16 +18,69 @@ use crate::eval::{Ambient, Budget, Datum, Evaluated, VALUE_BYTES_MAX};
 use matcher::{Flags, Matcher};
 
 pub(super) const TABLE: &[Function] = &[
-    Function::aware(&["REGEXMATCH", "REGEX_MATCH", "_REGEX_MATCH"], (2, 3), |ambient, a| {
+    Function::aware(&["REGEXMATCH"], (2, 3), |ambient, a| {
         compiled_anew(ambient, a, RegexUse::Test)
-    }),
-    Function::aware(&["REGEXEXTRACT", "REGEX_EXTRACT"], (2, 3), |ambient, a| {
-        compiled_anew(ambient, a, RegexUse::First)
-    }),
-    Function::aware(&["REGEXEXTRACTALL", "REGEX_EXTRACT_ALL"], (2, 3), |ambient, a| {
-        compiled_anew(ambient, a, RegexUse::All)
-    }),
+    })
+    .opaque(),
+    Function::aware(&["REGEXEXTRACT"], (2, 4), |ambient, a| extracted(ambient, a, RegexUse::First))
+        .opaque(),
+    Function::aware(&["REGEXEXTRACTALL"], (2, 4), |ambient, a| {
+        extracted(ambient, a, RegexUse::All)
+    })
+    .opaque(),
+    Function::aware(&["REGEXREPLACE"], (3, 4), |ambient, a| replaced(ambient, a, false)).opaque(),
+    Function::aware(&["REGEXREPLACEALL"], (3, 4), |ambient, a| replaced(ambient, a, true)).opaque(),
 ];
+
+/// A fourth argument says which group of the pattern is wanted; groups are not known to
+/// the automata, so only the whole match, which is group 0, can be.
+fn extracted<'a>(ambient: &Ambient, arguments: &[Datum<'a>], kind: RegexUse) -> Evaluated<'a> {
+    match arguments.get(3).map(Datum::as_i64) {
+        None | Some(Some(0)) => compiled_anew(ambient, arguments, kind),
+        Some(None) => Ok(Datum::Undefined),
+        Some(Some(_)) => {
+            let what = "a group of a regular expression".to_owned();
+            Err(QueryError::Unsupported { what })
+        }
+    }
+}
+
+/// The text with the first match, or each, replaced by another text, as it is.
+fn replaced<'a>(ambient: &Ambient, arguments: &[Datum<'a>], all: bool) -> Evaluated<'a> {
+    let string = |place: usize| at(arguments, place).as_str();
+    let modifiers = if arguments.len() > 3 { string(3) } else { Some("".into()) };
+    let (Some(text), Some(pattern)) = (string(0), string(1)) else { return Ok(Datum::Undefined) };
+    let (Some(other), Some(modifiers)) = (string(2), modifiers) else {
+        return Ok(Datum::Undefined);
+    };
+    let matcher = match compile(&pattern, &modifiers, RegexUse::All, &ambient.budget) {
+        Ok(matcher) => matcher,
+        Err(error) => return uncompiled(error),
+    };
+    let (mut out, mut copied) = (String::new(), 0);
+    matcher.each_place(&text, &ambient.budget, |found| {
+        out.push_str(text.get(copied..found.start).unwrap_or_default());
+        out.push_str(&other);
+        copied = found.end;
+        if out.len() > VALUE_BYTES_MAX {
+            let what = "bytes in one value";
+            return Err(QueryError::Limit { what, limit: VALUE_BYTES_MAX });
+        }
+        Ok(all)
+    })?;
+    out.push_str(text.get(copied..).unwrap_or_default());
+    Ok(Datum::string(out))
+}
+
+fn uncompiled<'a>(error: RegexError) -> Evaluated<'a> {
+    match error {
+        RegexError::Invalid => Ok(Datum::Undefined),
+        RegexError::Unsupported(what) => {
+            Err(QueryError::Unsupported { what: format!("{what} in a regular expression") })
+        }
+        RegexError::Unpaid(error) => Err(error),
+    }
+}
 
 /// What is asked of a pattern.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,11 +161,7 @@ fn compiled_anew<'a>(ambient: &Ambient, arguments: &[Datum<'a>], kind: RegexUse)
     };
     match compile(&pattern, &modifiers, kind, &ambient.budget) {
         Ok(matcher) => search(&matcher, kind, &text, &ambient.budget),
-        Err(RegexError::Invalid) => Ok(Datum::Undefined),
-        Err(RegexError::Unsupported(what)) => {
-            Err(QueryError::Unsupported { what: format!("{what} in a regular expression") })
-        }
-        Err(RegexError::Unpaid(error)) => Err(error),
+        Err(error) => uncompiled(error),
     }
 }
 

@@ -16,10 +16,8 @@ const REPLICATE_CHARS_MAX: usize = 10_000;
 pub(super) const TABLE: &[Function] = &[
     Function::new(&["CONCAT"], (2, MANY), concat),
     Function::new(&["CONTAINS"], (2, 3), |a| search::test(a, |s, t| s.contains(t))),
-    Function::new(&["STARTSWITH", "STARTS_WITH"], (2, 3), |a| {
-        search::test(a, |s, t| s.starts_with(t))
-    }),
-    Function::new(&["ENDSWITH", "ENDS_WITH"], (2, 3), |a| search::test(a, |s, t| s.ends_with(t))),
+    Function::new(&["STARTSWITH"], (2, 3), |a| search::test(a, |s, t| s.starts_with(t))),
+    Function::new(&["ENDSWITH"], (2, 3), |a| search::test(a, |s, t| s.ends_with(t))),
     Function::new(&["STRINGEQUALS", "STRING_EQUALS"], (2, 3), |a| search::test(a, |s, t| s == t)),
     Function::aware(&["CONTAINS_ALL_CS", "CONTAINSALLCS"], (2, MANY), |m, a| {
         search::all(m, a, false)
@@ -38,7 +36,7 @@ pub(super) const TABLE: &[Function] = &[
     })
     .taking_undefined(),
     Function::new(&["INDEX_OF", "INDEXOF"], (2, 3), search::index_of),
-    Function::new(&["LASTINDEXOF", "LAST_INDEX_OF"], (2, 3), search::last_index_of),
+    Function::new(&["LASTINDEXOF"], (2, 3), search::last_index_of),
     Function::new(&["SUBSTRINGBEFORE"], (2, 2), |a| {
         search::cut(a, |s, t| Some(s.split_once(t)?.0))
     }),

@@ -4,16 +4,18 @@ use super::{Function, MANY, at, defined, only};
 use crate::eval::{Datum, Type};
 
 pub(super) const TABLE: &[Function] = &[
-    Function::new(&["IS_ARRAY"], (1, 1), |a| is(a, Type::Array)).taking_undefined(),
-    Function::new(&["IS_BOOL", "IS_BOOLEAN"], (1, 1), |a| is(a, Type::Bool)).taking_undefined(),
-    Function::new(&["IS_NULL"], (1, 1), |a| is(a, Type::Null)).taking_undefined(),
-    Function::new(&["IS_NUMBER"], (1, 1), |a| is(a, Type::Number)).taking_undefined(),
-    Function::new(&["IS_OBJECT"], (1, 1), |a| is(a, Type::Object)).taking_undefined(),
-    Function::new(&["IS_STRING"], (1, 1), |a| is(a, Type::String)).taking_undefined(),
-    Function::new(&["IS_DEFINED"], (1, 1), is_defined).taking_undefined(),
-    Function::new(&["IS_PRIMITIVE"], (1, 1), is_primitive).taking_undefined(),
-    Function::new(&["IS_INTEGER"], (1, 1), is_integer).taking_undefined(),
-    Function::new(&["IS_FINITE_NUMBER"], (1, 1), is_finite_number).taking_undefined(),
+    Function::new(&["IS_ARRAY", "ISARRAY"], (1, 1), |a| is(a, Type::Array)).taking_undefined(),
+    Function::new(&["IS_BOOL", "ISBOOL", "IS_BOOLEAN"], (1, 1), |a| is(a, Type::Bool))
+        .taking_undefined(),
+    Function::new(&["IS_NULL", "ISNULL"], (1, 1), |a| is(a, Type::Null)).taking_undefined(),
+    Function::new(&["IS_NUMBER", "ISNUMBER"], (1, 1), |a| is(a, Type::Number)).taking_undefined(),
+    Function::new(&["IS_OBJECT", "ISOBJECT"], (1, 1), |a| is(a, Type::Object)).taking_undefined(),
+    Function::new(&["IS_STRING", "ISSTRING"], (1, 1), |a| is(a, Type::String)).taking_undefined(),
+    Function::new(&["IS_DEFINED", "ISDEFINED"], (1, 1), is_defined).taking_undefined(),
+    Function::new(&["IS_PRIMITIVE", "ISPRIMITIVE"], (1, 1), is_primitive).taking_undefined(),
+    Function::new(&["IS_INTEGER", "ISINTEGER"], (1, 1), is_integer).taking_undefined(),
+    Function::new(&["IS_FINITE_NUMBER", "ISFINITENUMBER"], (1, 1), is_finite_number)
+        .taking_undefined(),
     Function::new(&["IIF"], (3, 3), iif).taking_undefined(),
     Function::new(&["CHOOSE"], (2, MANY), choose).taking_undefined(),
 ];

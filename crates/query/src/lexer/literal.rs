@@ -4,24 +4,26 @@ use std::str::Chars;
 
 use crate::number::Numeric;
 
-/// The length of the literal at the start of `text`, quotes included; `None`
-/// if it does not end, or holds a control character or an unknown escape.
-pub(super) fn string_length(text: &str, quote: u8) -> Option<usize> {
+/// The length of the literal at the start of `text`, quotes included, and whether it
+/// is one: a literal that is not closed reaches to the end of the text, and one with
+/// an incomplete `\\u` to the character that is no digit.
+pub(super) fn string_length(text: &str, quote: char) -> (usize, bool) {
     let mut chars = text.chars();
-    chars.next()?;
-    loop {
-        match chars.next()? {
-            c if c == char::from(quote) => return Some(text.len() - chars.as_str().len()),
-            '\\' => {
-                escaped(&mut chars)?;
-            }
-            c if c < ' ' => return None,
-            _ => {}
+    chars.next();
+    let length = |chars: &Chars<'_>| text.len() - chars.as_str().len();
+    while let Some(c) = chars.next() {
+        if c == quote {
+            return (length(&chars), true);
+        }
+        if c == '\\' && chars.next() == Some('u') && four_digits(&mut chars).is_none() {
+            break;
         }
     }
+    (length(&chars), false)
 }
 
-/// The text that a checked literal stands for.
+/// The text that a checked literal stands for. Halves of surrogate pairs that stand
+/// alone become U+FFFD, as in the service.
 pub(crate) fn decode_string(literal: &str) -> String {
     let mut chars = literal.chars();
     chars.next();
@@ -34,32 +36,35 @@ pub(crate) fn decode_string(literal: &str) -> String {
     out
 }
 
-/// Decodes what follows a backslash.
+/// Decodes what follows a backslash; characters without a meaning there stand for
+/// themselves.
 fn escaped(chars: &mut Chars<'_>) -> Option<char> {
-    match chars.next()? {
-        c @ ('\'' | '"' | '\\' | '/') => Some(c),
-        'b' => Some('\u{8}'),
-        'f' => Some('\u{c}'),
-        'n' => Some('\n'),
-        'r' => Some('\r'),
-        't' => Some('\t'),
-        'u' => unicode(chars),
-        _ => None,
-    }
+    Some(match chars.next()? {
+        'b' => '\u{8}',
+        'f' => '\u{c}',
+        'n' => '\n',
+        'r' => '\r',
+        't' => '\t',
+        'u' => return unicode(chars),
+        c => c,
+    })
 }
 
-/// Decodes four hexadecimal digits, and four more where they are half of a
+/// Decodes four hexadecimal digits, and four more where they are the other half of a
 /// surrogate pair.
 fn unicode(chars: &mut Chars<'_>) -> Option<char> {
-    let high = four_digits(chars)?;
-    if !(0xD800..=0xDBFF).contains(&high) {
-        return char::from_u32(high);
+    let first = four_digits(chars)?;
+    if (0xD800..=0xDBFF).contains(&first) {
+        let mut ahead = chars.clone();
+        let escape = (ahead.next(), ahead.next()) == (Some('\\'), Some('u'));
+        let second = escape.then(|| four_digits(&mut ahead)).flatten();
+        let low = second.and_then(|second| second.checked_sub(0xDC00)).filter(|low| *low < 0x400);
+        if let Some(low) = low {
+            *chars = ahead;
+            return char::from_u32(0x10000 + ((first - 0xD800) << 10) + low);
+        }
     }
-    if (chars.next()?, chars.next()?) != ('\\', 'u') {
-        return None;
-    }
-    let low = four_digits(chars)?.checked_sub(0xDC00).filter(|low| *low < 0x400)?;
-    char::from_u32(0x10000 + ((high - 0xD800) << 10) + low)
+    Some(char::from_u32(first).unwrap_or(char::REPLACEMENT_CHARACTER))
 }
 
 fn four_digits(chars: &mut Chars<'_>) -> Option<u32> {

@@ -19,8 +19,16 @@ pub(crate) enum Kind {
     Symbol(Symbol),
     /// Text that is no word of the language. It becomes an error only when the
     /// parser gets there, so that errors are reported in reading order.
-    Invalid,
+    Invalid(Flaw),
     End,
+}
+
+/// What is wrong with text that is no word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Flaw {
+    Character,
+    Number,
+    String,
 }
 
 /// Operators and punctuation, longest first where one begins another.
@@ -111,22 +119,37 @@ keywords! {
     And "AND", Array "ARRAY", As "AS", Asc "ASC", Between "BETWEEN", By "BY", Case "CASE",
     Cast "CAST", Convert "CONVERT", Cross "CROSS", Desc "DESC", Distinct "DISTINCT",
     Else "ELSE", End "END", Escape "ESCAPE", Exists "EXISTS", False "FALSE", For "FOR",
-    From "FROM", Group "GROUP", Having "HAVING", In "IN", Inner "INNER", Insert "INSERT",
-    Into "INTO", Is "IS", Join "JOIN", Left "LEFT", Let "LET", Like "LIKE", Limit "LIMIT",
-    Not "NOT", Null "NULL", Offset "OFFSET", On "ON", Or "OR", Order "ORDER", Outer "OUTER",
-    Over "OVER", Rank "RANK", Right "RIGHT", Select "SELECT", Set "SET", Then "THEN",
-    Top "TOP", True "TRUE", Udf "UDF", Undefined "UNDEFINED", Update "UPDATE", Value "VALUE",
-    When "WHEN", Where "WHERE", With "WITH",
+    From "FROM", Group "GROUP", Having "HAVING", In "IN", Infinity "INFINITY", Inner "INNER",
+    Insert "INSERT", Into "INTO", Is "IS", Join "JOIN", Left "LEFT", Let "LET", Like "LIKE",
+    Limit "LIMIT", Nan "NAN", Not "NOT", Null "NULL", Offset "OFFSET", On "ON", Or "OR",
+    Order "ORDER", Outer "OUTER", Over "OVER", Rank "RANK", Right "RIGHT", Select "SELECT",
+    Set "SET", Then "THEN", Top "TOP", True "TRUE", Udf "UDF", Undefined "UNDEFINED",
+    Update "UPDATE", Value "VALUE", When "WHEN", Where "WHERE", With "WITH",
 }
 
 impl Keyword {
-    /// Looks a word up, whatever its case.
+    /// Looks a word up, whatever its case. Constants and the prefix of user-defined
+    /// functions are words in one spelling only, and names in all others.
     pub(crate) fn find(word: &str) -> Option<Keyword> {
         let order = |candidate: &str| {
             candidate.bytes().cmp(word.bytes().map(|byte| byte.to_ascii_uppercase()))
         };
         let at = KEYWORDS.binary_search_by(|(text, _)| order(text)).ok()?;
-        KEYWORDS.get(at).map(|(_, keyword)| *keyword)
+        let keyword = KEYWORDS.get(at).map(|(_, keyword)| *keyword)?;
+        keyword.only_spelling().is_none_or(|only| only == word).then_some(keyword)
+    }
+
+    fn only_spelling(self) -> Option<&'static str> {
+        let spellings = [
+            (Keyword::True, "true"),
+            (Keyword::False, "false"),
+            (Keyword::Null, "null"),
+            (Keyword::Undefined, "undefined"),
+            (Keyword::Udf, "udf"),
+            (Keyword::Nan, "NaN"),
+            (Keyword::Infinity, "Infinity"),
+        ];
+        spellings.into_iter().find(|(own, _)| *own == self).map(|(_, spelling)| spelling)
     }
 
     /// Words that came late to the language still serve as names, or older
@@ -138,18 +161,28 @@ impl Keyword {
 
 /// Whether a name can be written without brackets and quotes.
 pub(crate) fn is_plain_name(name: &str) -> bool {
-    let mut bytes = name.bytes();
-    bytes.next().is_some_and(starts_name)
-        && bytes.all(continues_name)
+    let mut chars = name.chars();
+    chars.next().is_some_and(starts_name)
+        && chars.all(continues_name)
         && Keyword::find(name).is_none_or(Keyword::is_name)
 }
 
-pub(super) fn starts_name(byte: u8) -> bool {
-    byte.is_ascii_alphabetic() || byte == b'_'
+/// The service looks at UTF-16 units one by one, and takes no half of a pair for a letter.
+fn is_one_unit(c: char) -> bool {
+    c.len_utf16() == 1
 }
 
-pub(super) fn continues_name(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || byte == b'_'
+pub(super) fn starts_name(c: char) -> bool {
+    c.is_ascii_alphabetic() || c == '_' || (!c.is_ascii() && c.is_alphabetic() && is_one_unit(c))
+}
+
+pub(super) fn continues_name(c: char) -> bool {
+    starts_name(c) || c.is_ascii_digit() || (!c.is_ascii() && c.is_numeric() && is_one_unit(c))
+}
+
+/// White space, among it U+180E, which Unicode no longer counts as such.
+pub(super) fn is_blank(c: char) -> bool {
+    c.is_whitespace() || c == '\u{180E}'
 }
 
 #[cfg(test)]
@@ -159,7 +192,11 @@ mod tests {
     #[test]
     fn keywords_are_sorted_for_the_lookup() {
         assert!(KEYWORDS.is_sorted_by_key(|(text, _)| *text));
-        assert!(KEYWORDS.iter().all(|(text, keyword)| Keyword::find(text) == Some(*keyword)));
+        for (text, keyword) in KEYWORDS {
+            let spelling = keyword.only_spelling().unwrap_or(text);
+            assert_eq!(Keyword::find(spelling), Some(*keyword));
+            assert_eq!(Keyword::find(text), (spelling == *text).then_some(*keyword));
+        }
         assert_eq!(Keyword::find("sElEcT"), Some(Keyword::Select));
         assert_eq!(Keyword::find("selects"), None);
     }

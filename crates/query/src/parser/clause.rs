@@ -1,11 +1,11 @@
 //! Queries and their clauses.
 
-use super::{GROUP_KEYS_MAX, JOINS, Parse, Parser, SUBQUERY_LEVELS, refused};
-use crate::error::{Code, QueryError, Span, SyntaxError};
-use crate::lexer::{Keyword, Kind, Symbol, Token, decode_string};
+use super::{GROUP_KEYS_MAX, Parse, Parser, SUBQUERY_LEVELS, ServiceLimit};
+use crate::error::{Code, QueryError, Span};
+use crate::lexer::{Keyword, Kind, Symbol, Token, decode_number};
 use crate::syntax::{
-    Collection, Count, Direction, Expr, ExprKind, From, Item, OrderBy, OrderItem, OrderKeys, Page,
-    Property, Select, Selection, Source, Step, Top,
+    Collection, Count, Direction, Expr, ExprKind, From, Item, Name, OrderBy, OrderItem, OrderKeys,
+    Page, Property, Select, Selection, Source, Step, Top,
 };
 
 impl Parser<'_> {
@@ -37,33 +37,39 @@ impl Parser<'_> {
 
     fn top(&mut self) -> Parse<Option<Top>> {
         let Some(keyword) = self.take_keyword(Keyword::Top) else { return Ok(None) };
-        let count = self.count(
-            Code::TOP_COUNT,
-            "The count value provided for a TOP clause must be an integer.",
-        )?;
+        let count = self.row_count(is_any_number)?;
         Ok(Some(Top { count, span: self.span_from(keyword.span) }))
     }
 
     fn page(&mut self) -> Parse<Option<Page>> {
         let Some(keyword) = self.take_keyword(Keyword::Offset) else { return Ok(None) };
-        let offset = self.count(
-            Code::OFFSET_COUNT,
-            "The OFFSET count value exceeds the maximum allowed value.",
-        )?;
+        let offset = self.row_count(is_integer)?;
         self.expect_keyword(Keyword::Limit)?;
-        let limit = self
-            .count(Code::LIMIT_COUNT, "The LIMIT count value exceeds the maximum allowed value.")?;
+        let limit = self.row_count(is_integer)?;
         Ok(Some(Page { offset, limit, span: self.span_from(keyword.span) }))
     }
 
-    /// A number of rows; `code` and `message` refuse numbers that count nothing.
-    fn count(&mut self, code: Code, message: &str) -> Parse<Count> {
+    /// A number of rows, in one of the spellings that the clause takes. Whether it
+    /// counts anything is seen when it is bound.
+    #[expect(clippy::wildcard_enum_match_arm, reason = "only these forms matter here")]
+    fn row_count(&mut self, is_spelling: fn(&str) -> bool) -> Parse<Count> {
         if let Some(token) = self.take_if(Kind::Parameter) {
             return Ok(Count::Parameter(self.name_of(token)));
         }
-        let Some(token) = self.take_if(Kind::Number) else { return Err(self.unexpected()) };
-        let rows = self.text_of(token).parse();
-        rows.map(Count::Rows).map_err(|_| refused(SyntaxError::new(code, token.span, message)))
+        let token = self.peek();
+        let number = match token.kind {
+            Kind::Number => decode_number(self.text_of(token)),
+            Kind::Keyword(Keyword::Nan) => Some(f64::NAN.into()),
+            Kind::Keyword(Keyword::Infinity) => Some(f64::INFINITY.into()),
+            _ => None,
+        };
+        match number.filter(|_| is_spelling(self.text_of(token))) {
+            Some(number) => {
+                self.take();
+                Ok(Count::Number(number, token.span))
+            }
+            None => Err(self.unexpected()),
+        }
     }
 
     fn selection(&mut self) -> Parse<Selection> {
@@ -80,8 +86,8 @@ impl Parser<'_> {
         let expr = self.expression()?;
         let explicit = self.take_keyword(Keyword::As).is_some();
         let alias = match self.take_if(Kind::String) {
-            Some(literal) => Some(decode_string(self.text_of(literal))),
-            None => self.take_name().map(|name| name.text),
+            Some(literal) => Some(self.string_of(literal)),
+            None => self.take_name(),
         };
         if explicit && alias.is_none() { Err(self.unexpected()) } else { Ok(Item { expr, alias }) }
     }
@@ -95,7 +101,9 @@ impl Parser<'_> {
         let mut joins = Vec::new();
         while self.take_keyword(Keyword::Join).is_some() {
             joins.push(self.source()?);
-            self.within(joins.len(), &JOINS)?;
+            let most = self.limits.joins;
+            let limit = ServiceLimit { code: Code::JOIN_COUNT, what: "joins", most };
+            self.within(joins.len(), &limit)?;
         }
         Ok(Some(From { first, joins, span: self.span_from(start) }))
     }
@@ -141,13 +149,14 @@ impl Parser<'_> {
 
     /// The name behind a point.
     pub(super) fn dotted(&mut self) -> Parse<Property> {
-        self.expect_name().map(|name| Property { name: name.text, bracketed: false })
+        let name = self.expect_name()?;
+        Ok(Property { name: name.text, bracketed: false, span: name.span })
     }
 
     fn bracket_step(&mut self) -> Parse<Step> {
         if let Some(literal) = self.take_if(Kind::String) {
-            let name = decode_string(self.text_of(literal));
-            return Ok(Step::Name(Property { name, bracketed: true }));
+            let Name { text, span } = self.string_of(literal);
+            return Ok(Step::Name(Property { name: text, bracketed: true, span }));
         }
         let index = |parser: &Self, token: Token| parser.text_of(token).parse().ok();
         let token = self.peek();
@@ -207,4 +216,14 @@ impl Parser<'_> {
         };
         Ok(OrderItem { expr, direction })
     }
+}
+
+fn is_any_number(_: &str) -> bool {
+    true
+}
+
+/// Whether a number is written in digits alone, decimal or hexadecimal, and fits 64 bits.
+fn is_integer(text: &str) -> bool {
+    let hexadecimal = text.get(..2).is_some_and(|prefix| prefix.eq_ignore_ascii_case("0x"));
+    hexadecimal || text.parse::<i64>().is_ok()
 }

@@ -5,11 +5,11 @@
 //! BETWEEN stands outside the AND and OR chain, so that its result needs brackets
 //! to be an operand there.
 
-use super::{ANDS, IN_ITEMS, ORS, Parse, Parser, node, too_high};
-use crate::error::Span;
+use super::{ANDS, IN_ITEMS, ORS, Parse, Parser, node, refused};
+use crate::error::{Code, QueryError, Span, SyntaxError};
 use crate::lexer::{Keyword, Kind, Symbol, Token, decode_number, decode_string};
 use crate::number::Numeric;
-use crate::syntax::{BinaryOp, Expr, ExprKind, Property, SubqueryKind, UnaryOp};
+use crate::syntax::{BinaryOp, Expr, ExprKind, Name, Property, SubqueryKind, UnaryOp};
 
 /// How tightly an expression holds together, loosest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -27,6 +27,9 @@ enum Level {
     /// Prefix operators and everything tighter.
     Operand,
 }
+
+/// The digits of the least integer, which are one too many for the greatest.
+const LEAST_DIGITS: &str = "9223372036854775808";
 
 /// What can stand before an operand: a prefix operator, or a bracket that opens.
 #[derive(Clone, Copy, Debug)]
@@ -121,13 +124,13 @@ impl Parser<'_> {
         while let Some(Lead { op, span }) = leads.pop() {
             left = match op {
                 Some(op) => {
-                    let span = span.to(left.span());
+                    let span = span.to(left.outer());
                     node(ExprKind::Unary(op, Box::new(left)), span)?
                 }
                 None => {
                     let inside = self.infixes(left, Level::Operand, Level::Conditional)?;
                     let close = self.expect_symbol(Symbol::CloseParen)?;
-                    self.postfixes(inside.with_span(span.to(close.span)))?
+                    self.postfixes(inside.within_brackets(span.to(close.span)))?
                 }
             };
         }
@@ -141,8 +144,13 @@ impl Parser<'_> {
 
     fn infixes(&mut self, left: Expr, level: Level, loosest: Level) -> Parse<Expr> {
         let (mut left, mut level) = (left, level);
-        while let Some(infix) = self.infix() {
+        while let Some(infix) = self.infix()? {
             if infix.level() < loosest || level < infix.left() {
+                // What may not follow a chain of ANDs and ORs is noticed behind its NOT.
+                let chained = matches!(level, Level::And | Level::Or);
+                if chained && loosest == Level::Conditional && self.is_keyword(0, Keyword::Not) {
+                    return Err(self.unexpected_token(self.peek_at(1)));
+                }
                 break;
             }
             level = infix.level();
@@ -151,13 +159,14 @@ impl Parser<'_> {
         Ok(left)
     }
 
-    fn infix(&self) -> Option<Infix> {
+    fn infix(&self) -> Parse<Option<Infix>> {
         let negated = self.is_keyword(0, Keyword::Not);
-        match self.peek_at(usize::from(negated)).kind {
+        Ok(match self.peek_at(usize::from(negated)).kind {
             Kind::Keyword(Keyword::Between) => Some(Infix::Between { negated }),
             Kind::Keyword(Keyword::In) => Some(Infix::In { negated }),
             Kind::Keyword(Keyword::Like) => Some(Infix::Like { negated }),
-            _ if negated => None,
+            // Behind an operand, NOT is the beginning of such an operator.
+            _ if negated => return Err(self.unexpected_token(self.peek_at(1))),
             Kind::Keyword(Keyword::And) => Some(Infix::And),
             Kind::Keyword(Keyword::Or) => Some(Infix::Or),
             Kind::Symbol(Symbol::Question) => Some(Infix::Conditional),
@@ -168,9 +177,9 @@ impl Parser<'_> {
             | Kind::Number
             | Kind::String
             | Kind::Parameter
-            | Kind::Invalid
+            | Kind::Invalid(_)
             | Kind::End => None,
-        }
+        })
     }
 
     /// Takes an infix and what is right of it.
@@ -182,12 +191,12 @@ impl Parser<'_> {
             Infix::Like { negated } => self.like(left, negated),
             Infix::And => {
                 self.ands += 1;
-                self.within(self.ands, &ANDS)?;
+                self.count(self.ands, &ANDS);
                 self.chain(left, Level::Membership, is_and, ExprKind::And)
             }
             Infix::Or => {
                 self.ors += 1;
-                self.within(self.ors, &ORS)?;
+                self.count(self.ors, &ORS);
                 self.chain(left, Level::And, is_or, ExprKind::Or)
             }
             Infix::Conditional => self.conditional(left),
@@ -197,7 +206,7 @@ impl Parser<'_> {
     }
 
     fn conditional(&mut self, condition: Expr) -> Parse<Expr> {
-        let start = condition.span();
+        let start = condition.outer();
         let yes = self.expression()?;
         self.expect_symbol(Symbol::Colon)?;
         let no = self.expression()?;
@@ -205,14 +214,17 @@ impl Parser<'_> {
     }
 
     fn coalesced(&mut self, left: Expr) -> Parse<Expr> {
-        let start = left.span();
+        let start = left.outer();
         let right = self.climb(Level::Coalesce)?;
         node(ExprKind::Coalesce(Box::new(left), Box::new(right)), self.span_from(start))
     }
 
     fn binary(&mut self, op: BinaryOp, level: Level, left: Expr) -> Parse<Expr> {
-        let start = left.span();
+        let start = left.outer();
         let right = self.climb(tighter(level))?;
+        if left.chains() {
+            return left.chained(op, right).map_err(|_| self.too_complex());
+        }
         node(ExprKind::Binary(op, Box::new(left), Box::new(right)), self.span_from(start))
     }
 
@@ -226,10 +238,10 @@ impl Parser<'_> {
     ) -> Parse<Expr> {
         let right = self.climb(loosest)?;
         if is_chain(left.kind()) {
-            left.extend_chain(right).map_err(too_high)?;
+            left.extend_chain(right).map_err(|_| self.too_complex())?;
             return Ok(left);
         }
-        let span = left.span().to(right.span());
+        let span = left.outer().to(right.outer());
         node(begin(vec![left, right]), span)
     }
 
@@ -237,7 +249,7 @@ impl Parser<'_> {
         if negated {
             self.take();
         }
-        let start = needle.span();
+        let start = needle.outer();
         let low = self.climb(Level::Comparison)?;
         self.expect_keyword(Keyword::And)?;
         let high = self.climb(Level::Comparison)?;
@@ -249,11 +261,11 @@ impl Parser<'_> {
         if negated {
             self.take();
         }
-        let start = needle.span();
+        let start = needle.outer();
         self.expect_symbol(Symbol::OpenParen)?;
         let list = self.comma_list(Self::expression)?;
         self.expect_symbol(Symbol::CloseParen)?;
-        self.within(list.len(), &IN_ITEMS)?;
+        self.count(list.len(), &IN_ITEMS);
         let needle = Box::new(needle);
         node(ExprKind::In { negated, needle, list }, self.span_from(start))
     }
@@ -262,7 +274,7 @@ impl Parser<'_> {
         if negated {
             self.take();
         }
-        let start = text.span();
+        let start = text.outer();
         let pattern = self.climb(Level::Comparison)?;
         let escape = match self.take_keyword(Keyword::Escape) {
             Some(_) => Some(self.escape_character()?),
@@ -273,34 +285,41 @@ impl Parser<'_> {
     }
 
     fn escape_character(&mut self) -> Parse<char> {
-        let token = self.take();
-        if token.kind == Kind::String {
-            let text = decode_string(self.text_of(token));
-            let mut chars = text.chars();
-            if let (Some(escape), None) = (chars.next(), chars.next()) {
-                return Ok(escape);
-            }
+        let literal = self.take_if(Kind::String).ok_or_else(|| self.unexpected())?;
+        let text = self.string_of(literal).text;
+        let mut chars = text.chars();
+        if let (Some(escape), None) = (chars.next(), chars.next()) {
+            return Ok(escape);
         }
-        Err(self.unexpected_token(token))
+        let message =
+            format!("The invalid escape character '{text}' was specified in a LIKE predicate.");
+        Err(refused(SyntaxError::new(Code::ESCAPE_CHARACTER, literal.span, message)))
     }
 
     /// A number right behind its minus is one number, and so is the least integer,
     /// whose digits would be one too many without the sign. With a blank between
     /// them, the minus is an operator.
+    #[expect(clippy::wildcard_enum_match_arm, reason = "only these forms matter here")]
     fn negative(&mut self, lead: Option<Lead>) -> Option<Parse<Expr>> {
         let Lead { op: Some(UnaryOp::Minus), span: sign } = lead? else { return None };
         let token = self.peek();
-        let adjacent = token.kind == Kind::Number && sign.range().end == token.span.range().start;
-        let number = decode_number(adjacent.then(|| self.text_of(token))?)?;
+        if sign.range().end != token.span.range().start {
+            return None;
+        }
+        let number = match token.kind {
+            Kind::Number if self.text_of(token) == LEAST_DIGITS => Numeric::Integer(i64::MIN),
+            Kind::Number => -decode_number(self.text_of(token))?,
+            Kind::Keyword(Keyword::Infinity) => f64::NEG_INFINITY.into(),
+            Kind::Keyword(Keyword::Nan) => f64::NAN.into(),
+            _ => return None,
+        };
         self.take();
-        let least = Numeric::Double(-number.as_f64()).as_i64().filter(|least| *least == i64::MIN);
-        let number = least.map_or(-number, Numeric::Integer);
         Some(node(ExprKind::Number(number), sign.to(token.span)))
     }
 
     fn postfixes(&mut self, base: Expr) -> Parse<Expr> {
         let mut base = base;
-        let start = base.span();
+        let start = base.outer();
         loop {
             let kind = if self.take_symbol(Symbol::Dot).is_some() {
                 ExprKind::Member(Box::new(base), self.dotted()?)
@@ -317,7 +336,7 @@ impl Parser<'_> {
         let index = self.expression()?;
         self.expect_symbol(Symbol::CloseBracket)?;
         if let ExprKind::String(name) = index.kind() {
-            let property = Property { name: name.clone(), bracketed: true };
+            let property = Property { name: name.clone(), bracketed: true, span: index.span() };
             return Ok(ExprKind::Member(Box::new(base), property));
         }
         Ok(ExprKind::Index(Box::new(base), Box::new(index)))
@@ -332,7 +351,7 @@ impl Parser<'_> {
             Kind::Symbol(Symbol::OpenBracket) => self.array(token),
             Kind::Symbol(Symbol::OpenBrace) => self.object(token),
             Kind::Symbol(Symbol::OpenParen) => self.bracketed(token),
-            Kind::Symbol(_) | Kind::Invalid | Kind::End => Err(self.unexpected_token(token)),
+            Kind::Symbol(_) | Kind::Invalid(_) | Kind::End => Err(self.unexpected_token(token)),
         }
     }
 
@@ -348,7 +367,7 @@ impl Parser<'_> {
             | Kind::Identifier
             | Kind::Keyword(_)
             | Kind::Symbol(_)
-            | Kind::Invalid
+            | Kind::Invalid(_)
             | Kind::End => ExprKind::Parameter(text.to_owned()),
         };
         node(kind, token.span)
@@ -368,15 +387,14 @@ impl Parser<'_> {
         if let Some(constant) = constant(keyword) {
             return node(constant, token.span);
         }
-        let called = self.is_symbol(0, Symbol::OpenParen);
         if keyword == Keyword::Exists {
             self.subquery_operator(SubqueryKind::Exists, token)
         } else if keyword == Keyword::Array {
             self.subquery_operator(SubqueryKind::Array, token)
         } else if keyword == Keyword::Udf {
             self.udf_call(token)
-        } else if called && matches!(keyword, Keyword::Left | Keyword::Right) {
-            self.call(token)
+        } else if matches!(keyword, Keyword::Left | Keyword::Right) {
+            self.side_call(token)
         } else if keyword.is_name() {
             self.named(token)
         } else {
@@ -391,12 +409,23 @@ impl Parser<'_> {
             let name = self.text_of(token).to_owned();
             return node(ExprKind::Identifier(name), token.span);
         }
-        if self.is_keyword(1, Keyword::Select)
-            && let Some(kind) = subquery_word(self.text_of(token))
-        {
-            return self.subquery_operator(kind, token);
+        if self.is_keyword(1, Keyword::Select) {
+            return match subquery_word(self.text_of(token)) {
+                Some(kind) => self.subquery_operator(kind, token),
+                None => Err(self.no_subquery_operator()),
+            };
         }
         self.call(token)
+    }
+
+    /// What is wrong with a subquery as the argument of a function: the service notices
+    /// where it ends.
+    fn no_subquery_operator(&mut self) -> Box<QueryError> {
+        self.take();
+        match self.select() {
+            Ok(_) => self.unexpected(),
+            Err(error) => error,
+        }
     }
 
     fn call(&mut self, token: Token) -> Parse<Expr> {
@@ -404,6 +433,19 @@ impl Parser<'_> {
         let arguments = self.closed_list(Symbol::CloseParen, Self::expression)?;
         let name = self.name_of(token);
         node(ExprKind::Call { name, arguments }, self.span_from(token.span))
+    }
+
+    /// LEFT and RIGHT are functions and reserved words, and printed as the latter.
+    fn side_call(&mut self, token: Token) -> Parse<Expr> {
+        if !self.is_symbol(0, Symbol::OpenParen) {
+            return Err(self.unexpected());
+        }
+        let call = self.call(token)?;
+        let (span, ExprKind::Call { name, arguments }) = (call.span(), call.into_kind()) else {
+            return Err(self.unexpected_token(token));
+        };
+        let name = Name { text: name.text.to_ascii_uppercase(), span: name.span };
+        node(ExprKind::Call { name, arguments }, span)
     }
 
     fn udf_call(&mut self, token: Token) -> Parse<Expr> {
@@ -426,34 +468,39 @@ impl Parser<'_> {
         if self.is_keyword(0, Keyword::Select) {
             let select = self.select()?;
             self.expect_symbol(Symbol::CloseParen)?;
+            // The brackets are no part of the subquery's place.
+            let span = select.span;
             let kind = ExprKind::Subquery(SubqueryKind::Scalar, Box::new(select));
-            return node(kind, self.span_from(open.span));
+            return node(kind, span).map(|expr| expr.within_brackets(self.span_from(open.span)));
         }
         if self.is_let(0) {
             return self.definition(open);
         }
         let expr = self.expression()?;
         self.expect_symbol(Symbol::CloseParen)?;
-        Ok(expr.with_span(self.span_from(open.span)))
+        Ok(expr.within_brackets(self.span_from(open.span)))
     }
 
     fn definition(&mut self, open: Token) -> Parse<Expr> {
-        self.expect_keyword(Keyword::Let)?;
-        let name = self.expect_name()?;
+        let keyword = self.expect_keyword(Keyword::Let)?;
+        let Some(name) = self.take_if(Kind::Identifier) else { return Err(self.unexpected()) };
+        let name = self.name_of(name);
         self.expect_symbol(Symbol::Equal)?;
         // The value ends at IN, which would otherwise begin a list.
         let value = self.climb(Level::Comparison)?;
         self.expect_keyword(Keyword::In)?;
         let body = self.expression()?;
+        let span = self.span_from(keyword.span);
         self.expect_symbol(Symbol::CloseParen)?;
         let parts = Box::new([value, body]);
-        node(ExprKind::Let { name, parts }, self.span_from(open.span))
+        let expr = node(ExprKind::Let { name, parts }, span)?;
+        Ok(expr.within_brackets(self.span_from(open.span)))
     }
 
-    fn member(&mut self) -> Parse<(String, Expr)> {
+    fn member(&mut self) -> Parse<(Name, Expr)> {
         let key = match self.take_if(Kind::String) {
-            Some(literal) => decode_string(self.text_of(literal)),
-            None => self.expect_name()?.text,
+            Some(literal) => self.string_of(literal),
+            None => self.expect_name()?,
         };
         self.expect_symbol(Symbol::Colon)?;
         Ok((key, self.expression()?))
@@ -491,6 +538,8 @@ fn constant(keyword: Keyword) -> Option<ExprKind> {
         (Keyword::False, ExprKind::Bool(false)),
         (Keyword::Null, ExprKind::Null),
         (Keyword::Undefined, ExprKind::Undefined),
+        (Keyword::Nan, ExprKind::Number(f64::NAN.into())),
+        (Keyword::Infinity, ExprKind::Number(f64::INFINITY.into())),
     ];
     constants.into_iter().find(|(own, _)| *own == keyword).map(|(_, constant)| constant)
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{AggregateKind, QueryInfo};
+use super::{AggregateKind, PlanOptions, QueryInfo};
 
 /// What clients name in the header of a plan request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -43,10 +43,11 @@ impl Feature {
     }
 }
 
-/// The features that a client has.
+/// The features that a client has, and what else its request says about the plan.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Features {
     known: BTreeSet<Feature>,
+    names_key: bool,
 }
 
 impl Features {
@@ -57,12 +58,33 @@ impl Features {
         let find = |name: &str| {
             NAMES.iter().find(|(own, _)| *own == name.trim()).map(|(_, feature)| *feature)
         };
-        Features { known: list.split(',').filter_map(find).collect() }
+        Features { known: list.split(',').filter_map(find).collect(), names_key: false }
     }
 
     #[must_use]
     pub fn all() -> Features {
-        Features { known: NAMES.iter().map(|(_, feature)| *feature).collect() }
+        let known = NAMES.iter().map(|(_, feature)| *feature).collect();
+        Features { known, names_key: false }
+    }
+
+    /// The request names a key, so that one partition answers the query.
+    #[must_use]
+    pub fn with_key(self) -> Features {
+        Features { names_key: true, ..self }
+    }
+
+    /// What the planner is asked for by a client with these features.
+    pub(crate) fn options(&self) -> PlanOptions {
+        PlanOptions {
+            non_value_aggregates: self.has(Feature::NonValueAggregate),
+            distinct_counts: self.has(Feature::DCount),
+            logical_key: self.names_key,
+            ..PlanOptions::default()
+        }
+    }
+
+    fn has(&self, feature: Feature) -> bool {
+        self.known.contains(&feature)
     }
 
     /// What the plan asks for and the client has not.

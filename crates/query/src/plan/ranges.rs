@@ -9,11 +9,10 @@ use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
 use model::epk::{Epk, EpkRange};
-use model::json::{Kind, Value};
 use model::partition_key::{KeyComponent, KeyKind, PartitionKey, PartitionKeyDefinition};
 
-use crate::bind::Path;
-use crate::requirement::{Comparison, Requirement};
+use crate::analysis::{Constraint, Domain, Place, Root, Span, Values, member_domain};
+use crate::bound::Key;
 
 /// Boxes that are worth telling apart: one per item of the longest IN list.
 const BOXES_MAX: usize = crate::parser::IN_ITEMS_MAX;
@@ -96,9 +95,9 @@ struct Interval {
 /// One interval per path, `None` where any value will do.
 type KeyBox = Vec<Option<Interval>>;
 
-/// The keys that fulfil a requirement, for a key of these paths.
-pub(super) fn ranges(requirement: &Requirement, kind: KeyKind, paths: &[Vec<String>]) -> KeyRanges {
-    let boxes = boxes(requirement, paths, &Cell::new(PAIRS_MAX));
+/// The keys of documents that a constraint allows, for a key of these paths.
+pub(super) fn ranges(constraint: &Constraint, kind: KeyKind, paths: &[Vec<String>]) -> KeyRanges {
+    let boxes = boxes(constraint, paths, &Cell::new(PAIRS_MAX));
     let found: Option<BTreeSet<KeyRange>> =
         boxes.iter().map(|key_box| range(key_box, kind)).collect();
     match found {
@@ -109,39 +108,44 @@ pub(super) fn ranges(requirement: &Requirement, kind: KeyKind, paths: &[Vec<Stri
 }
 
 /// `pairs` are those that may still be tried.
-fn boxes(requirement: &Requirement, paths: &[Vec<String>], pairs: &Cell<usize>) -> Vec<KeyBox> {
+fn boxes(constraint: &Constraint, paths: &[Vec<String>], pairs: &Cell<usize>) -> Vec<KeyBox> {
     let everything = || vec![vec![None; paths.len()]];
-    let at = |path: &Path, intervals: Vec<Interval>| match position(path, paths) {
-        Some(place) => intervals.into_iter().map(|i| box_with(place, i, paths.len())).collect(),
-        None => everything(),
-    };
-    match requirement {
-        Requirement::Anything | Requirement::Prefix { .. } => everything(),
-        Requirement::Never => Vec::new(),
-        Requirement::Compare { path, comparison, value } => match interval(*comparison, value) {
-            Some(interval) => at(path, vec![interval]),
-            None => everything(),
-        },
-        Requirement::OneOf { path, values } => at(path, values.iter().map(point).collect()),
-        Requirement::Types { path, types } => match values_of(types) {
-            Some(values) => at(path, values.iter().map(point).collect()),
-            None => everything(),
-        },
-        Requirement::Either(parts) => {
+    match constraint {
+        Constraint::Anything => everything(),
+        Constraint::Never => Vec::new(),
+        Constraint::At(place, domain) => {
+            let each = paths.iter().enumerate().filter_map(|(at, path)| {
+                let intervals = intervals(&at_path(place, domain, path)?)?;
+                Some(intervals.into_iter().map(|i| box_with(at, i, paths.len())).collect())
+            });
+            each.fold(everything(), |a, b: Vec<KeyBox>| intersection(a, b, pairs))
+        }
+        Constraint::Either(parts) => {
             let boxes: Vec<KeyBox> =
                 parts.iter().flat_map(|part| self::boxes(part, paths, pairs)).collect();
             if boxes.len() > BOXES_MAX { everything() } else { boxes }
         }
-        Requirement::All(parts) => {
+        Constraint::All(parts) => {
             let each = parts.iter().map(|part| self::boxes(part, paths, pairs));
             each.fold(everything(), |a, b| intersection(a, b, pairs))
         }
     }
 }
 
-fn position(path: &Path, paths: &[Vec<String>]) -> Option<usize> {
-    let names = path.names()?;
-    paths.iter().position(|own| own.iter().map(String::as_str).eq(names.iter().copied()))
+/// What a place and its values say about a path of the key: the place is the path, or
+/// an object that it leads into.
+fn at_path(place: &Place, domain: &Domain, path: &[String]) -> Option<Domain> {
+    if place.root != Root::Document || place.steps.len() > path.len() {
+        return None;
+    }
+    let same = |(key, name): (&Key, &String)| matches!(key, Key::Name(own) if own == name);
+    if !place.steps.iter().zip(path).all(same) {
+        return None;
+    }
+    match path.get(place.steps.len()..)? {
+        [] => Some(domain.clone()),
+        rest => member_domain(domain, rest),
+    }
 }
 
 fn box_with(place: usize, interval: Interval, paths: usize) -> KeyBox {
@@ -207,70 +211,62 @@ impl Interval {
     }
 }
 
-/// Arrays and objects are no keys of their own: they count as undefined.
-fn component(value: &Value) -> KeyComponent {
-    match value {
-        Value::Null => KeyComponent::Null,
-        Value::Bool(truth) => KeyComponent::Bool(*truth),
-        Value::Number(number) => KeyComponent::from(number.as_f64()),
-        Value::String(text) => KeyComponent::String(text.clone()),
-        Value::Array(_) | Value::Object(_) => KeyComponent::Undefined,
-    }
-}
-
-fn point(value: &Value) -> Interval {
-    let bound = KeyBound::Value(component(value));
+fn point(component: KeyComponent) -> Interval {
+    let bound = KeyBound::Value(component);
     Interval { min: bound.clone(), max: bound, min_inclusive: true, max_inclusive: true }
 }
 
-/// The values that compare so; `None` if that says nothing.
-fn interval(comparison: Comparison, value: &Value) -> Option<Interval> {
-    let own = point(value);
-    let (least, greatest) = match value {
-        Value::Bool(_) => {
-            ((point(&Value::Bool(false)).min, true), (point(&Value::Bool(true)).max, true))
-        }
-        Value::Number(_) => ((KeyBound::MinNumber, false), (KeyBound::MaxNumber, false)),
-        Value::String(_) => ((point(&Value::from("")).min, true), (KeyBound::MaxString, false)),
-        Value::Null | Value::Array(_) | Value::Object(_) => {
-            return (comparison == Comparison::Equal).then_some(own);
-        }
-    };
-    let below = |max_inclusive| Interval {
-        min: least.0.clone(),
-        min_inclusive: least.1,
-        max: own.max.clone(),
-        max_inclusive,
-    };
-    let above = |min_inclusive| Interval {
-        min: own.min.clone(),
-        min_inclusive,
-        max: greatest.0.clone(),
-        max_inclusive: greatest.1,
-    };
-    Some(match comparison {
-        Comparison::Equal => own,
-        Comparison::NotEqual => return None,
-        Comparison::Less => below(false),
-        Comparison::LessEqual => below(true),
-        Comparison::Greater => above(false),
-        Comparison::GreaterEqual => above(true),
-    })
-}
-
-/// The values of types that have only so many.
-fn values_of(types: &[Kind]) -> Option<Vec<Value>> {
-    let mut values = Vec::new();
-    for kind in types {
-        match kind {
-            Kind::Null => values.push(Value::Null),
-            Kind::Bool => values.extend([Value::Bool(false), Value::Bool(true)]),
-            Kind::Number | Kind::String | Kind::Array | Kind::Object => {
-                return None;
-            }
+/// The intervals that the values of a key lie in; `None` if that says nothing. Arrays and
+/// objects are no keys of their own: they count as undefined. So do items without a
+/// value, which are not looked for there.
+fn intervals(domain: &Domain) -> Option<Vec<Interval>> {
+    let structures = [&domain.arrays, &domain.objects];
+    if domain.undefined || structures.iter().any(|all| all.as_points().is_none()) {
+        return None;
+    }
+    let mut found = Vec::new();
+    if structures.iter().any(|all| !all.is_empty()) {
+        found.push(point(KeyComponent::Undefined));
+    }
+    let flags = [
+        (domain.null, KeyComponent::Null),
+        (domain.no, KeyComponent::Bool(false)),
+        (domain.yes, KeyComponent::Bool(true)),
+    ];
+    found.extend(flags.into_iter().filter(|(has, _)| *has).map(|(_, one)| point(one)));
+    match &domain.numbers {
+        all if all.is_all() => return None,
+        Values::Points(points) if points.iter().any(|point| !point.is_finite()) => return None,
+        Values::Points(points) => found.extend(points.iter().map(|n| point((*n).into()))),
+        Values::Span(span) => found.push(spanned(
+            span,
+            |number: &f64| (*number).into(),
+            (KeyBound::MinNumber, false),
+            KeyBound::MaxNumber,
+        )),
+    }
+    let string = |text: &String| KeyComponent::String(text.clone());
+    match &domain.strings {
+        all if all.is_all() => return None,
+        Values::Points(points) => found.extend(points.iter().map(|text| point(string(text)))),
+        Values::Span(span) => {
+            let least = KeyBound::Value(KeyComponent::String(String::new()));
+            found.push(spanned(span, string, (least, true), KeyBound::MaxString));
         }
     }
-    Some(values)
+    Some(found)
+}
+
+fn spanned<T>(
+    span: &Span<T>,
+    component: impl Fn(&T) -> KeyComponent,
+    least: (KeyBound, bool),
+    greatest: KeyBound,
+) -> Interval {
+    let bound = |(value, own): &(T, bool)| (KeyBound::Value(component(value)), *own);
+    let (min, min_inclusive) = span.low.as_ref().map_or(least, bound);
+    let (max, max_inclusive) = span.high.as_ref().map_or((greatest, false), bound);
+    Interval { min, max, min_inclusive, max_inclusive }
 }
 
 /// The keys of a box, `None` if they are everywhere.

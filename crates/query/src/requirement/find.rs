@@ -192,6 +192,7 @@ impl Scope<'_> {
             Expr::Call(function, arguments) => self.call(function, arguments, wanted),
             Expr::Subquery(SubqueryKind::Exists, block) if wanted => self.of_subquery(block),
             Expr::Subquery(..)
+            | Expr::Chain(..)
             | Expr::Slot(_)
             | Expr::Member(..)
             | Expr::Array(_)

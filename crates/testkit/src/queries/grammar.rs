@@ -292,7 +292,7 @@ fn special(dice: &Dice, value: &str) -> String {
     match dice.below(14) {
         0 | 1 => format!("ARRAY_CONTAINS(c.tags, {value})"),
         2 => format!("ARRAY_CONTAINS(c.items, {{\"k\": {value}}}, true)"),
-        3 => format!("EXISTS(SELECT VALUE t FROM t IN c.tags WHERE t = {value})"),
+        3 => format!("EXISTS(SELECT VALUE u FROM u IN c.tags WHERE u = {value})"),
         4 => format!("EXISTS(SELECT VALUE i FROM i IN c.items WHERE i.k = {value} AND i.v > 0)"),
         5 => format!("c.tags[1] = {value}"),
         6 => format!("ARRAY_LENGTH(c.tags) = {}", dice.below(4)),

@@ -158,6 +158,16 @@ impl Matcher {
         budget: &Budget,
         mut take: impl FnMut(&'t str) -> Result<bool, QueryError>,
     ) -> Result<(), QueryError> {
+        self.each_place(text, budget, |found| take(text.get(found).unwrap_or_default()))
+    }
+
+    /// As [`Matcher::each_match`], by place.
+    pub(super) fn each_place(
+        &self,
+        text: &str,
+        budget: &Budget,
+        mut take: impl FnMut(Range<usize>) -> Result<bool, QueryError>,
+    ) -> Result<(), QueryError> {
         let mut caches = self.caches.get();
         let mut search = Search::new(self, &mut caches, budget);
         let (mut from, mut last) = (0, None);
@@ -170,7 +180,7 @@ impl Matcher {
                 continue;
             }
             (from, last) = (found.end, Some(found.end));
-            if !take(text.get(found).unwrap_or_default())? {
+            if !take(found)? {
                 return Ok(());
             }
         }

@@ -1,0 +1,275 @@
+//! What can be said of a query before any document is read.
+//!
+//! Two walks over the bound tree. One goes forward: which values can an expression
+//! have ([`Analysis::values`])? The other goes backward: what must hold of a document so
+//! that an expression has one of these values ([`Analysis::demand`])? Queries that
+//! cannot give a row and the partition keys that a query can be about follow from what
+//! the second finds.
+//!
+//! Both may say too much and never too little: a value that is left out is one that the
+//! evaluator does not give, and what is demanded holds for every document that gives a
+//! row. Where arithmetic rounds or letters have several cases, nothing is left out.
+#![expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "what is not named says nothing, and that is true of every form"
+)]
+
+mod backward;
+mod constraint;
+mod domain;
+mod forward;
+mod inverse;
+mod signature;
+
+pub(crate) use constraint::{Constraint, Place, Root, member_domain};
+pub(crate) use domain::{Domain, Span, Values};
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+
+use crate::bound::{Aggregate, Block, Constant, Expr, Key, Origin, Slot, Source};
+use crate::execute::AggregateKind;
+
+/// Nodes that one analysis may look at; what lies beyond is taken for anything. A query
+/// of the greatest length has fewer, unless its parts are looked at again and again.
+const STEPS_MAX: usize = 100_000;
+
+/// Levels of expressions that are looked into: filters that people and programs write
+/// have fewer, and each takes some kilobytes of stack.
+const DEPTH_MAX: usize = 40;
+
+/// What a slot stands for.
+#[derive(Clone, Debug)]
+enum Meaning<'p> {
+    Place(Place),
+    Expr(&'p Expr),
+    Values(Domain),
+}
+
+/// What is known of the slots of a query.
+pub(crate) struct Analysis<'p> {
+    meanings: RefCell<BTreeMap<Slot, Meaning<'p>>>,
+    steps: Cell<usize>,
+    /// Levels of expressions around the current one.
+    depth: Cell<usize>,
+}
+
+/// One level deeper, for as long as it is there.
+struct Deeper<'a>(&'a Cell<usize>);
+
+impl Drop for Deeper<'_> {
+    fn drop(&mut self) {
+        self.0.set(self.0.get().saturating_sub(1));
+    }
+}
+
+/// What a query demands of a document that makes a row.
+pub(crate) struct Demands {
+    /// Of a document that is counted or that gives a row.
+    pub(crate) rows: Constraint,
+    /// Whether the query as a whole gives nothing that its rows decide.
+    pub(crate) is_empty: bool,
+}
+
+/// What a whole query demands.
+pub(crate) fn demands(block: &Block) -> Demands {
+    let (meanings, steps) = (RefCell::default(), Cell::new(STEPS_MAX));
+    let analysis = Analysis { meanings, steps, depth: Cell::new(0) };
+    let rows = analysis.of_block(block).reduced();
+    let empty = rows == Constraint::Never || analysis.aggregates_nothing(block);
+    Demands { rows, is_empty: empty }
+}
+
+impl<'p> Analysis<'p> {
+    /// Pays for looking at a node; false if there was enough of that.
+    fn step(&self) -> bool {
+        let left = self.steps.get();
+        self.steps.set(left.saturating_sub(1));
+        left > 0
+    }
+
+    /// Goes one level deeper; `None` where that is deep or long enough.
+    fn deeper(&self) -> Option<Deeper<'_>> {
+        let depth = self.depth.get();
+        if depth >= DEPTH_MAX || !self.step() {
+            return None;
+        }
+        self.depth.set(depth + 1);
+        Some(Deeper(&self.depth))
+    }
+
+    fn mean(&self, slot: Slot, meaning: Meaning<'p>) {
+        self.meanings.borrow_mut().insert(slot, meaning);
+    }
+
+    fn meaning(&self, slot: Slot) -> Option<Meaning<'p>> {
+        self.meanings.borrow().get(&slot).cloned()
+    }
+
+    /// What must hold so that the block gives a row.
+    fn of_block(&self, block: &'p Block) -> Constraint {
+        let mut parts: Vec<Constraint> =
+            block.sources.iter().map(|source| self.of_source(source)).collect();
+        if let Some(filter) = &block.filter {
+            parts.push(self.demand(filter, &Domain::TRUE));
+        }
+        if let Some(grouping) = &block.grouping {
+            for key in &grouping.keys {
+                self.mean(key.slot, Meaning::Expr(&key.expr));
+            }
+            for aggregate in &grouping.aggregates {
+                self.mean(aggregate.slot, Meaning::Values(self.results(aggregate)));
+            }
+            if !self.values(&block.output).is_defined_somewhere() {
+                return Constraint::Never;
+            }
+            return Constraint::all(parts);
+        }
+        parts.push(self.demand(&block.output, &Domain::defined()));
+        Constraint::all(parts)
+    }
+
+    /// Whether there is one group, and no row can change what it gives.
+    fn aggregates_nothing(&self, block: &'p Block) -> bool {
+        let Some(grouping) = &block.grouping else { return false };
+        let ignores = |aggregate: &'p Aggregate| match aggregate.kind {
+            AggregateKind::CountIf => !self.values(&aggregate.argument).yes,
+            AggregateKind::Count => !self.values(&aggregate.argument).is_defined_somewhere(),
+            AggregateKind::Sum
+            | AggregateKind::Average
+            | AggregateKind::Min
+            | AggregateKind::Max
+            | AggregateKind::MakeList
+            | AggregateKind::MakeSet => false,
+        };
+        grouping.keys.is_empty()
+            && !grouping.aggregates.is_empty()
+            && grouping.aggregates.iter().all(ignores)
+    }
+
+    fn of_source(&self, source: &'p Source) -> Constraint {
+        let own =
+            |place: Place| source.steps.iter().fold(place, |place, key| place.to(key.clone()));
+        let place = match &source.origin {
+            Origin::Container => own(Place::new(Root::Document)),
+            Origin::Slot(slot) => match self.meaning(*slot) {
+                Some(Meaning::Place(place)) => own(place),
+                meaning => return self.of_value(source, meaning),
+            },
+            Origin::Block(block) => return self.of_rows(source, block),
+        };
+        if source.iterates {
+            self.mean(source.slot, Meaning::Place(Place::new(Root::Slot(source.slot))));
+            return Constraint::at(place, Domain::arrays());
+        }
+        self.mean(source.slot, Meaning::Place(place.clone()));
+        if place.is_document() {
+            Constraint::Anything
+        } else {
+            Constraint::at(place, Domain::defined())
+        }
+    }
+
+    /// A source that is a row around it which was computed.
+    fn of_value(&self, source: &Source, meaning: Option<Meaning<'p>>) -> Constraint {
+        match meaning {
+            Some(meaning) if source.steps.is_empty() && !source.iterates => {
+                self.mean(source.slot, meaning);
+            }
+            _ => self.mean(source.slot, Meaning::Place(Place::new(Root::Slot(source.slot)))),
+        }
+        Constraint::Anything
+    }
+
+    /// A source that is a subquery.
+    fn of_rows(&self, source: &'p Source, block: &'p Block) -> Constraint {
+        let rows = self.of_subquery(block);
+        if source.iterates {
+            self.mean(source.slot, Meaning::Place(Place::new(Root::Slot(source.slot))));
+            if !self.gives_row(block) {
+                return rows;
+            }
+            let arrays = self.demand(&block.output, &Domain::arrays());
+            return Constraint::all(vec![rows, arrays]);
+        }
+        self.mean(source.slot, Meaning::Expr(&block.output));
+        rows
+    }
+
+    /// What must hold so that a subquery gives a row. An aggregate without groups gives
+    /// one in any case.
+    fn of_subquery(&self, block: &'p Block) -> Constraint {
+        let rows = self.of_block(block);
+        let always = block.grouping.as_ref().is_some_and(|grouping| grouping.keys.is_empty());
+        if always && rows != Constraint::Never { Constraint::Anything } else { rows }
+    }
+
+    /// What an aggregate can come to.
+    fn results(&self, aggregate: &'p Aggregate) -> Domain {
+        match aggregate.kind {
+            AggregateKind::Count | AggregateKind::CountIf => Domain::numbers(),
+            AggregateKind::Sum | AggregateKind::Average => Domain::numbers().or(Domain::UNDEFINED),
+            AggregateKind::Min | AggregateKind::Max => {
+                let values = self.values(&aggregate.argument);
+                if values.is_defined_somewhere() {
+                    Domain::primitives().or(Domain::UNDEFINED)
+                } else {
+                    Domain::UNDEFINED
+                }
+            }
+            AggregateKind::MakeList | AggregateKind::MakeSet => Domain::arrays(),
+        }
+    }
+
+    /// The place that an expression stands for.
+    fn place(&self, expr: &'p Expr) -> Option<Place> {
+        match self.target(expr) {
+            Expr::Slot(slot) => match self.meaning(*slot)? {
+                Meaning::Place(place) => Some(place),
+                Meaning::Expr(_) | Meaning::Values(_) => None,
+            },
+            Expr::Member(base, key) => self.place(base).map(|base| base.to(key.clone())),
+            _ => None,
+        }
+    }
+
+    /// Looks through names of expressions and members of objects that are written out.
+    fn target(&self, expr: &'p Expr) -> &'p Expr {
+        let mut expr = expr;
+        loop {
+            if !self.step() {
+                return expr;
+            }
+            expr = match expr {
+                Expr::Slot(slot) => match self.meaning(*slot) {
+                    Some(Meaning::Expr(inner)) => inner,
+                    _ => return expr,
+                },
+                Expr::Member(base, Key::Name(name)) => match self.target(base) {
+                    Expr::Object(members) => match members.iter().find(|(own, _)| own == name) {
+                        Some((_, value)) => value,
+                        None => return &Expr::UNDEFINED,
+                    },
+                    _ => return expr,
+                },
+                Expr::Let { slot, parts } => {
+                    let [value, body] = &**parts;
+                    self.mean(*slot, Meaning::Expr(value));
+                    body
+                }
+                _ => return expr,
+            };
+        }
+    }
+}
+
+/// What an aggregate gives where there is no row.
+fn of_no_rows(kind: AggregateKind) -> Constant {
+    match kind {
+        AggregateKind::Count | AggregateKind::CountIf | AggregateKind::Sum => {
+            Constant::Number(0.0.into())
+        }
+        AggregateKind::Average | AggregateKind::Min | AggregateKind::Max => Constant::Undefined,
+        AggregateKind::MakeList | AggregateKind::MakeSet => Constant::Json("[]".into()),
+    }
+}

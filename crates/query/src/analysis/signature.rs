@@ -1,0 +1,172 @@
+//! The types that functions take and give.
+//!
+//! One table: what a function takes at each place, and what it gives. An argument that
+//! can only be of another type makes a call undefined. Functions that are not in it take
+//! and give anything. A test holds every line against the function itself.
+
+use super::domain::{Domain, Structures, Values};
+
+/// Letters for types, as the table writes them: number, string, bool, array, object,
+/// null; `d` is anything but undefined, `*` anything at all.
+type Types = &'static str;
+
+/// Names, what they take (the last place stands for all that follow), what they give.
+/// A `?` behind what is given says that it may be undefined with arguments that fit.
+const TABLE: &[(&[&str], &[Types], Types)] = &[
+    (
+        &[
+            "IS_ARRAY",
+            "IS_BOOL",
+            "IS_NULL",
+            "IS_NUMBER",
+            "IS_OBJECT",
+            "IS_STRING",
+            "IS_DEFINED",
+            "IS_PRIMITIVE",
+            "IS_INTEGER",
+            "IS_FINITE_NUMBER",
+            "IS_DATETIME",
+        ],
+        &["*"],
+        "b",
+    ),
+    (
+        &[
+            "ABS",
+            "ACOS",
+            "ASIN",
+            "ATAN",
+            "ATN2",
+            "CEILING",
+            "COS",
+            "COT",
+            "DEGREES",
+            "EXP",
+            "FLOOR",
+            "LOG",
+            "LOG10",
+            "NUMBERBIN",
+            "POWER",
+            "RADIANS",
+            "ROUND",
+            "SIGN",
+            "SIN",
+            "SQRT",
+            "SQUARE",
+            "TAN",
+            "TRUNC",
+            "INTADD",
+            "INTSUB",
+            "INTMUL",
+            "INTDIV",
+            "INTMOD",
+            "INTBITAND",
+            "INTBITOR",
+            "INTBITXOR",
+            "INTBITNOT",
+            "INTBITLEFTSHIFT",
+            "INTBITRIGHTSHIFT",
+        ],
+        &["n"],
+        "n?",
+    ),
+    (&["PI", "RAND", "GETCURRENTTICKS", "GETCURRENTTIMESTAMP"], &[], "n"),
+    (&["GETCURRENTDATETIME"], &[], "s"),
+    (&["CONCAT"], &["s"], "s?"),
+    (&["CONTAINS", "STARTSWITH", "ENDSWITH", "STRINGEQUALS"], &["s", "s", "b"], "b?"),
+    (
+        &["CONTAINS_ALL_CS", "CONTAINS_ALL_CI", "CONTAINS_ANY_CS", "CONTAINS_ANY_CI"],
+        &["s", "*"],
+        "b?",
+    ),
+    (&["INDEX_OF", "LASTINDEXOF"], &["s", "s", "n"], "n?"),
+    (
+        &["SUBSTRINGBEFORE", "SUBSTRINGAFTER", "LASTSUBSTRINGBEFORE", "LASTSUBSTRINGAFTER"],
+        &["s", "s"],
+        "s?",
+    ),
+    (&["LEFT", "RIGHT", "REPLICATE"], &["s", "n"], "s?"),
+    (&["SUBSTRING"], &["s", "n", "n"], "s?"),
+    (&["LENGTH"], &["s"], "n?"),
+    (&["LOWER", "UPPER", "REVERSE", "TRIM", "LTRIM", "RTRIM", "REPLACE"], &["s"], "s?"),
+    (&["STRINGJOIN"], &["a", "s"], "s?"),
+    (&["STRINGSPLIT"], &["s", "s"], "a?"),
+    (&["TOSTRING"], &["d"], "s?"),
+    (&["STRINGTOARRAY"], &["s"], "a?"),
+    (&["STRINGTOBOOLEAN"], &["s"], "b?"),
+    (&["STRINGTONULL"], &["s"], "0?"),
+    (&["STRINGTONUMBER"], &["s"], "n?"),
+    (&["STRINGTOOBJECT"], &["s"], "o?"),
+    (&["REGEXMATCH"], &["s", "s", "s"], "b?"),
+    (&["REGEXREPLACE", "REGEXREPLACEALL"], &["s"], "s?"),
+    (&["REGEXEXTRACT"], &["s", "s", "s", "n"], "s?"),
+    (&["REGEXEXTRACTALL"], &["s", "s", "s", "n"], "a?"),
+    (&["ARRAY_CONCAT", "SETUNION", "SETINTERSECT", "SETDIFFERENCE"], &["a"], "a?"),
+    (&["SETEQUAL"], &["a"], "b?"),
+    (&["ARRAY_LENGTH", "ARRAY_AVG", "ARRAY_SUM", "ARRAY_MEDIAN"], &["a"], "n?"),
+    (&["ARRAY_MIN", "ARRAY_MAX"], &["a"], "*"),
+    (&["ARRAY_SLICE"], &["a", "n", "n"], "a?"),
+    (&["ARRAY_CONTAINS"], &["a", "d", "u"], "b?"),
+    (&["ARRAY_CONTAINS_ANY", "ARRAY_CONTAINS_ALL"], &["a", "*"], "b?"),
+    (&["OBJECTTOARRAY"], &["o", "*"], "a?"),
+    (&["DATETIMEADD"], &["s", "n", "s"], "s?"),
+    (&["DATETIMEBIN"], &["s", "s", "n", "s"], "s?"),
+    (&["DATETIMEDIFF", "DATETIMEPART", "DATETIMETOTICKS", "DATETIMETOTIMESTAMP"], &["s"], "n?"),
+    (&["AGO", "NOW"], &["s", "n"], "s?"),
+    (&["DOCUMENTID"], &["o"], "n?"),
+    (&["HASH"], &["*"], "n?"),
+    (&["ST_AREA"], &["*"], "n?"),
+    (&["DATETIMEFORMAT"], &["s"], "s?"),
+    (&["DATETIMEFROMPARTS"], &["n"], "s?"),
+    (&["TICKSTODATETIME", "TIMESTAMPTODATETIME"], &["n", "s"], "s?"),
+    (&["ST_DISTANCE"], &["o", "o"], "n?"),
+    (&["ST_WITHIN", "ST_INTERSECTS"], &["*"], "b?"),
+];
+
+/// The values of types.
+fn domain(types: Types) -> Domain {
+    let mut all = Domain::none();
+    for letter in types.chars() {
+        match letter {
+            '*' => return Domain::any(),
+            'd' => return Domain::defined(),
+            '?' => all.undefined = true,
+            '0' => all.null = true,
+            'n' => all.numbers = Values::all(),
+            's' => all.strings = Values::all(),
+            'a' => all.arrays = Structures::Any,
+            'o' => all.objects = Structures::Any,
+            'b' => (all.yes, all.no) = (true, true),
+            // A flag that may be left out, or be undefined, which is the same.
+            'u' => (all.yes, all.no, all.undefined) = (true, true, true),
+            _ => return Domain::any(),
+        }
+    }
+    all
+}
+
+fn line(name: &str) -> Option<(&'static [Types], Types)> {
+    let found = TABLE.iter().find(|(names, ..)| names.contains(&name));
+    found.map(|(_, takes, gives)| (*takes, *gives))
+}
+
+/// What a function takes at a place.
+pub(super) fn takes(name: &str, place: usize) -> Domain {
+    let takes = line(name).map_or(&[][..], |(takes, _)| takes);
+    takes.get(place).or(takes.last()).map_or_else(Domain::any, |types| domain(types))
+}
+
+/// With one argument less, these take a time span in place of part and count.
+pub(super) fn is_short(name: &str, arguments: usize) -> bool {
+    matches!((name, arguments), ("DATETIMEADD", 2) | ("NOW" | "AGO", 1))
+}
+
+/// What a call can give, by the values that its arguments can have.
+pub(super) fn results(name: &str, arguments: &[Domain]) -> Domain {
+    let Some((_, gives)) = line(name) else { return Domain::any() };
+    if is_short(name, arguments.len()) {
+        return domain(gives);
+    }
+    let fits = |(place, values): (usize, &Domain)| !values.and(&takes(name, place)).is_empty();
+    if arguments.iter().enumerate().all(fits) { domain(gives) } else { Domain::UNDEFINED }
+}

@@ -1,0 +1,142 @@
+//! Our planner beside Microsoft's: what it accepts, refuses and plans.
+//!
+//! The answers were recorded from the library inside the .NET SDK. Where ours differ,
+//! `planner-differences.toml` says why; a difference that no entry covers fails, and so
+//! does an entry that covers too much or nothing.
+#![allow(clippy::print_stdout, reason = "the figures are the point")]
+
+#[path = "planner/asked.rs"]
+mod asked;
+#[path = "planner/differences.rs"]
+mod differences;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use differences::{Difference, Figures};
+use model::json::Value;
+
+/// Families with fewer rows are told together.
+const FAMILY_ROWS_MIN: usize = 200;
+
+/// Reasons to differ.
+const ENTRIES_MAX: usize = 40;
+
+/// The share of all rows that one reason may cover, in percent, soundness apart.
+const ENTRY_SHARE_MAX: f64 = 0.5;
+
+/// Differences that are printed where no entry covers them.
+const SHOWN_MAX: usize = 20;
+
+const ENTRIES: &str = include_str!("planner-differences.toml");
+
+#[test]
+fn plans_are_those_of_the_library() {
+    let corpus = Path::new(concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../../shared/conformance/query/planner.jsonl.gz"
+    ));
+    if !corpus.exists() {
+        assert!(std::env::var_os("CI").is_none(), "{} is missing", corpus.display());
+        println!("left out: the planner's answers, because ../shared/conformance is not there");
+        return;
+    }
+    let packed = std::fs::read(corpus).expect("the corpus is readable");
+    let rows = differences::rows(&packed).expect("the corpus is JSON lines");
+    let entries = differences::parse(ENTRIES).expect("the entries are well formed");
+    assert!(entries.len() <= ENTRIES_MAX);
+    judge(&rows, &entries);
+}
+
+fn judge(rows: &[Value], entries: &[Difference]) {
+    let mut families: BTreeMap<String, Figures> = BTreeMap::new();
+    let mut covered = vec![0_usize; entries.len()];
+    let mut open = Vec::new();
+    for row in rows.iter().filter(|row| is_counted(row)) {
+        let Some(theirs) = asked::recorded(row) else { continue };
+        let ours = asked::answer(row);
+        let fields = differences::fields(&ours, &theirs);
+        let family = row.get("family").and_then(Value::as_str).unwrap_or_default();
+        families.entry(family.to_owned()).or_default().add(&theirs, &fields);
+        if fields.is_empty() {
+            continue;
+        }
+        let query = asked::text(row);
+        match entries.iter().position(|entry| entry.covers(&query, &fields)) {
+            Some(at) => covered[at] += 1,
+            None => open.push(format!("{fields:?} {query}\n  ours   {ours}\n  theirs {theirs}")),
+        }
+    }
+    let all = told(&families);
+    check_entries(entries, &covered, all.rows);
+    assert!(open.is_empty(), "{} open:\n{}", open.len(), shown(&open));
+    assert!(all.share("accept") >= 99.5, "accept or refuse");
+    for field in ["code", "message", "location", "ranges", "text"] {
+        assert!(all.share(field) >= 99.0, "{field}");
+    }
+    assert!(all.everything() >= 98.0, "everything");
+}
+
+/// Search, which is built later, and functions that only the service's own texts call.
+fn is_counted(row: &Value) -> bool {
+    const LATER: [&str; 5] =
+        ["FULLTEXT", "VECTORDISTANCE", "GENERATEEMBEDDINGS", "RRF(", "COMBINEDSCORE"];
+    const INTERNAL: [&str; 8] = [
+        "_FULLTEXT",
+        "_VECTORSCORE",
+        "_REGEX_MATCH",
+        "_TRY_",
+        "_OBJECTTOARRAY",
+        "_COMPARE_",
+        "_MASK",
+        "_PROXY_",
+    ];
+    const PREFIXES: [&str; 3] = ["_ST_", "_M_", " C_"];
+    let family = row.get("family").and_then(Value::as_str).unwrap_or_default();
+    let query = asked::text(row).to_ascii_uppercase();
+    let has = |words: &[&str]| words.iter().any(|word| query.contains(word));
+    !family.starts_with("rank.") && !has(&LATER) && !has(&INTERNAL) && !has(&PREFIXES)
+}
+
+fn told(families: &BTreeMap<String, Figures>) -> Figures {
+    let (mut all, mut small) = (Figures::default(), Figures::default());
+    for (family, figures) in families {
+        all.join(figures);
+        if figures.rows < FAMILY_ROWS_MIN {
+            small.join(figures);
+        } else {
+            tell(family, figures);
+        }
+    }
+    tell("all others", &small);
+    tell("everything", &all);
+    all
+}
+
+fn tell(family: &str, figures: &Figures) {
+    let shares: Vec<String> = ["accept", "code", "message", "location", "ranges", "text", "info"]
+        .iter()
+        .map(|field| format!("{field} {:.2}", figures.share(field)))
+        .collect();
+    println!(
+        "{family}: {} rows, all alike {:.2} %, {}",
+        figures.rows,
+        figures.everything(),
+        shares.join(", ")
+    );
+}
+
+fn check_entries(entries: &[Difference], covered: &[usize], rows: usize) {
+    let count = |count: usize| u32::try_from(count).map_or(f64::MAX, f64::from);
+    for (entry, rows_covered) in entries.iter().zip(covered) {
+        println!("{}: {rows_covered} rows", entry.name);
+        assert!(*rows_covered > 0, "{} covers nothing", entry.name);
+        let share = 100.0 * count(*rows_covered) / count(rows);
+        assert!(entry.is_soundness || share <= ENTRY_SHARE_MAX, "{} covers too much", entry.name);
+    }
+}
+
+fn shown(open: &[String]) -> String {
+    let shown: Vec<&str> = open.iter().take(SHOWN_MAX).map(String::as_str).collect();
+    shown.join("\n")
+}
