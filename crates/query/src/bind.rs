@@ -65,11 +65,11 @@ impl Program {
     /// Refuses to run what could not go on at the first item: a query says the same
     /// of a container that is empty and of one that is not.
     pub(crate) fn check_run(&self) -> Result<(), QueryError> {
-        if let Some(refusal) = &self.run_refusal {
-            return Err(refusal.clone().into());
-        }
         if let Some(what) = self.unrunnable.clone() {
             return Err(QueryError::Unsupported { what });
+        }
+        if let Some(refusal) = &self.run_refusal {
+            return Err(refusal.clone().into());
         }
         self.uncallable.as_deref().map_or(Ok(()), |name| Err(QueryError::uncallable(name)))
     }
