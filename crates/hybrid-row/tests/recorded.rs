@@ -106,7 +106,8 @@ fn recorded_answers_read_and_write_as_they_were() {
     }
 }
 
-/// A value as the files write it; what is no number that the field's type can hold fails.
+/// Whether a value is what the files say.
+#[expect(clippy::wildcard_enum_match_arm, reason = "the files have six of the types")]
 fn same(value: Value<'_>, expected: &Json) -> bool {
     match value {
         Value::Bool(value) => expected == &json!(value),
@@ -115,7 +116,7 @@ fn same(value: Value<'_>, expected: &Json) -> bool {
         Value::F64(value) => expected == &json!(value),
         Value::Text(value) => expected == &json!(value),
         Value::Binary(value) => binary_bytes(expected) == value,
-        other => panic!("{other:?} is in no file"),
+        _ => false,
     }
 }
 

@@ -30,7 +30,9 @@ pub use container::ContainerDefinition;
 pub use encryption::{ClientEncryptionPolicy, EncryptedPath, EncryptionType};
 pub use error::{PolicyError, ReplaceError};
 pub use full_text::{FullTextPath, FullTextPolicy};
-pub use indexing::{CompositePath, IncludedPath, IndexingMode, IndexingPolicy, SortOrder};
+pub use indexing::{
+    CompositePath, IncludedPath, IndexingMode, IndexingPolicy, SortOrder, without_outdated_indexes,
+};
 pub use path::{IndexPath, PathEnd, PathStep, PropertyPath};
 pub use spatial::{BoundingBox, GeospatialConfig, SpatialIndex, SpatialType};
 pub use ttl::{AnalyticalTtl, OwnTtl, TimeToLive, expires_at};

@@ -37,18 +37,25 @@ pub enum PatchError {
     Count { count: usize, max: usize },
     #[error("Operation {at} of the patch request: {problem}")]
     Operation { at: usize, problem: String },
-    /// In the service's words, which clients' tests look for; it counts from one.
-    #[error(
-        "For Operation({}): {operation} Operation can only create a child object of an existing node(array or object) \
-         and cannot create path recursively, no path found beyond: '{segment}'. Learn more: \
-         https://aka.ms/cosmosdbpatchdocs",
-        at + 1
-    )]
-    NoParent { at: usize, operation: &'static str, segment: String },
+    /// Told in the service's words, which clients' tests look for.
+    #[error("{0}")]
+    NoParent(String),
     #[error("The patched item could not be stored: {0}")]
     Result(String),
     #[error("The condition of the patch request is invalid: {0}")]
     Condition(String),
+}
+
+impl PatchError {
+    /// The service counts operations from one.
+    fn no_parent(at: usize, operation: &str, segment: &str) -> PatchError {
+        PatchError::NoParent(format!(
+            "For Operation({}): {operation} Operation can only create a child object of an existing node(array or \
+             object) and cannot create path recursively, no path found beyond: '{segment}'. Learn more: \
+             https://aka.ms/cosmosdbpatchdocs",
+            at + 1
+        ))
+    }
 }
 
 impl Patch {
@@ -104,7 +111,7 @@ impl Patch {
         for (at, operation) in self.operations.iter().enumerate() {
             operation.perform(document).map_err(|obstacle| match obstacle {
                 Obstacle::NoParent { segment } => {
-                    PatchError::NoParent { at, operation: operation.name(), segment }
+                    PatchError::no_parent(at, operation.name(), &segment)
                 }
                 Obstacle::Other(problem) => PatchError::Operation { at, problem },
             })?;

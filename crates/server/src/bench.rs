@@ -98,7 +98,13 @@ async fn measure(arguments: &Arguments, folder: &std::path::Path) -> anyhow::Res
 async fn prepare(service: &Service) -> anyhow::Result<Link> {
     let database = Link::parse("dbs/bench").context("a valid link")?;
     let create = |parent: Link, kind, body, throughput| async move {
-        let action = Action::Catalogue(CatalogueAction::Create { parent, kind, body, throughput });
+        let action = Action::Catalogue(CatalogueAction::Create {
+            parent,
+            kind,
+            body,
+            throughput,
+            offer_type: None,
+        });
         service.execute(Request::new(Principal::Account, action)).await
     };
     let named = |id: &str| Object::from_iter([("id", id)]);

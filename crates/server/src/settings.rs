@@ -618,6 +618,7 @@ mod tests {
             let value = match name {
                 "ORRERY_LISTEN" => "[::1]:9",
                 "ORRERY_HOST_NAME" => "one, Two.test.",
+                "ORRERY_REGION" => "West Europe",
                 "ORRERY_DATA" => "d",
                 "ORRERY_IN_MEMORY" => "false",
                 "ORRERY_KEY" => "k",

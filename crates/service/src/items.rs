@@ -46,9 +46,10 @@ impl Service {
         operation: ItemOperation,
         receipt: &mut Receipt,
     ) -> Result<Reply, ServiceError> {
-        let replaced = match &operation {
-            ItemOperation::Replace { id, .. } => key.zip(Some(id.clone())),
-            _ => None,
+        let replaced = if let ItemOperation::Replace { id, .. } = &operation {
+            key.zip(Some(id.clone()))
+        } else {
+            None
         };
         let checked = self.check_operation(entry, key, operation, receipt);
         let (operation, location) = checked.map_err(|error| match (error, replaced) {

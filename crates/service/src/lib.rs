@@ -42,7 +42,7 @@ pub use grant::{Extent, Grant, Mode};
 pub use kind::{Kind, Link};
 pub use model::partition_key::PartitionKey;
 pub use model::throughput::Throughput;
-pub use offer::{Migration, OfferStatus, manual_throughput, parse_autoscale};
+pub use offer::{Migration, OfferStatus, OfferType, manual_throughput, parse_autoscale};
 pub use partition::{Approach, EffectKind, EtagMatch, Position};
 pub use partitions::{LayoutChange, PartitionInfo};
 pub use provision::{Throttle, ThrottleError, ThroughputRules};

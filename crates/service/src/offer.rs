@@ -37,6 +37,26 @@ pub struct OfferStatus {
     pub pending: bool,
 }
 
+/// The sizes that collections were once sold in. They are only names now: throughput is
+/// what the content of an offer says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OfferType(&'static str);
+
+impl OfferType {
+    /// No size at all, as of all offers since.
+    pub(crate) const NONE: OfferType = OfferType("Invalid");
+
+    #[must_use]
+    pub fn parse(name: &str) -> Option<OfferType> {
+        let known = ["S1", "S2", "S3", OfferType::NONE.0].into_iter();
+        known.map(OfferType).find(|known| known.0.eq_ignore_ascii_case(name))
+    }
+
+    pub(crate) fn as_str(self) -> &'static str {
+        self.0
+    }
+}
+
 /// The other kind of throughput that an offer is to have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Migration {
@@ -140,14 +160,6 @@ pub(crate) fn parse_content(
     integer(content.get("offerThroughput")).map(manual_throughput).ok_or_else(|| {
         ServiceError::invalid("The offer's content must state a throughput as a whole number.")
     })
-}
-
-/// The type of an offer, where it is one of the old sizes or says that it is none. They
-/// are only names now: throughput is what the content says.
-pub(crate) fn parse_type(value: &Value) -> Option<&'static str> {
-    const TYPES: [&str; 4] = ["S1", "S2", "S3", "Invalid"];
-    let name = value.as_str()?;
-    TYPES.into_iter().find(|known| known.eq_ignore_ascii_case(name))
 }
 
 fn content(throughput: Throughput, highest: u32) -> Object {

@@ -14,7 +14,7 @@ use query::Features;
 
 use crate::authorise::Principal;
 use crate::kind::{Kind, Link};
-use crate::offer::Migration;
+use crate::offer::{Migration, OfferType};
 use crate::response::Rest;
 
 /// One request: who asks for what.
@@ -145,6 +145,8 @@ pub enum CatalogueAction {
         kind: Kind,
         body: Value,
         throughput: Option<Throughput>,
+        /// The old size that its offer is called by.
+        offer_type: Option<OfferType>,
     },
     /// Creates it or replaces the one of that name.
     Upsert {

@@ -19,7 +19,7 @@ use crate::admit::PAGE_ITEMS_MAX;
 use crate::catalogue::{Counters, Record, Stored, item_id, item_prefix};
 use crate::error::ServiceError;
 use crate::kind::{Kind, Link};
-use crate::offer::Offer;
+use crate::offer::{Offer, OfferType};
 use crate::receipt::{Amount, Holding, Receipt};
 use crate::request::Conditions;
 use crate::response::{Reply, Rest};
@@ -27,21 +27,28 @@ use crate::service::{Service, id_of};
 use resolve::Parent;
 pub use sweep::Swept;
 
+/// What the creator of something wants of its offer.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Asked {
+    pub(crate) throughput: Option<Throughput>,
+    pub(crate) offer_type: Option<OfferType>,
+}
+
 impl Service {
     pub(crate) async fn create(
         &self,
         parent: &Link,
         kind: Kind,
         body: &Value,
-        throughput: Option<Throughput>,
+        asked: Asked,
         receipt: &mut Receipt,
     ) -> Result<Reply, ServiceError> {
         let mut counters = self.changes.lock().await;
         let parent = self.parent(parent, kind, receipt)?;
         let created = match kind {
-            Kind::Database => self.create_database(&mut counters, body, throughput).await,
+            Kind::Database => self.create_database(&mut counters, body, asked).await,
             Kind::Container => {
-                let created = self.create_container(&mut counters, &parent, body, throughput).await;
+                let created = self.create_container(&mut counters, &parent, body, asked).await;
                 receipt.shares_throughput =
                     created.as_ref().is_ok_and(|record| self.shares_throughput(&record.rid));
                 created
@@ -75,7 +82,9 @@ impl Service {
         let link =
             link.ok_or_else(|| ServiceError::invalid("A resource of this kind cannot be here."))?;
         match self.replace(&link, body, &Conditions::default(), receipt).await {
-            Err(ServiceError::NotFound) => self.create(parent, kind, body, None, receipt).await,
+            Err(ServiceError::NotFound) => {
+                self.create(parent, kind, body, Asked::default(), receipt).await
+            }
             other => other,
         }
     }
@@ -188,7 +197,7 @@ impl Service {
         &self,
         counters: &mut Counters,
         body: &Value,
-        throughput: Option<Throughput>,
+        asked: Asked,
     ) -> Result<Record, ServiceError> {
         let name = definition::name(body)?;
         self.check_account_quota()?;
@@ -202,15 +211,15 @@ impl Service {
             private: Object::new(),
         };
         let mut writes = Vec::new();
-        let offer = match throughput {
-            Some(asked) => {
-                let own = offers::check_new(self, asked, false)?;
+        let offer = match asked.throughput {
+            Some(throughput) => {
+                let own = offers::check_new(self, throughput, false)?;
                 Some(Offer::new(own, true))
             }
             None => None,
         };
         if let Some(offer) = &offer {
-            writes.push(self.new_offer(counters, &mut record, offer)?);
+            writes.push(self.new_offer(counters, &mut record, (offer, asked.offer_type))?);
         }
         writes.push(SystemWrite::Create { id: record.item_id(), body: record.body() });
         writes.push(counters.write());

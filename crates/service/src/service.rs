@@ -30,6 +30,7 @@ use crate::request::{
     CatalogueAction, Conditions, ContainerAction, ItemOperation, ItemTarget, Request,
 };
 use crate::resolve::Resolved;
+use crate::resources::Asked;
 use crate::response::{Failure, RangeInfo, Reply, Response};
 
 /// Records read at once while the catalogue is walked.
@@ -173,8 +174,9 @@ impl Service {
     ) -> Result<Reply, ServiceError> {
         use CatalogueAction::{Create, Delete, List, MigrateOffer, Query, Read, Replace, Upsert};
         match action {
-            Create { parent, kind, body, throughput } => {
-                self.create(&parent, kind, &body, throughput, receipt).await
+            Create { parent, kind, body, throughput, offer_type } => {
+                let asked = Asked { throughput, offer_type };
+                self.create(&parent, kind, &body, asked, receipt).await
             }
             Upsert { parent, kind, body } => self.upsert(&parent, kind, &body, receipt).await,
             Read { link, conditions } => self.read(&link, &conditions, receipt),

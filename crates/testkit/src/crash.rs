@@ -166,7 +166,7 @@ fn create(
     throughput: Option<Throughput>,
 ) -> Result<()> {
     let body = json::parse(body.as_bytes())?;
-    let action = CatalogueAction::Create { parent, kind, body, throughput };
+    let action = CatalogueAction::Create { parent, kind, body, throughput, offer_type: None };
     let action = Action::Catalogue(action);
     block_on(service.execute(Request::new(Principal::Account, action)))?;
     Ok(())

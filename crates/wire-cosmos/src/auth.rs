@@ -219,9 +219,9 @@ fn payloads(verb: &str, path: &Path, dates: Dates<'_>) -> Vec<String> {
         text_without_date(verb, kind, &link, dates.ms)
     };
     let mut payloads = vec![plain];
-    if path.is_below_item() {
-        payloads.push(text_without_date(verb, "docs", &path.segments().join("/"), dates.ms));
-    }
+    let with_slashes = path.links_with_slashes();
+    payloads
+        .extend(with_slashes.iter().map(|link| text_without_date(verb, "docs", link, dates.ms)));
     if let Some(rid) = signed_rid(path.segments(), &link) {
         payloads.push(text_without_date(verb, kind, &rid, dates.ms));
     }

@@ -182,6 +182,11 @@ impl<'a> Headers<'a> {
         self.text(VERSION).is_some_and(|named| named >= version)
     }
 
+    /// Whether the client names this version of the protocol or an earlier one.
+    pub(crate) fn speaks_at_most(self, version: &str) -> bool {
+        self.text(VERSION).is_some_and(|named| !named.is_empty() && named <= version)
+    }
+
     /// Items are always indexed as the policy says; a directive must at least be one.
     pub(crate) fn check_indexing_directive(self) -> Result<(), WireError> {
         const NAME: &str = "x-ms-indexing-directive";

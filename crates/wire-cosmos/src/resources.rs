@@ -1,8 +1,10 @@
 //! Databases, containers, users, permissions, scripts and offers.
 
+use bytes::Bytes;
 use http::{Method, StatusCode};
-use model::json::Value;
-use service::{CatalogueAction, Kind, Link, Migration, Reply, ResourceQuery, Response};
+use model::json::{self, Value};
+use model::policy::without_outdated_indexes;
+use service::{CatalogueAction, Kind, Link, Migration, OfferType, Reply, ResourceQuery, Response};
 
 use crate::continuation;
 use crate::error::WireError;
@@ -26,12 +28,15 @@ pub(crate) async fn feed(call: &Call<'_>, parent: Link, kind: Kind) -> Result<An
         Method::POST => {
             check_key(call, kind)?;
             let (body, throughput) = (call.json()?, call.headers.throughput(call.limits())?);
-            let action = CatalogueAction::Create { parent, kind, body, throughput };
+            let offer_type = call.headers.text(OFFER_TYPE).and_then(OfferType::parse);
+            let action = CatalogueAction::Create { parent, kind, body, throughput, offer_type };
             Ok(one(call, issuer.as_ref(), call.catalogue(action).await?))
         }
         _ => Err(call.not_allowed()),
     }
 }
+
+const OFFER_TYPE: &str = "x-ms-offer-type";
 
 /// Since this version a new container needs a key.
 const KEYS_REQUIRED: &str = "2018-12-31";
@@ -105,6 +110,23 @@ fn migration(call: &Call<'_>, link: &Link) -> Result<Option<Migration>, WireErro
     }
 }
 
+/// The last version whose clients know the kinds of indexes that there once were.
+const OUTDATED_INDEXES: &str = "2018-09-17";
+
+/// A resource as clients of this version know it.
+pub(crate) fn of_its_time(call: &Call<'_>, body: Bytes) -> Bytes {
+    if call.headers.speaks_at_most(OUTDATED_INDEXES) {
+        return body;
+    }
+    // Most have none, which is seen without reading the text.
+    let has_indexes = std::str::from_utf8(&body).is_ok_and(|text| text.contains("\"indexes\""));
+    let read = || without_outdated_indexes(&json::parse(&body).ok()?);
+    match has_indexes.then(read).flatten() {
+        Some(shown) => shown.to_string().into(),
+        None => body,
+    }
+}
+
 fn one(call: &Call<'_>, issuer: Option<&Issuer>, response: Response) -> Answer {
     let (kind, etag, body, offer) = match response.reply {
         Reply::One { kind, etag, body } => (kind, etag, body, None),
@@ -124,6 +146,7 @@ fn one(call: &Call<'_>, issuer: Option<&Issuer>, response: Response) -> Answer {
         Some(issuer) => body.map(|body| issuer.with_token(call, body)),
         None => body,
     };
+    let body = body.map(|body| of_its_time(call, body));
     let mut answer = Answer::json(status_of(kind), body.unwrap_or_default())
         .with_etag(etag.as_ref())
         .with_receipt(&response.receipt);
@@ -143,6 +166,9 @@ fn feed_answer(call: &Call<'_>, kind: Kind, response: Response) -> Result<Answer
     };
     if let Some(issuer) = Issuer::of(call, kind)? {
         bodies = bodies.into_iter().map(|body| issuer.with_token(call, body)).collect();
+    }
+    if kind == Kind::Container {
+        bodies = bodies.into_iter().map(|body| of_its_time(call, body)).collect();
     }
     let rest = rest.as_ref().map(continuation::token);
     let mut answer = Answer::json(StatusCode::OK, envelope(&owner_rid, feed_name(kind), &bodies));

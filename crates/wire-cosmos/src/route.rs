@@ -134,15 +134,19 @@ impl Path {
         &self.segments
     }
 
-    /// Whether this is an item whose id has a slash that was not encoded: a path to
-    /// nothing, but signed by its client as the item's.
-    pub(crate) fn is_below_item(&self) -> bool {
-        self.segments.len() > ITEM_SEGMENTS && self.has_item()
-    }
-
-    fn has_item(&self) -> bool {
+    /// The links that a client may have signed for an item whose id has slashes that were
+    /// not encoded, or backslashes, which the libraries of Rust and .NET send as slashes.
+    /// The path itself leads nowhere.
+    pub(crate) fn links_with_slashes(&self) -> Vec<String> {
         let words = self.segments.iter().step_by(2).map(String::as_str);
-        words.take(3).eq(["dbs", "colls", "docs"])
+        let Some((owner, id)) = self.segments.split_at_checked(ITEM_SEGMENTS - 1) else {
+            return Vec::new();
+        };
+        if id.len() < 2 || !words.take(3).eq(["dbs", "colls", "docs"]) {
+            return Vec::new();
+        }
+        let owner = owner.join("/");
+        ["/", "\\"].map(|slash| format!("{owner}/{}", id.join(slash))).into()
     }
 
     pub(crate) fn route(&self) -> Result<Route, PathError> {

@@ -13,6 +13,7 @@ use service::{
 use crate::error::WireError;
 use crate::gateway::Call;
 use crate::reply::{Answer, status_of};
+use crate::resources::of_its_time;
 
 const POPULATE_QUOTA: &str = "x-ms-documentdb-populatequotainfo";
 const POPULATE_STATISTICS: &str = "x-ms-documentdb-populatepartitionstatistics";
@@ -55,6 +56,7 @@ pub(crate) async fn answer(
         }
         other => other,
     };
+    let body = body.map(|body| of_its_time(call, body));
     let mut answer = Answer::json(status_of(kind), body.unwrap_or_default());
     if call.headers.flag(POPULATE_QUOTA) {
         answer.set(QUOTA, &quota(call.limits()));
@@ -71,10 +73,15 @@ fn quota(limits: &Limits) -> String {
 }
 
 fn usage(ranges: &[RangeInfo]) -> String {
-    let bytes: u64 = ranges.iter().map(|range| range.item_bytes).sum();
-    let items: u64 = ranges.iter().map(|range| range.items).sum();
+    let bytes = ranges.iter().map(|range| range.item_bytes).sum();
+    used(bytes, ranges.iter().map(|range| range.items).sum())
+}
+
+/// Has the names of the quota in their order, though no item counts as used: a client finds a
+/// usage by the place of its quota (DocumentClient of .NET).
+fn used(bytes: u64, count: u64) -> String {
     let size = bytes.div_ceil(KB);
-    format!("documentsSize={size};documentsCount={items};collectionSize={size};")
+    format!("documentSize=0;documentsSize={size};documentsCount={count};collectionSize={size};")
 }
 
 /// What there may be beside an item or script, and what there is.
@@ -85,8 +92,7 @@ pub(crate) fn of(holding: &Holding) -> [(&'static str, String); 2] {
             let quota = format!(
                 "documentSize={item};documentsSize={size};documentsCount=-1;collectionSize={size};"
             );
-            let size = bytes.div_ceil(KB);
-            (quota, format!("documentsSize={size};documentsCount={count};collectionSize={size};"))
+            (quota, used(bytes, count))
         }
         Holding::Scripts { procedures, triggers, functions } => {
             let list = |number: fn(Amount) -> usize| {

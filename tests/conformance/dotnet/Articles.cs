@@ -13,7 +13,7 @@ internal static class Articles
 {
     internal static readonly Case[] Cases = Case.All(
         Sample1CreateDatabase, Sample2CreateCollection, Sample3CreateDocument, Sample4ReadDocument, Sample5ReplaceDocument,
-        Sample6DeleteDocument, Sample7QueryByKey, Sample8QueryAcrossPartitions, Sample9QueryInParallel);
+        Sample6DeleteDocument, Sample7QueryByKey, Sample8QueryAcrossPartitions, QuotasAreTold, Sample9QueryInParallel);
 
     public class DeviceReading
     {
@@ -152,6 +152,15 @@ internal static class Articles
             .Where(m => m.MetricType == "Temperature" && m.MetricValue > 100);
         Check.SameAll(Reading.Hot.Select(each => each.id).Order(), crossPartitionQuery.ToList().Select(each => each.Id!).Order());
         return Task.CompletedTask;
+    }
+
+    /// <summary>The SDK finds a usage by the place that its quota has.</summary>
+    private static async Task QuotasAreTold(World world)
+    {
+        var response = await Client(world).ReadDocumentAsync(
+            UriFactory.CreateDocumentUri("db", "coll", "1-0"), new RequestOptions { PartitionKey = new PartitionKey("XMS-0001") });
+        Check.That(response.DocumentUsage > 0 && response.DocumentUsage <= Reading.All.Length, $"{response.DocumentUsage} documents");
+        Check.That(response.CollectionSizeQuota > response.CollectionSizeUsage, "no quota is left");
     }
 
     private static async Task Sample9QueryInParallel(World world)

@@ -149,7 +149,6 @@ internal static class Bulk
         var container = client.GetContainer(world.Database.Id, "bulk");
         await container.ReplaceThroughputAsync((10_000 * world.Partitions) + 1000);
         var (number, deadline) = (1000, DateTime.UtcNow.AddMinutes(1));
-        using var other = world.NewClient();
         for (var after = 0; after < 3;)
         {
             Check.That(DateTime.UtcNow < deadline, "no split");

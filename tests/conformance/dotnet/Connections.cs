@@ -77,7 +77,7 @@ internal static class Connections
             await Check.Refused(HttpStatusCode.Forbidden, () => container.UpsertItemAsync(new Item("shown", "one"), new PartitionKey("one")));
         }
         var token = (await user.GetPermission("all").ReadAsync()).Resource.Token;
-        using (var writer = new CosmosClient(world.Endpoint, new AzureSasCredential(token).Signature, World.Options()))
+        using (var writer = new CosmosClient(world.Endpoint, token, World.Options()))
         {
             var container = writer.GetContainer(world.Database.Id, world.Container.Id);
             Check.Same(3, (await container.UpsertItemAsync(new Item("hidden", "two", 3))).Resource.n);

@@ -1,6 +1,6 @@
 // The official .NET SDK, unmodified, against a running Orrery.
 //
-// Usage: Conformance ENDPOINT KEY PARTITIONS [write|verify]
+// Usage: Conformance ENDPOINT KEY PARTITIONS [write|verify [PART OF A CASE'S NAME]]
 //
 // `write` runs everything and leaves some items behind; `verify` runs after a restart and
 // expects them. Each case prints `ok NAME` or `FAILED NAME: why`, and the last line counts
@@ -19,7 +19,6 @@ Case[] writing =
     .. Articles.Cases, .. Tables.Cases, .. Kept.Cases,
 ];
 var cases = args.Length > 3 && args[3] == "verify" ? Kept.Verifying : writing;
-// The fifth argument picks cases, for whoever looks into one.
 if (args.Length > 4)
 {
     cases = cases.Where(each => each.Name.Contains(args[4])).ToArray();

@@ -14,6 +14,8 @@ internal static class Resuming
     private const int Kept = 60;
     private const int Moving = 20;
 
+    private static int versions;
+
     private static readonly string[] Orders = ["c.v", "c.v DESC", "c.n", "c.n DESC", "c.text ASC, c.n DESC", "c.text DESC, c.n ASC"];
 
     private static readonly int Count =
@@ -76,7 +78,7 @@ internal static class Resuming
             var page = await pages.ReadNextAsync();
             rows.AddRange(page);
             token = page.ContinuationToken;
-            await WriteSome(container, random, rows.Count);
+            await WriteSome(container, random);
             Check.That(rows.Count <= 10 * (Kept + Moving), $"pages of {size} by {order} do not end");
         }
         while (token != null);
@@ -89,12 +91,12 @@ internal static class Resuming
 
     private static bool IsKept(string id) => id.StartsWith("kept", StringComparison.Ordinal);
 
-    private static async Task WriteSome(Container container, Random random, int version)
+    private static async Task WriteSome(Container container, Random random)
     {
         for (var left = random.Next(4); left > 0; left--)
         {
             var number = random.Next(Moving);
-            var item = Made($"moving {number}", number, random, (version * 10) + left);
+            var item = Made($"moving {number}", number, random, ++versions);
             if (random.Next(4) > 0)
             {
                 await container.UpsertItemAsync(item);

@@ -43,18 +43,15 @@ def a_parameter_that_nobody_gave_is_undefined(world):
 
 
 def rows_without_a_sort_value_come_first(world):
+    """Under one key, where the server sorts: across partitions this SDK sorts only one type."""
     container = world.database.create_container("sorted", PartitionKey("/pk"), offer_throughput=world.throughput)
-    for number in range(40):
-        item = {"id": f"{number:02}", "pk": f"key {number % 9}"}
-        if number % 4:
-            item["n"] = number // 3
-        container.create_item(item)
-    for direction, backwards in [("", False), (" DESC", True)]:
-        rows = list(container.query_items(f"SELECT c.id, c.n FROM c ORDER BY c.n{direction}",
-                                          enable_cross_partition_query=True, max_item_count=3))
-        values = [row.get("n", -1) for row in rows]
-        assert values == sorted(values, reverse=backwards) and values.count(-1) == 10, values
-        assert sorted(row["id"] for row in rows) == [f"{number:02}" for number in range(40)]
+    values = [{}, {"n": None}, {"n": True}, {"n": 2.5}, {"n": "text"}]
+    for number in range(15):
+        container.create_item({"id": f"{number:02}", "pk": "mixed", **values[number % 5]})
+    expected = [value for value in values for _ in range(3)]
+    for direction, rows in [("ASC", expected), ("DESC", expected[::-1])]:
+        query = f"SELECT c.n FROM c ORDER BY c.n {direction}"
+        assert list(container.query_items(query, partition_key="mixed", max_item_count=2)) == rows
 
 
 def older_environments():

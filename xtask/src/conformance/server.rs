@@ -70,7 +70,7 @@ impl Drop for Process {
 ///
 /// Cargo puts it beside this program, whatever the target folder is called.
 pub fn build(root: &Path) -> Result<PathBuf> {
-    Cargo::new(root, &["build", "--package", "server", "--bin", "orrery"]).run()?;
+    Cargo::new(root, &["build", "--workspace", "--bin", "orrery"]).run()?;
     let binary = std::env::current_exe()?.with_file_name("orrery");
     ensure!(binary.is_file(), "cargo built no {}", binary.display());
     Ok(binary)

@@ -8,7 +8,7 @@
 use model::epk::{Epk, EpkRange};
 use partition::Way;
 
-use super::point::{Given, Point};
+use super::point::{Given, MARKS_MAX, Point};
 
 /// The place between two pages of a query.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -217,7 +217,12 @@ fn parse(mut input: &[u8]) -> Option<Cursor> {
                 0 => None,
                 _ => {
                     let rows = u32::try_from(number(input)?).ok()?;
-                    Some(Given { rows, mark: bytes(input)?.to_vec() })
+                    let (marks, []) = bytes(input)?.as_chunks::<4>() else { return None };
+                    let marks = Some(marks).filter(|marks| marks.len() <= MARKS_MAX)?;
+                    Some(Given {
+                        rows,
+                        marks: marks.iter().copied().map(u32::from_be_bytes).collect(),
+                    })
                 }
             };
             Place::Past(Past { scope, point: Point { place, past: flags & ALL_DONE != 0, given } })
@@ -234,9 +239,10 @@ fn put_past(out: &mut Vec<u8>, Past { scope, point }: &Past) {
     put_bytes(out, scope.min.as_bytes());
     put_bytes(out, scope.max.as_bytes());
     put_bytes(out, &point.place);
-    if let Some(Given { rows, mark }) = &point.given {
+    if let Some(Given { rows, marks }) = &point.given {
         put_number(out, u64::from(*rows));
-        put_bytes(out, mark);
+        let marks: Vec<u8> = marks.iter().flat_map(|mark| mark.to_be_bytes()).collect();
+        put_bytes(out, &marks);
     }
 }
 
@@ -307,10 +313,10 @@ mod tests {
             Place::Behind(Behind { stretch, way, position })
         });
         let from = Place::From(Epk::from_bytes(&[5, 0, 1]).unwrap());
-        let mark = prop::collection::vec(any::<u8>(), 0..=16);
-        let given = prop::option::of((any::<u32>(), mark));
+        let marks = prop::collection::vec(any::<u32>(), 0..=MARKS_MAX);
+        let given = prop::option::of((any::<u32>(), marks));
         let past = (key(), any::<bool>(), given).prop_map(|(place, past, given)| {
-            let given = given.map(|(rows, mark)| Given { rows, mark });
+            let given = given.map(|(rows, marks)| Given { rows, marks });
             let long = |byte| Epk::from_bytes(&[byte; 128]).unwrap();
             let scope = EpkRange::new(long(5), long(6));
             Place::Past(Past::new(&scope, Point { place, past, given }))

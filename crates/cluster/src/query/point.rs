@@ -16,6 +16,10 @@ pub(crate) const PLACE_BYTES_MAX: usize = 560;
 /// Bytes at the end of a place by which rows are told apart whose places are too long.
 const MARK_BYTES: usize = 16;
 
+/// Rows with places that are too long, of which a point remembers that they are done. If it
+/// is the last ones and one of them is still there, nothing is repeated or missed.
+pub(crate) const MARKS_MAX: usize = 16;
+
 /// A point in an order of rows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Point {
@@ -32,9 +36,9 @@ pub struct Point {
 pub(crate) struct Given {
     /// How many.
     pub(crate) rows: u32,
-    /// What the place of the last of them ends with: their number changes when something
-    /// is written among them.
-    pub(crate) mark: Vec<u8>,
+    /// Hashes of what the places of the last of them end with: their number changes when
+    /// something is written among them.
+    pub(crate) marks: Vec<u32>,
 }
 
 impl Point {
@@ -62,8 +66,10 @@ impl Point {
         };
         let given = before.given.as_ref().filter(|_| before.place == kept);
         let rows = given.map_or(0, |given| given.rows).saturating_add(1);
-        let given = Some(Given { rows, mark: mark_of(place).to_vec() });
-        Point { place: kept.to_vec(), past: false, given }
+        let mut marks = given.map(|given| given.marks.clone()).unwrap_or_default();
+        marks.drain(..(marks.len() + 1).saturating_sub(MARKS_MAX));
+        marks.push(mark_of(place));
+        Point { place: kept.to_vec(), past: false, given: Some(Given { rows, marks }) }
     }
 
     /// The point behind all rows whose places begin so.
@@ -87,14 +93,19 @@ impl Point {
     pub(crate) fn done<'r>(&self, places: impl Iterator<Item = &'r [u8]>) -> usize {
         let Some(given) = &self.given else { return 0 };
         let among: Vec<&[u8]> = places.take_while(|place| self.is_among(place)).collect();
-        let last = among.iter().rposition(|place| mark_of(place) == given.mark);
+        let last = among.iter().rposition(|place| given.marks.contains(&mark_of(place)));
+        // If the last ones are all gone, those before them are counted.
         let counted = usize::try_from(given.rows).unwrap_or(usize::MAX);
-        last.map_or(counted.min(among.len()), |last| last + 1)
+        let counted = counted.saturating_sub(given.marks.len()).min(among.len());
+        last.map_or(counted, |last| last + 1)
     }
 }
 
-fn mark_of(place: &[u8]) -> &[u8] {
-    place.get(place.len().saturating_sub(MARK_BYTES)..).unwrap_or_default()
+/// FNV-1a of what a place ends with.
+fn mark_of(place: &[u8]) -> u32 {
+    let end = place.get(place.len().saturating_sub(MARK_BYTES)..).unwrap_or_default();
+    end.iter()
+        .fold(0x811C_9DC5, |hash: u32, byte| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193))
 }
 
 #[cfg(test)]
@@ -111,19 +122,27 @@ mod tests {
         assert!(!Point::default().is_behind(b""));
     }
 
-    /// A place that is too long is found again by its end, and by number if it is gone.
+    /// Places that are too long are found again by their ends, and by number if none of the
+    /// last ones is there.
     #[test]
     fn long_places_are_counted() {
         let long = |end: u8| [vec![7; PLACE_BYTES_MAX], vec![end; MARK_BYTES]].concat();
-        let places = [long(1), long(2), long(4), vec![8]];
-        let second = Point::behind(&long(2), &Point::behind(&long(1), &Point::default()));
-        let done = |point: &Point, places: &[Vec<u8>]| point.done(places.iter().map(|p| &**p));
+        let behind = |ends: &[u8]| {
+            ends.iter().fold(Point::default(), |point, end| Point::behind(&long(*end), &point))
+        };
+        let second = behind(&[1, 2]);
+        let done = |point: &Point, ends: &[u8]| {
+            let places: Vec<Vec<u8>> = ends.iter().map(|end| long(*end)).collect();
+            point.done(places.iter().map(|place| &**place))
+        };
         assert_eq!(second.given.as_ref().map(|given| given.rows), Some(2));
-        assert_eq!(done(&second, &places), 2);
-        let more = [long(0), long(1), long(2), long(4)];
-        assert_eq!(done(&second, &more), 3, "one was written before it");
-        assert_eq!(done(&second, &[long(1), long(4), long(5)]), 2, "it is gone");
-        assert_eq!(done(&second, &[long(4)]), 1);
+        assert_eq!(done(&second, &[1, 2, 4]), 2);
+        assert_eq!(done(&second, &[0, 1, 2, 4]), 3, "one was written before it");
+        assert_eq!(done(&second, &[1, 4, 5]), 1, "it is gone");
+        assert_eq!(done(&second, &[4]), 0, "both are gone");
+        let many: Vec<u8> = (0..40).collect();
+        assert_eq!(done(&behind(&many), &[38, 41]), 1);
+        assert_eq!(done(&behind(&many), &[1, 2, 41]), 3, "as many as were before the last ones");
         assert!(!second.is_behind(&long(1)) && second.is_behind(&[6]));
     }
 }

@@ -52,13 +52,25 @@ pub enum HashVersion {
 const SYSTEM_PATH: &str = "/_partitionKey";
 
 /// The `partitionKey` of a container. Cannot change once the container exists.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct PartitionKeyDefinition {
     paths: Vec<KeyPath>,
     kind: KeyKind,
     version: HashVersion,
     system_key: bool,
+    /// Whether the first version was given by its number, which it can do without.
+    says_version_1: bool,
 }
+
+/// Equal are definitions that mean the same, in whatever words.
+impl PartialEq for PartitionKeyDefinition {
+    fn eq(&self, other: &PartitionKeyDefinition) -> bool {
+        (&self.paths, self.kind, self.version, self.system_key)
+            == (&other.paths, other.kind, other.version, other.system_key)
+    }
+}
+
+impl Eq for PartitionKeyDefinition {}
 
 /// Where the items of one key live.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -100,7 +112,8 @@ impl PartitionKeyDefinition {
         if kind == KeyKind::MultiHash && version == HashVersion::V1 {
             return Err(DefinitionError::MultiHashVersion);
         }
-        Ok(PartitionKeyDefinition { paths, kind, version, system_key: false })
+        let says_version_1 = false;
+        Ok(PartitionKeyDefinition { paths, kind, version, system_key: false, says_version_1 })
     }
 
     /// The definition that new containers usually have: version 2, and
@@ -124,6 +137,7 @@ impl PartitionKeyDefinition {
             kind: KeyKind::Hash,
             version: HashVersion::V2,
             system_key: false,
+            says_version_1: false,
         }
     }
 
@@ -138,6 +152,8 @@ impl PartitionKeyDefinition {
         let mut definition =
             PartitionKeyDefinition::new(parse_paths(object, kind)?, kind, version)?;
         definition.system_key = parse_system_key(object)?;
+        definition.says_version_1 =
+            version == HashVersion::V1 && given(object, "version").is_some();
         // What we show of a container without a key. With a number it has one, to which its
         // old items do not belong.
         let is_keyless = version == HashVersion::V1
@@ -160,9 +176,12 @@ impl PartitionKeyDefinition {
         }
         object.insert("paths", paths);
         object.insert("kind", self.kind.as_str());
-        // The first version had no number, and neither had containers without a key.
-        if self.version == HashVersion::V2 && !is_keyless {
-            object.insert("version", 2u32);
+        // The first version had no number, and shows one only if it was given, as to Python
+        // clients. Containers without a key have none.
+        match self.version {
+            HashVersion::V2 if !is_keyless => object.insert("version", 2u32),
+            HashVersion::V1 if self.says_version_1 => object.insert("version", 1u32),
+            HashVersion::V1 | HashVersion::V2 => {}
         }
         if self.system_key || is_keyless {
             object.insert("systemKey", true);

@@ -74,6 +74,10 @@ fn definitions_and_their_defaults() {
     assert_eq!((bare.kind(), bare.version()), (KeyKind::Hash, HashVersion::V1));
     assert_eq!(bare.to_value().to_string(), r#"{"paths":["/pk"],"kind":"Hash"}"#);
 
+    let spoken = r#"{"paths":["/pk"],"kind":"Hash","version":1}"#;
+    assert_eq!(definition(spoken).unwrap().to_value().to_string(), spoken);
+    assert_eq!(definition(spoken).unwrap(), bare);
+
     let text = r#"{"paths":["/a","/b/c"],"kind":"MultiHash","version":2}"#;
     let deep = definition(text).unwrap();
     assert_eq!(deep.paths().len(), 2);

@@ -44,13 +44,31 @@ pub enum IndexingMode {
 }
 
 /// An included path with the index kinds that old clients still write.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct IncludedPath {
     pub path: IndexPath,
     /// `{"kind":"Spatial","dataType":"Point"}`, the old way to ask for a spatial
-    /// index. The other old kinds, `Hash` and `Range`, say nothing any more: the
-    /// service no longer shows them, nor do we.
+    /// index.
     pub spatial: Vec<SpatialType>,
+    /// The other old kinds, `Hash` and `Range`. They say nothing any more, and only clients
+    /// of their time are shown them.
+    outdated: Vec<OutdatedIndex>,
+}
+
+/// What is indexed is the same whatever it was once called.
+impl PartialEq for IncludedPath {
+    fn eq(&self, other: &IncludedPath) -> bool {
+        (&self.path, &self.spatial) == (&other.path, &other.spatial)
+    }
+}
+
+impl Eq for IncludedPath {}
+
+#[derive(Clone, Debug)]
+struct OutdatedIndex {
+    kind: &'static str,
+    data_type: Option<&'static str>,
+    precision: Option<i64>,
 }
 
 /// One path of a composite index.
@@ -77,8 +95,24 @@ const ORDERS: [(&str, SortOrder); 2] =
     [("ascending", SortOrder::Ascending), ("descending", SortOrder::Descending)];
 
 /// Kinds and data types of the old `indexes` arrays.
-const LEGACY_KINDS: [(&str, bool); 3] = [("Hash", false), ("Range", false), ("Spatial", true)];
-const LEGACY_SCALARS: [(&str, ()); 2] = [("String", ()), ("Number", ())];
+const LEGACY_KINDS: [(&str, LegacyKind); 3] = [
+    ("Hash", LegacyKind::Outdated("Hash")),
+    ("Range", LegacyKind::Outdated("Range")),
+    ("Spatial", LegacyKind::Spatial),
+];
+const LEGACY_SCALARS: [(&str, &str); 2] = [("String", "String"), ("Number", "Number")];
+
+#[derive(Clone, Copy)]
+enum LegacyKind {
+    Outdated(&'static str),
+    Spatial,
+}
+
+/// One element of an old `indexes` array.
+enum LegacyIndex {
+    Spatial(Option<SpatialType>),
+    Outdated(OutdatedIndex),
+}
 
 impl Default for IndexingPolicy {
     /// Everything but `_etag`, kept current.
@@ -150,7 +184,8 @@ impl IndexingPolicy {
             if !self.included.is_empty() {
                 return Err(PolicyError::RootPathMissing);
             }
-            self.included.push(IncludedPath { path: root, spatial: Vec::new() });
+            let (spatial, outdated) = (Vec::new(), Vec::new());
+            self.included.push(IncludedPath { path: root, spatial, outdated });
         }
         if !self.includes(&etag) && !self.excluded.contains(&etag) {
             self.excluded.push(etag);
@@ -226,20 +261,72 @@ impl IndexingPolicy {
 
 impl IncludedPath {
     fn read(fields: &Fields<'_>) -> Result<IncludedPath, PolicyError> {
-        let mut spatial = Vec::new();
+        let (mut spatial, mut outdated) = (Vec::new(), Vec::new());
         for index in fields.objects("indexes")? {
-            spatial.extend(legacy_index(&index)?);
+            match legacy_index(&index)? {
+                LegacyIndex::Spatial(kind) => spatial.extend(kind),
+                LegacyIndex::Outdated(index) => outdated.push(index),
+            }
         }
-        Ok(IncludedPath { path: index_path(fields)?, spatial })
+        Ok(IncludedPath { path: index_path(fields)?, spatial, outdated })
     }
 
     fn to_value(&self) -> Value {
         let mut object = Object::from_iter([("path", self.path.as_str())]);
-        insert_unless_empty(&mut object, "indexes", &self.spatial, |kind| {
-            Object::from_iter([("kind", "Spatial"), ("dataType", kind.name())]).into()
+        let spatial = self.spatial.iter().map(|kind| {
+            Value::from(Object::from_iter([("kind", "Spatial"), ("dataType", kind.name())]))
         });
+        let outdated = self.outdated.iter().map(OutdatedIndex::to_value);
+        let all: Vec<Value> = spatial.chain(outdated).collect();
+        if !all.is_empty() {
+            object.insert("indexes", all);
+        }
         object.into()
     }
+}
+
+impl OutdatedIndex {
+    fn to_value(&self) -> Value {
+        let mut object = Object::from_iter([("kind", self.kind)]);
+        if let Some(data_type) = self.data_type {
+            object.insert("dataType", data_type);
+        }
+        if let Some(precision) = self.precision {
+            object.insert("precision", precision);
+        }
+        object.into()
+    }
+}
+
+/// Leaves out of a container, as clients read it, what only those of old versions know.
+/// Returns none where it has nothing of the kind.
+#[must_use]
+pub fn without_outdated_indexes(container: &Value) -> Option<Value> {
+    let is_outdated = |index: &Value| {
+        let kind = index.get("kind").and_then(Value::as_str);
+        kind.is_some_and(|kind| kind == "Hash" || kind == "Range")
+    };
+    let path = |path: &Value| -> Option<Value> {
+        let indexes = path.get("indexes").and_then(Value::as_array)?;
+        let left: Vec<Value> = indexes.iter().filter(|it| !is_outdated(it)).cloned().collect();
+        let mut path = path.as_object()?.clone();
+        path.remove("indexes");
+        if !left.is_empty() {
+            path.insert("indexes", left);
+        }
+        Some(path.into())
+    };
+    let policy = container.get("indexingPolicy")?;
+    let paths = policy.get("includedPaths").and_then(Value::as_array)?;
+    if !paths.iter().any(|path| path.get("indexes").is_some()) {
+        return None;
+    }
+    let paths = paths.iter().map(|old| path(old).unwrap_or_else(|| old.clone()));
+    let mut policy = policy.as_object()?.clone();
+    policy.insert("includedPaths", paths.collect::<Value>());
+    let mut container = container.as_object()?.clone();
+    container.insert("indexingPolicy", policy);
+    Some(container.into())
 }
 
 impl CompositePath {
@@ -309,19 +396,27 @@ fn composite(name: String, list: &Value) -> Result<Vec<CompositePath>, PolicyErr
 }
 
 /// One element of an old `indexes` array; only spatial ones still mean something.
-fn legacy_index(fields: &Fields<'_>) -> Result<Option<SpatialType>, PolicyError> {
+fn legacy_index(fields: &Fields<'_>) -> Result<LegacyIndex, PolicyError> {
     let kind = fields.required("kind", fields.string("kind")?)?;
-    let spatial = named(&LEGACY_KINDS, kind)
+    let kind = named(&LEGACY_KINDS, kind)
         .ok_or_else(|| unknown_name(fields.name_of("kind"), kind, &LEGACY_KINDS))?;
     // The precision of an old kind has no effect, yet must be a number.
-    fields.integer("precision")?;
-    let Some(data_type) = fields.string("dataType")? else { return Ok(None) };
-    if spatial {
-        return SpatialType::read(fields, "dataType", data_type).map(Some);
+    let precision = fields.integer("precision")?;
+    let data_type = fields.string("dataType")?;
+    match kind {
+        LegacyKind::Spatial => {
+            let kind = data_type.map(|name| SpatialType::read(fields, "dataType", name));
+            Ok(LegacyIndex::Spatial(kind.transpose()?))
+        }
+        LegacyKind::Outdated(kind) => {
+            let scalar = |name: &str| {
+                named(&LEGACY_SCALARS, name)
+                    .ok_or_else(|| unknown_name(fields.name_of("dataType"), name, &LEGACY_SCALARS))
+            };
+            let data_type = data_type.map(scalar).transpose()?;
+            Ok(LegacyIndex::Outdated(OutdatedIndex { kind, data_type, precision }))
+        }
     }
-    named(&LEGACY_SCALARS, data_type)
-        .ok_or_else(|| unknown_name(fields.name_of("dataType"), data_type, &LEGACY_SCALARS))?;
-    Ok(None)
 }
 
 pub(super) fn index_path(fields: &Fields<'_>) -> Result<IndexPath, PolicyError> {

@@ -231,7 +231,7 @@ fn old_index_kinds() {
             r#"{"includedPaths":[{"path":"/*","indexes":"Hash"}]}"#,
         ],
         &expect![[r#"
-            {"indexingMode":"consistent","automatic":true,"includedPaths":[{"path":"/*"}],"excludedPaths":[{"path":"/\"_etag\"/?"}]}
+            {"indexingMode":"consistent","automatic":true,"includedPaths":[{"path":"/*","indexes":[{"kind":"Hash","dataType":"String","precision":3},{"kind":"Range","dataType":"Number"}]}],"excludedPaths":[{"path":"/\"_etag\"/?"}]}
             {"indexingMode":"consistent","automatic":true,"includedPaths":[{"path":"/\"Location\"/?","indexes":[{"kind":"Spatial","dataType":"Point"}]},{"path":"/*"}],"excludedPaths":[{"path":"/\"_etag\"/?"}]}
             One of the specified inputs is invalid: 'Tree' is not a value of 'indexingPolicy.includedPaths[0].indexes[0].kind'; the values are Hash, Range, Spatial.
             One of the specified inputs is invalid: 'Point' is not a value of 'indexingPolicy.includedPaths[0].indexes[0].dataType'; the values are String, Number.

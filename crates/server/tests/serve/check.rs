@@ -62,7 +62,13 @@ fn write_in_ten_years(data: &Path) {
     let store = local::create(&data.join("store"), LocalConfig::default(), &runtime).unwrap();
     let service = Service::open(store, runtime, Limits::default()).unwrap();
     let (parent, body) = (Link::default(), model::json::parse(br#"{"id":"d"}"#).unwrap());
-    let action = CatalogueAction::Create { parent, kind: Kind::Database, body, throughput: None };
+    let action = CatalogueAction::Create {
+        parent,
+        kind: Kind::Database,
+        body,
+        throughput: None,
+        offer_type: None,
+    };
     let request = Request::new(Principal::Account, Action::Catalogue(action));
     block_on(service.execute(request)).unwrap();
     service.store().close().unwrap();

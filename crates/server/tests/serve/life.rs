@@ -41,9 +41,9 @@ mod signals {
             "POST /dbs HTTP/1.1\r\nhost: localhost\r\nexpect: 100-continue\r\ncontent-length: {body_bytes}\r\n{}\r\n",
             CREATE_DATABASE.headers(EMULATOR_KEY)
         );
-        stream.write_all(head.as_bytes()).unwrap();
+        stream.write_all(head.as_bytes()).expect("the request goes out");
         let mut said = [0; CONTINUE.len()];
-        stream.read_exact(&mut said).unwrap();
+        stream.read_exact(&mut said).expect("an answer begins");
         assert_eq!(said, CONTINUE);
         stream
     }

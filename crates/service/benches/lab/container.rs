@@ -42,7 +42,8 @@ impl Lab {
 
     fn create_resource(&self, parent: &str, kind: Kind, body: &str, own: Option<Throughput>) {
         let (parent, body) = (Link::parse(parent).unwrap(), json::parse(body.as_bytes()).unwrap());
-        let create = CatalogueAction::Create { parent, kind, body, throughput: own };
+        let create =
+            CatalogueAction::Create { parent, kind, body, throughput: own, offer_type: None };
         block_on(self.execute(Action::Catalogue(create)));
     }
 

@@ -14,7 +14,7 @@ use query::syntax::Selection;
 use query::{Parameters, Query, QueryError};
 
 use super::resolve::Parent;
-use super::{definition, offers, sweep, taken};
+use super::{Asked, definition, offers, sweep, taken};
 use crate::catalogue::{Counters, Record};
 use crate::error::ServiceError;
 use crate::kind::Kind;
@@ -30,14 +30,14 @@ impl Service {
         counters: &mut Counters,
         parent: &Parent,
         body: &Value,
-        throughput: Option<Throughput>,
+        asked: Asked,
     ) -> Result<Record, ServiceError> {
         let name = definition::name(body)?;
         let definition = parse_definition(body)?;
         self.check_account_quota()?;
         let database = DatabaseRid::parse(parent.rid()).map_err(ServiceError::internal)?;
         let keyless = definition.partition_key().paths().is_empty();
-        let (provisioned, offer) = self.provision_new(parent, keyless, throughput)?;
+        let (provisioned, offer) = self.provision_new(parent, keyless, asked.throughput)?;
         let growth = self.limits.growth_at_creation(keyless, provisioned);
         let spec = ContainerSpec {
             number: counters.number()?,
@@ -50,7 +50,7 @@ impl Service {
         let mut record = new_record(parent, &spec);
         let mut writes = Vec::new();
         if let Some(offer) = &offer {
-            writes.push(self.new_offer(counters, &mut record, offer)?);
+            writes.push(self.new_offer(counters, &mut record, (offer, asked.offer_type))?);
         }
         let ranges = match growth {
             Growth::Fixed => 1,

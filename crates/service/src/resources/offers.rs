@@ -14,7 +14,7 @@ use partition::EtagMatch;
 use crate::catalogue::{Counters, Record, Stored, item_id};
 use crate::error::ServiceError;
 use crate::kind::{Kind, Link};
-use crate::offer::{self, Migration, Offer, OfferStatus};
+use crate::offer::{self, Migration, Offer, OfferStatus, OfferType};
 use crate::provision::can_grow;
 use crate::receipt::Receipt;
 use crate::request::Conditions;
@@ -50,12 +50,12 @@ impl Service {
         &self,
         counters: &mut Counters,
         owner: &mut Record,
-        offer: &Offer,
+        (offer, offer_type): (&Offer, Option<OfferType>),
     ) -> Result<SystemWrite, ServiceError> {
         let rid = counters.offer()?.to_string();
         let mut definition = Object::new();
         definition.insert("resource", owner.self_link.as_str());
-        definition.insert("offerType", "Invalid");
+        definition.insert("offerType", offer_type.unwrap_or(OfferType::NONE).as_str());
         definition.insert("offerResourceId", owner.rid.as_str());
         definition.insert("offerVersion", "V2");
         definition.insert("content", Value::Null);
@@ -91,8 +91,9 @@ impl Service {
             .ok_or_else(|| ServiceError::invalid("The offer has no content."))?;
         let wanted = offer::parse_content(content, self.limits.autoscale_throughput_min)?;
         let mut old = old;
-        if let Some(kind) = body.get("offerType").and_then(offer::parse_type) {
-            old.definition.insert("offerType", kind);
+        let offer_type = body.get("offerType").and_then(Value::as_str);
+        if let Some(offer_type) = offer_type.and_then(OfferType::parse) {
+            old.definition.insert("offerType", offer_type.as_str());
         }
         self.change_offer(old, if_match, |_, _| wanted).await
     }

@@ -222,7 +222,8 @@ impl Lab {
 
     fn create_resource(&self, parent: &str, kind: Kind, body: &str, own: Option<Throughput>) {
         let (parent, body) = (Link::parse(parent).unwrap(), json::parse(body.as_bytes()).unwrap());
-        let action = CatalogueAction::Create { parent, kind, body, throughput: own };
+        let action =
+            CatalogueAction::Create { parent, kind, body, throughput: own, offer_type: None };
         let request = Request::new(Principal::Account, Action::Catalogue(action));
         block_on(self.service.execute(request)).unwrap();
     }

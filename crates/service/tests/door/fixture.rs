@@ -74,7 +74,7 @@ impl Fixture {
         throughput: Option<Throughput>,
     ) -> Result<Response, ServiceError> {
         let (parent, body) = (Link::parse(parent).unwrap(), json::parse(body.as_bytes())?);
-        let action = CatalogueAction::Create { parent, kind, body, throughput };
+        let action = CatalogueAction::Create { parent, kind, body, throughput, offer_type: None };
         self.execute(Action::Catalogue(action))
     }
 

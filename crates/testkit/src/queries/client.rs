@@ -146,7 +146,8 @@ impl<'l> Client<'l> {
             let kept = |row: &&Ordered| match self.compare_keys(row, last) {
                 Ordering::Equal if exclude => false,
                 Ordering::Equal => item.is_none() || self.compare(row, last).is_ge(),
-                order => order.is_gt(),
+                Ordering::Less => false,
+                Ordering::Greater => true,
             };
             let found = self.ordered_parts("true", Some(&filter)).map_err(shown)?;
             for (found, part) in found.iter().zip(&parts) {

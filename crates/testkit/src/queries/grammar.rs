@@ -162,6 +162,14 @@ impl RandomQuery {
         self
     }
 
+    /// The same with an order, if it has none.
+    pub(super) fn in_order(mut self, dice: &Dice) -> RandomQuery {
+        if self.order_by.is_empty() {
+            self.order(dice);
+        }
+        self
+    }
+
     /// Simpler queries that may show the same.
     #[must_use]
     pub(super) fn simpler(&self) -> Vec<RandomQuery> {

@@ -137,7 +137,7 @@ impl Lab {
 
     fn create(&self, parent: Link, kind: Kind, body: Object) -> Result<(), ServiceError> {
         let (body, throughput) = (body.into(), None);
-        let action = CatalogueAction::Create { parent, kind, body, throughput };
+        let action = CatalogueAction::Create { parent, kind, body, throughput, offer_type: None };
         self.execute(Action::Catalogue(action)).map(|_| ())
     }
 

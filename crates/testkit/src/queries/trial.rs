@@ -23,6 +23,9 @@ const PARTITIONS_MAX: usize = 8;
 /// Queries on each container that are asked while something about it changes.
 const CHANGED_QUERIES: usize = 3;
 
+/// Ordered queries on each container that clients take up again while items are written.
+const RESUMED_QUERIES: usize = 5;
+
 /// Pages of a query between which partitions are split and merged.
 const REARRANGED_PAGES_MAX: usize = 20;
 
@@ -127,12 +130,15 @@ fn ask_while_changing(
     dice: &Dice,
     tally: &mut Tally,
 ) -> Result<(), (String, String)> {
-    for number in 0..CHANGED_QUERIES {
+    for number in 0..CHANGED_QUERIES + RESUMED_QUERIES {
         let query = RandomQuery::random(dice).of_ids();
+        let query = if number < CHANGED_QUERIES { query } else { query.in_order(dice) };
         ask_while_writing(lab, oracle, dice, (&query, number), tally)
             .map_err(|what| (query.to_string(), what))?;
-        let query = values_query(dice);
-        ask_values_while_writing(lab, oracle, dice, (&query, CHANGED_QUERIES + number), tally)
+    }
+    for number in 0..CHANGED_QUERIES {
+        let (query, number) = (values_query(dice), number + CHANGED_QUERIES + RESUMED_QUERIES);
+        ask_values_while_writing(lab, oracle, dice, (&query, number), tally)
             .map_err(|what| (query, what))?;
     }
     data.change_policy(dice);
@@ -178,7 +184,7 @@ fn ask_while_writing(
     let approach = *dice.pick(&[Approach::Index, Approach::Index, Approach::Scan]);
     match Client::plan(lab, &ask, approach, page) {
         Some(client) if client.resumes() => {
-            tally.resumed += 2;
+            tally.resumed += 2 * u64::from(matches!(verdict, Verdict::Rows { .. }));
             judged("by tokens", client.ids_by_tokens(|pages| writer.write(pages)))?;
             judged(
                 "by rows",

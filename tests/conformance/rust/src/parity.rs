@@ -27,15 +27,19 @@ pub(crate) async fn numbers_have_one_form(world: &World) -> Outcome {
     ensure(read["part"] == 0.1, &read.to_string())
 }
 
+/// A slash this SDK does not encode, and a backslash becomes one: such an item can be
+/// written and found, but not read.
 pub(crate) async fn ids_with_slashes(world: &World) -> Outcome {
     let container = world.container("coll").await?;
     for id in ["a/b", "a\\b", "a?b"] {
         refused(404, container.read_item("odd", id, None).await)?;
         container.create_item("odd", id, json!({"id": id, "deviceId": "odd"}), None).await?;
-        ensure(model(container.read_item("odd", id, None).await?)?["id"] == id, id)?;
-        container.delete_item("odd", id, None).await?;
+        let text = Query::from("SELECT * FROM c WHERE c.id = @id").with_parameter("@id", id)?;
+        let rows = container.query_items::<Value>(text, FeedScope::partition("odd"), None).await?;
+        let rows: Vec<Value> = rows.try_collect().await?;
+        ensure(rows.len() == 1, &format!("{} items {id}", rows.len()))?;
     }
-    Ok(())
+    ensure(model(container.read_item("odd", "a?b", None).await?)?["id"] == "a?b", "another item")
 }
 
 pub(crate) async fn a_parameter_that_nobody_gave_is_undefined(world: &World) -> Outcome {

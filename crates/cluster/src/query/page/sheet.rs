@@ -82,6 +82,14 @@ impl<'q> Sheet<'q> {
         before.saturating_add(self.query.bounds.rows).saturating_add(1)
     }
 
+    /// How many rows, and bytes of them, make this page the last one, if TOP or LIMIT say so
+    /// and it is the first one, too.
+    pub(super) fn last_page_rows(&self) -> Option<(usize, usize)> {
+        let (offset, limit) = self.query.bound.window();
+        let is_only = self.query.after.is_none() && limit <= self.query.bounds.rows;
+        is_only.then(|| (offset.saturating_add(limit), self.query.bounds.bytes))
+    }
+
     pub(super) fn cursor(&self, place: Place) -> Cursor {
         let (query, skip, given) = (self.query.fingerprint, self.skip, self.given);
         Cursor { query, skip, given, place }

@@ -123,15 +123,21 @@ impl<'p> Source<'p> {
         Run::within(&self.query.bound, steps, Rc::clone(&self.ledger))
     }
 
-    /// Gives all rows of all items to `keep`, with their places in the order.
+    /// Gives all rows of all items to `keep`, with their places in the order, for as long as
+    /// it wants more.
     pub(super) fn each_placed(
         &mut self,
         run: &mut Run<'_>,
-        mut keep: impl FnMut(&Self, Made) -> Result<(), QueryError>,
+        mut keep: impl FnMut(&Self, Made) -> Flow,
     ) -> Result<(), QueryFailure> {
-        while let Some((part, candidate)) = self.candidates.next()? {
-            let mut sink = |row| keep(self, row).map(ControlFlow::Continue);
-            self.make(run, part, candidate.item.as_ref(), &mut sink)?;
+        let mut flow = ControlFlow::Continue(());
+        while flow.is_continue()
+            && let Some((part, candidate)) = self.candidates.next()?
+        {
+            self.make(run, part, candidate.item.as_ref(), &mut |row| {
+                flow = keep(self, row)?;
+                Ok(flow)
+            })?;
             self.keep_pace(run)?;
         }
         Ok(())

@@ -31,22 +31,28 @@ pub(super) fn distinct(source: &mut Source<'_>, sheet: &mut Sheet<'_>) -> Filled
     }
 }
 
-/// The first ones behind the cursor, in the order of their values.
+/// The first ones behind the cursor, in the order of their values. Where any will do and
+/// all of them fit on the page, no more are looked for.
 fn distinct_by_value(source: &mut Source<'_>, sheet: &mut Sheet<'_>) -> Filled {
-    let (mut first, wanted) = (BTreeMap::new(), sheet.wanted());
+    let (mut first, wanted, mut text_bytes) = (BTreeMap::new(), sheet.wanted(), 0);
+    let enough = sheet.last_page_rows();
     let (ledger, mut results) = (Rc::clone(&source.ledger), Results::new(source));
     source.each_placed(&mut source.run(LONG_STEPS_MAX), |_, row| {
         let is_last = || first.last_key_value().is_some_and(|(last, _)| *last < row.place);
         let is_beyond = first.len() >= wanted && is_last();
         if is_beyond || results.is_behind(&row.place) || first.contains_key(&row.place) {
-            return Ok(());
+            return MORE;
         }
-        ledger.keep(row.bytes())?;
+        ledger.keep(row.bytes() + row.place.len())?;
+        text_bytes += row.text.len();
         first.insert(row.place.clone(), row);
         if first.len() > wanted {
-            ledger.release(first.pop_last().map_or(0, |(_, last)| last.bytes()));
+            let bytes = |(place, last): (Vec<u8>, Made)| last.bytes() + place.len();
+            ledger.release(first.pop_last().map_or(0, bytes));
         }
-        Ok(())
+        let is_enough =
+            enough.is_some_and(|(rows, bytes)| first.len() >= rows && text_bytes <= bytes);
+        Ok(if is_enough { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
     })?;
     let _ = first.into_values().try_for_each(|row| results.take(sheet, row));
     Ok(results.finish(sheet))
@@ -73,7 +79,7 @@ fn distinct_in_order(source: &mut Source<'_>, sheet: &mut Sheet<'_>) -> Filled {
         }
     } else {
         let mut all = Kept::new(&source.ledger);
-        source.each_placed(run, |_, row| all.add(row))?;
+        source.each_placed(run, |_, row| all.add(row).map(ControlFlow::Continue))?;
         for row in all.sorted() {
             source.ledger.release(row.bytes());
             if distinct.is_new(&row)? && results.take(sheet, row).is_break() {

@@ -16,7 +16,7 @@ impl World {
                 let (parent, kind) = (link(args.next_pos())?, kind(args.next_pos())?);
                 let body = value(args.next_pos().map(super::stretched).as_deref())?;
                 let throughput = self.throughput(&mut args)?;
-                CatalogueAction::Create { parent, kind, body, throughput }
+                CatalogueAction::Create { parent, kind, body, throughput, offer_type: None }
             }
             "upsert" => {
                 let (parent, kind) = (link(args.next_pos())?, kind(args.next_pos())?);
