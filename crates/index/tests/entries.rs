@@ -303,7 +303,7 @@ fn mode_none_and_unsupported_kinds_have_no_entries() {
         r#"{
             "excludedPaths": [{"path":"/*"}],
             "includedPaths": [{"path":"/events/[]/{name, place}/?"}],
-            "spatialIndexes": [{"path":"/loc/*"}],
+            "spatialIndexes": [{"path":"/loc/*","types":["Point"]}],
             "fullTextIndexes": [{"path":"/text"}],
             "vectorIndexes": [{"path":"/v","type":"flat"}]
         }"#,

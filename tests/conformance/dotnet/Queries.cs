@@ -171,14 +171,16 @@ internal static class Queries
     private static async Task MixedTypesInOrder(World world)
     {
         var mixed = await world.NewContainer("mixed");
-        string[] values = ["null", "false", "true", "-1", "0.5", "20", "\"\"", "\"a\"", "\"b\""];
-        foreach (var (value, n) in values.Select((value, n) => (value, n)))
+        // The first one has no value to be sorted by.
+        string[] members = ["", "null", "false", "true", "-1", "0.5", "20", "\"\"", "\"a\"", "\"b\""];
+        members = [.. members.Select(value => value == "" ? "" : $",\"v\":{value}")];
+        foreach (var (member, n) in members.Select((member, n) => (member, n)))
         {
-            await mixed.CreateItemAsync(JObject.Parse($$"""{"id":"{{n}}","pk":"{{n * 7 % 5}}","v":{{value}}}"""));
+            await mixed.CreateItemAsync(JObject.Parse($$"""{"id":"{{n}}","pk":"{{n * 7 % 5}}"{{member}}}"""));
         }
         var options = new QueryRequestOptions { MaxItemCount = 2 };
         var ids = await mixed.Query<string>("SELECT VALUE c.id FROM c ORDER BY c.v", options);
-        Check.SameAll(Enumerable.Range(0, values.Length).Select(n => $"{n}"), ids);
+        Check.SameAll(Enumerable.Range(0, members.Length).Select(n => $"{n}"), ids);
         await mixed.DeleteContainerAsync();
     }
 

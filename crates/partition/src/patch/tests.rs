@@ -145,7 +145,7 @@ fn what_cannot_be_done_is_explained() {
             {"a":1} [{"op":"move","from":"/b","path":"/c"}]
               Operation 0 of the patch request: there is no property 'b' to remove
             {"a":1} {"condition":"from c where","operations":[{"op":"remove","path":"/a"}]}
-              The condition of the patch request is invalid: SC1001 at 12..12: Syntax error, incorrect syntax near '<EOF>'.
+              The condition of the patch request is invalid: SC1002 at 12..12: Syntax error, unexpected end-of-file.
         "#]],
     );
 }
