@@ -176,9 +176,24 @@ pub fn destroy(path: &Path) -> Result<(), StorageError> {
     std::fs::remove_dir_all(path).map_err(|source| files::during("remove", path, source))
 }
 
+/// Keeps a folder for one handle.
+///
+/// It is given back explicitly: a process that is being started has copies of all open
+/// files until its program begins, and closing ours alone would leave the lock with it.
+#[derive(Debug)]
+struct FolderLock(File);
+
+impl Drop for FolderLock {
+    fn drop(&mut self) {
+        if let Err(error) = self.0.unlock() {
+            tracing::warn!(%error, "a folder stays locked until its file is closed");
+        }
+    }
+}
+
 /// Locks a store for this handle. The file that says what the folder is serves as
 /// the lock, so there is nothing to create.
-fn lock(path: &Path) -> Result<File, StorageError> {
+fn lock(path: &Path) -> Result<FolderLock, StorageError> {
     let marker = path.join(format::FILE);
     let file = match File::open(&marker) {
         Ok(file) => file,
@@ -188,7 +203,7 @@ fn lock(path: &Path) -> Result<File, StorageError> {
         Err(source) => return Err(files::during("open", &marker, source)),
     };
     match file.try_lock() {
-        Ok(()) => Ok(file),
+        Ok(()) => Ok(FolderLock(file)),
         Err(std::fs::TryLockError::WouldBlock) => {
             Err(StorageError::InUse { path: path.to_owned() })
         }
@@ -230,14 +245,14 @@ struct LocalStore {
 struct Running {
     committing: TaskHandle,
     merging: TaskHandle,
-    _lock: File,
+    _lock: FolderLock,
 }
 
 impl LocalStore {
     fn start(
         (published, upkeep): (Arc<Published>, Arc<Upkeep>),
         engine: LocalEngine,
-        lock: File,
+        lock: FolderLock,
         loss: Option<Loss>,
         runtime: &Runtime,
     ) -> Result<Arc<dyn Store>, StorageError> {
@@ -382,5 +397,21 @@ impl Drop for LocalStore {
         if let Err(error) = self.stop() {
             tracing::error!(%error, folder = %self.path.display(), "the store did not stop cleanly");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_is_given_back_though_its_file_is_held_elsewhere() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join(format::FILE), "").unwrap();
+        let first = lock(folder.path()).unwrap();
+        let _copy_of_a_starting_process = first.0.try_clone().unwrap();
+        assert!(matches!(lock(folder.path()), Err(StorageError::InUse { .. })));
+        drop(first);
+        lock(folder.path()).unwrap();
     }
 }

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::engine::{self, Published};
 use super::format::{self, Format};
 use super::recover::Recovery;
-use super::{DATA_FOLDER, LocalConfig, files, guarded, journal, lock, witness};
+use super::{DATA_FOLDER, FolderLock, LocalConfig, files, guarded, journal, lock, witness};
 use crate::{
     Batch, Counters, KeyRange, Loss, Outcome, StorageError, Store, Stream, Ticket, VerifyReport,
     View,
@@ -134,7 +134,7 @@ struct ReadOnlyStore {
     published: Published,
     loss: Option<Loss>,
     _copy: Copy,
-    _lock: fs::File,
+    _lock: FolderLock,
 }
 
 impl Store for ReadOnlyStore {
