@@ -9,7 +9,7 @@ use model::json::{Raw, Value};
 
 use crate::advice::{self, Advice};
 use crate::bind::{self, Path, Program};
-use crate::bound::{Block, Slot};
+use crate::bound::{Block, Constant, Expr, Slot};
 use crate::context::Context;
 use crate::error::{QueryError, Refusal, SyntaxError};
 use crate::eval::{self, Ambient, Datum, Env, STEPS_MAX};
@@ -229,6 +229,14 @@ impl Bound {
             sink(Row::new(&[], &row, env.budget()))
         })?;
         Ok(())
+    }
+
+    /// The same query with no rows to choose from: an aggregate has the value that it has of
+    /// none.
+    #[must_use]
+    pub fn over_no_rows(mut self) -> Bound {
+        self.program.block.filter = Some(Expr::Constant(Constant::Bool(false)));
+        self
     }
 
     pub(crate) fn program(&self) -> &Program {

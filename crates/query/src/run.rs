@@ -211,6 +211,13 @@ impl Bound {
         gathers(&self.program().block)
     }
 
+    /// Whether FROM makes its rows of no document at all. Every partition would make the
+    /// same ones, so one of them has to stand for all.
+    #[must_use]
+    pub fn makes_rows_of_nothing(&self) -> bool {
+        makes_of_nothing(&self.program().block)
+    }
+
     #[must_use]
     pub fn is_distinct(&self) -> bool {
         self.program().block.distinct
@@ -269,6 +276,13 @@ fn gathers(block: &Block) -> bool {
         return false;
     };
     inner.distinct || inner.grouping.is_some() || inner.sources.is_empty() || gathers(inner)
+}
+
+fn makes_of_nothing(block: &Block) -> bool {
+    let Some(Origin::Block(inner)) = block.sources.first().map(|source| &source.origin) else {
+        return false;
+    };
+    inner.sources.is_empty() || makes_of_nothing(inner)
 }
 
 impl fmt::Debug for Run<'_> {

@@ -223,6 +223,11 @@ impl Compiler {
         let begun = turn.elapsed();
         let aim = self.aim(&query, &bound, covered)?;
         self.check_merge(&query, &bound)?;
+        let bound = if makes_rows_elsewhere(&bound, &query.scope, &aim.within) {
+            bound.over_no_rows()
+        } else {
+            bound
+        };
         let resume =
             query.resume.as_ref().map(|filter| resume_point(filter, &bound)).transpose()?;
         times.aiming = turn.elapsed().saturating_sub(begun);
@@ -342,6 +347,13 @@ fn needs_merge(bound: &Bound) -> bool {
 /// Whether the client says where to look.
 fn is_routed(scope: &Scope) -> bool {
     scope.key.is_some() || scope.range.is_some() || scope.within != EpkRange::full()
+}
+
+/// Whether rows that are made of no item belong to another partition: all of them would make
+/// the same, so the first one does. Whoever names a key asks only once.
+fn makes_rows_elsewhere(bound: &Bound, scope: &Scope, within: &[EpkRange]) -> bool {
+    let has_first = || within.iter().any(|range| range.contains(&Epk::MIN));
+    bound.makes_rows_of_nothing() && scope.key.is_none() && !has_first()
 }
 
 /// The key, or beginning of keys, that a filter is about, if it is one.
