@@ -74,9 +74,17 @@ fn parts(select: &Select) -> Option<(&str, &syntax::Expr)> {
     plain.then(|| Some((first.name()?, expr)))?
 }
 
-/// Functions whose value is not the item's own, or that the documentation forbids, by
-/// their beginnings.
-const FORBIDDEN: &[&str] = &["GETCURRENT", "NOW", "AGO", "RAND", "ST_"];
+/// Functions whose value is not the item's own: they tell the time, or chance.
+const FORBIDDEN: [&str; 3] = ["NOW", "AGO", "RAND"];
+
+/// Beginnings of the names of others like them, and of what the documentation forbids.
+const FORBIDDEN_FAMILIES: [&str; 2] = ["GETCURRENT", "ST_"];
+
+fn is_forbidden(name: &str) -> bool {
+    let name = name.to_ascii_uppercase();
+    FORBIDDEN.contains(&name.as_str())
+        || FORBIDDEN_FAMILIES.iter().any(|family| name.starts_with(family))
+}
 
 /// Whether an expression may be computed once and kept: it calls nothing that changes
 /// from one moment to the next, no function of the user's, and asks no other rows.
@@ -84,15 +92,7 @@ const FORBIDDEN: &[&str] = &["GETCURRENT", "NOW", "AGO", "RAND", "ST_"];
 fn is_fixed(expr: &syntax::Expr) -> bool {
     let own = match expr.kind() {
         ExprKind::Subquery(..) | ExprKind::Udf { .. } => false,
-        ExprKind::Call { name, .. } => {
-            let name = name.text.to_ascii_uppercase();
-            let whole = |own: &&str| matches!(*own, "NOW" | "AGO" | "RAND");
-            !FORBIDDEN.iter().any(
-                |own| {
-                    if whole(own) { name == *own } else { name.starts_with(own) }
-                },
-            )
-        }
+        ExprKind::Call { name, .. } => !is_forbidden(&name.text),
         _ => true,
     };
     let mut fixed = own;
@@ -124,4 +124,44 @@ pub(crate) fn check(
     binder.names.push((alias, slot));
     binder.expression(expr);
     binder.finish().map(|_| true)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::check_computed_property;
+
+    #[test]
+    fn what_may_not_be_computed_is_refused() {
+        let allowed =
+            ["c.a", "LOWER(c.a)", "c.a + 1", "[c.a, c.b]", "c.nowhere", "LEFT(c.random, 2)"];
+        for expression in allowed {
+            let text = format!("SELECT VALUE {expression} FROM c");
+            assert_eq!(check_computed_property(&text), Ok(()), "{text}");
+        }
+        let forbidden = [
+            "GetCurrentDateTime()",
+            "GetCurrentTicks()",
+            "GetCurrentTimestamp()",
+            "GetCurrentTimestampStatic()",
+            "NOW()",
+            "AGO('1d')",
+            "RAND()",
+            "c.a + RAND()",
+            "ST_DISTANCE(c.a, c.b)",
+            "st_isvalid(c.a)",
+            "udf.f(c.a)",
+            "EXISTS(SELECT VALUE x FROM x IN c.a)",
+            "ARRAY(SELECT VALUE x FROM x IN c.a)",
+            "FIRST(SELECT VALUE x FROM x IN c.a)",
+            "(SELECT VALUE 1)",
+            "[{a: (SELECT VALUE c.a)}]",
+        ];
+        for expression in forbidden {
+            let text = format!("SELECT VALUE {expression} FROM c");
+            assert!(check_computed_property(&text).is_err(), "{text}");
+        }
+        for text in ["SELECT c.a FROM c", "SELECT VALUE c.a FROM c WHERE true", "SELECT VALUE 1"] {
+            assert!(check_computed_property(text).is_err(), "{text}");
+        }
+    }
 }
