@@ -170,3 +170,90 @@ pub(super) fn results(name: &str, arguments: &[Domain]) -> Domain {
     let fits = |(place, values): (usize, &Domain)| !values.and(&takes(name, place)).is_empty();
     if arguments.iter().enumerate().all(fits) { domain(gives) } else { Domain::UNDEFINED }
 }
+
+#[cfg(test)]
+mod tests {
+    use model::json::Value;
+
+    use super::*;
+    use crate::{Parameters, evaluate};
+
+    /// Arguments, with the letters of their types; `?` is undefined.
+    const SAMPLES: [(&str, Types); 12] = [
+        ("1", "n"),
+        ("'a'", "s"),
+        ("[1, 'a']", "a"),
+        ("true", "b"),
+        ("undefined", "?"),
+        ("null", "0"),
+        ("{'a': 1}", "o"),
+        ("-2.5", "n"),
+        ("'2020-01-02T03:04:05Z'", "s"),
+        ("'day'", "s"),
+        ("{'type': 'Point', 'coordinates': [1, 2]}", "o"),
+        ("'[null]'", "s"),
+    ];
+
+    /// How many of the samples stand at each place, by the number of places.
+    const SAMPLES_USED: [usize; 5] = [0, 12, 12, 6, 4];
+
+    /// Further lists of arguments, for functions that give nothing for most.
+    const MORE: [&[(&str, Types)]; 9] = [
+        &[("['a']", "a"), ("'b'", "s")],
+        &[("'true'", "s")],
+        &[("'null'", "s")],
+        &[("'1'", "s")],
+        &[("'{}'", "s")],
+        &[("[1]", "a")],
+        &[("'day'", "s"), ("1", "n"), ("'2020-01-02T03:04:05Z'", "s")],
+        &[("'day'", "s"), ("'2020-01-02T03:04:05Z'", "s"), ("'2020-01-02T03:04:05Z'", "s")],
+        &[("2020", "n"), ("1", "n"), ("2", "n")],
+    ];
+
+    /// What has a value for items only.
+    const OF_ITEMS: &str = "DOCUMENTID";
+
+    fn types_of(value: Option<&Value>) -> Types {
+        match value {
+            None => "?",
+            Some(Value::Null) => "0",
+            Some(Value::Bool(_)) => "b",
+            Some(Value::Number(_)) => "n",
+            Some(Value::String(_)) => "s",
+            Some(Value::Array(_)) => "a",
+            Some(Value::Object(_)) => "o",
+        }
+    }
+
+    /// All lists of samples of one length.
+    fn lists(length: usize) -> Vec<Vec<(&'static str, Types)>> {
+        (0..length).fold(vec![Vec::new()], |lists, _| {
+            let used = &SAMPLES[..SAMPLES_USED[length]];
+            let longer = |list: &Vec<_>, sample| [list.as_slice(), &[sample]].concat();
+            lists.iter().flat_map(|list| used.iter().map(move |own| longer(list, *own))).collect()
+        })
+    }
+
+    #[test]
+    fn functions_give_what_the_table_says() {
+        let names = || TABLE.iter().flat_map(|(names, ..)| names.iter().copied());
+        let mut without_value: std::collections::BTreeSet<&str> = names().collect();
+        let more = MORE.iter().map(|list| list.to_vec());
+        for arguments in (0..SAMPLES_USED.len()).flat_map(lists).chain(more) {
+            let domains: Vec<Domain> = arguments.iter().map(|(_, own)| domain(own)).collect();
+            let texts: Vec<&str> = arguments.iter().map(|(text, _)| *text).collect();
+            for name in names() {
+                let call = format!("{name}({})", texts.join(", "));
+                // Some take other numbers of arguments, or literals of a certain form.
+                let Ok(value) = evaluate(&call, &Parameters::none()) else { continue };
+                let found = domain(types_of(value.as_ref()));
+                let promised = results(name, &domains);
+                assert!(!promised.and(&found).is_empty(), "{call} gives {value:?}");
+                if value.is_some() {
+                    without_value.remove(name);
+                }
+            }
+        }
+        assert_eq!(Vec::from_iter(without_value), [OF_ITEMS], "nothing was tried that has a value");
+    }
+}
