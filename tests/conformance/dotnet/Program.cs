@@ -16,7 +16,7 @@ Case[] writing =
 [
     .. Resources.First, .. Connections.Cases, .. Items.Cases, .. Patches.Cases, .. Queries.Cases, .. Resuming.Cases, .. Linq.Cases,
     .. Batches.Cases, .. Bulk.Cases, .. Saving.Cases, .. Changes.Cases, .. Resources.Cases, .. Throttling.Cases,
-    .. Articles.Cases, .. Tables.Cases, .. Kept.Cases,
+    .. Articles.Cases, .. world.IsTls ? Tables.Cases : [], .. Kept.Cases,
 ];
 var cases = args.Length > 3 && args[3] == "verify" ? Kept.Verifying : writing;
 if (args.Length > 4)

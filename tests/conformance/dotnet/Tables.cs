@@ -12,6 +12,7 @@ namespace Orrery.Conformance;
 /// </summary>
 internal static class Tables
 {
+    /// <summary>For https only.</summary>
     internal static readonly Case[] Cases = Case.All(Sample12CreateAndRetrieve, EntitiesChange, EntitiesAreQueried, EntitiesAndTablesGo);
 
     public class CustomerEntity : TableEntity
@@ -31,13 +32,8 @@ internal static class Tables
         public string? PhoneNumber { get; set; }
     }
 
-    /// <summary>Nothing where the protocol is another one: http is left out.</summary>
-    private static CloudTable? People(World world)
+    private static CloudTable People(World world)
     {
-        if (!world.IsTls)
-        {
-            return null;
-        }
         var account = new CloudStorageAccount(
             new StorageCredentials("localhost", world.Key), new StorageUri(new Uri(world.Endpoint.Replace("127.0.0.1", "localhost"))));
         var configuration = new TableClientConfiguration();
@@ -47,10 +43,7 @@ internal static class Tables
 
     private static async Task Sample12CreateAndRetrieve(World world)
     {
-        if (People(world) is not { } table)
-        {
-            return;
-        }
+        var table = People(world);
         await table.CreateIfNotExistsAsync();
         var ben = new CustomerEntity("Smith", "Ben") { Email = "Ben@contoso.com", PhoneNumber = "425-555-0102" };
         await table.ExecuteAsync(TableOperation.Insert(ben));
@@ -61,10 +54,7 @@ internal static class Tables
 
     private static async Task EntitiesChange(World world)
     {
-        if (People(world) is not { } table)
-        {
-            return;
-        }
+        var table = People(world);
         async Task<CustomerEntity?> Read() =>
             (CustomerEntity?)(await table.ExecuteAsync(TableOperation.Retrieve<CustomerEntity>("Smith", "Ben"))).Result;
         var ben = (await Read())!;
@@ -78,10 +68,7 @@ internal static class Tables
 
     private static async Task EntitiesAreQueried(World world)
     {
-        if (People(world) is not { } table)
-        {
-            return;
-        }
+        var table = People(world);
         foreach (var n in Enumerable.Range(0, 6))
         {
             await table.ExecuteAsync(TableOperation.InsertOrReplace(new CustomerEntity($"Family {n % 2}", $"Person {n}")));
@@ -93,10 +80,7 @@ internal static class Tables
 
     private static async Task EntitiesAndTablesGo(World world)
     {
-        if (People(world) is not { } table)
-        {
-            return;
-        }
+        var table = People(world);
         var ben = (CustomerEntity)(await table.ExecuteAsync(TableOperation.Retrieve<CustomerEntity>("Smith", "Ben"))).Result;
         ben.ETag = "*";
         await table.ExecuteAsync(TableOperation.Delete(ben));
