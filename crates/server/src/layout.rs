@@ -106,7 +106,7 @@ impl Order {
             Order::List(query) => list(service, &query).await,
             Order::Split => split(service, body).await,
             Order::Merge => merge(service, body).await,
-            Order::ShowThroughput(query) => throughput::show(service, &query),
+            Order::ShowThroughput(query) => throughput::show(service, &query).await,
             Order::Redistribute => throughput::redistribute(service, body).await,
             Order::ShowBackup => Ok(backups.describe()),
             Order::Backup => backups.begin(service, body),

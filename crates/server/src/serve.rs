@@ -7,10 +7,11 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use bytes::Bytes;
-use runtime::{MemoryBudget, Runtime};
+use runtime::{MemoryBudget, Runtime, on_async_worker};
 use service::Service;
 use storage::Loss;
 use storage::local::LocalConfig;
+use tokio::task::JoinHandle;
 use tokio_rustls::TlsAcceptor;
 use wire_cosmos::{Gateway, GatewayConfig};
 
@@ -83,16 +84,17 @@ async fn serve(settings: Settings, mut outside: Runtime) -> anyhow::Result<()> {
     let open = Open { service: Arc::clone(&service), gateway, backups: Arc::clone(&backups) };
     let opened = front.open.set(open);
     opened.expect("the data is opened once");
-    let sweeping = tokio::spawn(sweeper::run(Arc::clone(&front), stop.clone()));
-    let expiring = tokio::spawn(expirer::run(Arc::clone(&front), stop.clone()));
-    let indexing = tokio::spawn(indexer::run(Arc::clone(&front), stop.clone()));
-    let scaling = tokio::spawn(scaler::run(Arc::clone(&front), settings.rules.merge_after, stop));
+    let sweeping = spawn(sweeper::run(Arc::clone(&front), stop.clone()));
+    let expiring = spawn(expirer::run(Arc::clone(&front), stop.clone()));
+    let indexing = spawn(indexer::run(Arc::clone(&front), stop.clone()));
+    let scaling = spawn(scaler::run(Arc::clone(&front), settings.rules.merge_after, stop));
     announce(&settings, &addresses, service.store().loss());
 
     signals.stop_asked().await;
-    // Nobody waits for what only reads.
-    service.stop_queries();
     stopper.raise();
+    // Nobody waits for what only reads. Whoever works in the background has been told before,
+    // so it does not take its end for a failure.
+    service.stop_queries();
     tokio::select! {
         ended = async {
             backups.end().await;
@@ -103,6 +105,11 @@ async fn serve(settings: Settings, mut outside: Runtime) -> anyhow::Result<()> {
     tokio::task::spawn_blocking(move || service.store().close())
         .await?
         .context("the data was not closed cleanly")
+}
+
+/// Starts something that must not wait where it runs.
+fn spawn(task: impl Future<Output = ()> + Send + 'static) -> JoinHandle<()> {
+    tokio::spawn(on_async_worker(task))
 }
 
 /// Opens the data off the async workers: replaying a journal can take seconds, and

@@ -271,8 +271,8 @@ impl Call<'_> {
     }
 
     /// What a permission gives to whoever holds a token of it.
-    pub(crate) fn grant(&self, permission: &Value) -> Option<Grant> {
-        self.gateway.service.grant(permission)
+    pub(crate) async fn grant(&self, permission: &Value) -> Option<Grant> {
+        self.gateway.service.grant(permission).await
     }
 
     pub(crate) fn region(&self) -> &str {
