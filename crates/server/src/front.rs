@@ -31,7 +31,7 @@ use crate::host::Hosts;
 use crate::layout::Order;
 use crate::listener::Room;
 use crate::memory::{MemoryPlan, MemoryReport};
-use crate::metrics;
+use crate::metrics::{self, Durations};
 use crate::stop::Stop;
 
 /// How long a refusal waits for the rest of a body that is thrown away: time for a packet
@@ -63,6 +63,7 @@ pub(crate) struct Front {
     pub(crate) open: OnceLock<Open>,
     pub(crate) admin: Admin,
     pub(crate) counters: Counters,
+    pub(crate) durations: Arc<Durations>,
     pub(crate) room: Room,
     pub(crate) answers: Answers,
     hosts: Hosts,
@@ -94,6 +95,7 @@ impl Front {
             open: OnceLock::new(),
             admin,
             counters: Counters::default(),
+            durations: Arc::default(),
             room,
             answers: Answers::new(&plan),
             hosts,
@@ -125,7 +127,11 @@ impl Front {
 
     async fn metrics(&self) -> Answer {
         match self.open.get() {
-            Some(open) => metrics::answer(open.service.usage().await, &self.memory()),
+            Some(open) => {
+                let (usage, counters) = (open.service.usage().await, self.counters.readings());
+                let readings = metrics::Readings::of(usage, self.memory(), counters);
+                metrics::answer(&self.durations, readings)
+            }
             None => admin::ready(self),
         }
     }

@@ -78,8 +78,10 @@ async fn serve(settings: Settings, mut outside: Runtime) -> anyhow::Result<()> {
 
     let service = open(home.clone(), &settings, &outside).await?;
     let region = settings.region.as_str().to_owned();
-    let config = GatewayConfig { keys, region, skew_secs_max: SKEW_SECS_MAX };
-    let gateway = Arc::new(Gateway::new(Arc::clone(&service), outside, config));
+    let slow_after = Some(settings.slow_after);
+    let config = GatewayConfig { keys, region, skew_secs_max: SKEW_SECS_MAX, slow_after };
+    let gateway = Gateway::new(Arc::clone(&service), outside, config);
+    let gateway = Arc::new(gateway.observed_by(Arc::clone(&front.durations) as Arc<_>));
     let backups = Arc::new(Backups::default());
     let open = Open { service: Arc::clone(&service), gateway, backups: Arc::clone(&backups) };
     let opened = front.open.set(open);

@@ -9,6 +9,7 @@ use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::time::Duration;
 
 use anyhow::{Context as _, bail, ensure};
 use base64::Engine as _;
@@ -30,6 +31,9 @@ const DEFAULT_PORT: u16 = 8081;
 /// Threads for requests. Storage and commands have threads of their own, and two
 /// cores are the norm.
 const DEFAULT_WORKERS: u16 = 2;
+
+/// What counts as slow: far longer than anything that finds its items by an index.
+const SLOW_AFTER: Duration = Duration::from_secs(1);
 
 /// Bytes of a key that is made up for a message: as many as the service's own.
 const KEY_BYTES: usize = 64;
@@ -137,6 +141,11 @@ pub(crate) struct Layer {
     #[arg(long, value_name = "LEVEL")]
     pub(crate) log: Option<LogLevel>,
 
+    /// Log a warning about each request that takes as many milliseconds or more, with its activity id, container,
+    /// charge and, for a query, how it found its items; 0 logs all requests [default: 1000].
+    #[arg(long, value_name = "MILLISECONDS")]
+    pub(crate) slow_after: Option<u32>,
+
     /// Threads that handle requests [default: 2].
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u16).range(1..=256))]
     pub(crate) workers: Option<u16>,
@@ -167,6 +176,7 @@ pub(crate) struct Settings {
     pub(crate) rules: Rules,
     pub(crate) memory: MemorySize,
     pub(crate) log: LogLevel,
+    pub(crate) slow_after: Duration,
     pub(crate) workers: usize,
     pub(crate) json: bool,
 }
@@ -222,6 +232,7 @@ impl Settings {
             rules,
             memory: layer.memory.unwrap_or_default(),
             log: layer.log.unwrap_or_default(),
+            slow_after: layer.slow_after.map_or(SLOW_AFTER, millis),
             workers: usize::from(layer.workers.unwrap_or(DEFAULT_WORKERS).max(1)),
             json: layer.json.unwrap_or_default(),
         };
@@ -260,6 +271,10 @@ fn place(layers: &[Layer]) -> anyhow::Result<Place> {
         }
     }
     Ok(Place::Folder(PathBuf::from(DEFAULT_FOLDER)))
+}
+
+fn millis(millis: u32) -> Duration {
+    Duration::from_millis(u64::from(millis))
 }
 
 fn key_needed(listen: SocketAddr, random: &dyn Random) -> String {
@@ -305,6 +320,7 @@ impl Layer {
             merge_after: variable(read, "ORRERY_MERGE_AFTER")?,
             memory: variable(read, "ORRERY_MEMORY")?,
             log: variable(read, "ORRERY_LOG")?,
+            slow_after: variable(read, "ORRERY_SLOW_AFTER")?,
             workers: variable(read, "ORRERY_WORKERS")?,
             json: variable(read, "ORRERY_JSON")?,
         })
@@ -334,6 +350,7 @@ impl Layer {
             merge_after: self.merge_after.or(other.merge_after),
             memory: self.memory.or(other.memory),
             log: self.log.or(other.log),
+            slow_after: self.slow_after.or(other.slow_after),
             workers: self.workers.or(other.workers),
             json: self.json.or(other.json),
         }
@@ -610,6 +627,7 @@ mod tests {
             merge-after = 60
             memory = "256MiB"
             log = "trace"
+            slow-after = 250
             workers = 3
             json = true
         "#;
@@ -636,6 +654,7 @@ mod tests {
                 | "ORRERY_ACCEPT_LOST_WRITES" => "true",
                 "ORRERY_MEMORY" => "256MiB",
                 "ORRERY_LOG" => "trace",
+                "ORRERY_SLOW_AFTER" => "250",
                 "ORRERY_WORKERS" => "3",
                 "ORRERY_JSON" => "true",
                 _ => return None,

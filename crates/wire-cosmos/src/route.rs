@@ -46,6 +46,24 @@ pub(crate) enum Route {
     },
 }
 
+impl Route {
+    /// The container that a request is about.
+    pub(crate) fn container(&self) -> Option<&Link> {
+        match self {
+            Route::Items { container }
+            | Route::Item { container, .. }
+            | Route::Ranges { container }
+            | Route::Conflicts { container }
+            | Route::Conflict { container }
+            | Route::KeyDelete { container } => Some(container),
+            Route::Feed { parent: link, .. } | Route::Resource { link } => {
+                Some(link).filter(|link| link.kind() == Some(Kind::Container))
+            }
+            Route::Account | Route::Later { .. } => None,
+        }
+    }
+}
+
 /// A path with its segments decoded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Path {

@@ -54,7 +54,7 @@ fn ratio(report: &QueryReport) -> f64 {
 }
 
 /// How the items were found, for people and tests.
-pub(super) fn explained(report: &QueryReport) -> String {
+pub(crate) fn explained(report: &QueryReport) -> String {
     let number = |count: u64| Value::from(i64::try_from(count).unwrap_or(i64::MAX));
     let partitions = report.partitions.iter().map(ToString::to_string);
     let object = Object::from_iter([
