@@ -281,7 +281,9 @@ fn setups(
 
 #[cfg(test)]
 mod tests {
-    use std::sync::mpsc::channel;
+    use std::sync::mpsc::sync_channel;
+
+    use runtime::{Tasks as _, ThreadTasks};
 
     use super::*;
     use crate::system;
@@ -298,30 +300,32 @@ mod tests {
         let container = Container::new(store, Arc::default(), clock, spec.clone(), map.clone());
         let container = Arc::new(container);
         let (range, slot) = container.route(&system::epk()).unwrap();
-        let (begun, has_begun) = channel();
-        let (release, released) = channel::<()>();
-        let busy = {
-            let slot = Arc::clone(&slot);
-            std::thread::spawn(move || {
-                slot.with(|_| {
-                    begun.send(()).unwrap();
-                    Ok(released.recv().unwrap())
-                })
-            })
+        let (begun, has_begun) = sync_channel(1);
+        let (release, released) = sync_channel::<()>(1);
+        let kept = Arc::clone(&slot);
+        let keep = move || {
+            let kept = kept.with(|_| {
+                begun.send(()).unwrap();
+                released.recv().unwrap();
+                Ok(())
+            });
+            kept.unwrap();
         };
+        let busy = ThreadTasks.spawn("busy", Box::new(keep)).unwrap();
         has_begun.recv_timeout(LONG).unwrap();
-        let (done, is_done) = channel();
+        let (done, is_done) = sync_channel(1);
         let (changed, changing) = (map.with_more_numbers(range), Arc::clone(&container));
         let numbers = changed.range(range).unwrap().numbers.clone();
-        std::thread::spawn(move || {
+        let change = move || {
             changing.reconfigure(spec, changed);
             let (_, slot) = changing.route(&system::epk()).unwrap();
             done.send((changing.map(), slot.durable_lsn().unwrap())).unwrap();
-        });
+        };
+        drop(ThreadTasks.spawn("changing", Box::new(change)).unwrap());
         let (map, _) = is_done.recv_timeout(LONG).expect("nobody waits for the sequencer");
         assert_eq!(map.range(range).unwrap().numbers, numbers);
         release.send(()).unwrap();
-        busy.join().unwrap().unwrap();
+        busy.join().unwrap();
         let followed = slot.with(|partition| Ok(partition.setup().numbers.clone()));
         assert_eq!(followed.unwrap(), numbers, "the next command follows the change");
     }

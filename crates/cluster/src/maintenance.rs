@@ -6,11 +6,11 @@
 //! queries. Work that goes on for long is handed over in chunks.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use runtime::{Runtime, TaskHandle, Tasks};
-use tokio::sync::oneshot;
+use tokio::sync::{Semaphore, oneshot};
 
 use crate::cluster::Cluster;
 use crate::error::ClusterError;
@@ -19,14 +19,19 @@ use crate::error::ClusterError;
 /// rewritten, everything else goes on.
 const THREADS: usize = 2;
 
+/// Work that may wait for a thread; further work waits for room. There is one for each change
+/// of a layout that is under way and one for each task in the background.
+const QUEUE_MAX: usize = 64;
+
 type Work = Box<dyn FnOnce() + Send>;
 
 /// The threads. Dropping it lets them finish what was handed over.
 #[derive(Debug)]
 pub(crate) struct Maintenance {
     tasks: Arc<dyn Tasks>,
-    /// Without a bound: whoever hands something over waits for it before the next.
-    queue: Option<Sender<Work>>,
+    queue: Option<SyncSender<Work>>,
+    /// As many permits as there is room in the queue.
+    room: Arc<Semaphore>,
     queued: Arc<Mutex<Receiver<Work>>>,
     /// None before the first work.
     threads: Mutex<Vec<TaskHandle>>,
@@ -34,10 +39,11 @@ pub(crate) struct Maintenance {
 
 impl Maintenance {
     pub(crate) fn new(runtime: &Runtime) -> Maintenance {
-        let (queue, queued) = channel();
+        let (queue, queued) = sync_channel(QUEUE_MAX);
         Maintenance {
             tasks: Arc::clone(&runtime.tasks),
             queue: Some(queue),
+            room: Arc::new(Semaphore::new(QUEUE_MAX)),
             queued: Arc::new(Mutex::new(queued)),
             threads: Mutex::default(),
         }
@@ -50,9 +56,14 @@ impl Maintenance {
     ) -> Result<T, ClusterError> {
         let (reply, answer) = oneshot::channel();
         self.start().map_err(|_| ClusterError::Stopping)?;
-        let work: Work = Box::new(move || drop(reply.send(work())));
+        let room = Arc::clone(&self.room).acquire_owned().await;
+        let room = room.map_err(|_| ClusterError::Stopping)?;
+        let work: Work = Box::new(move || {
+            drop(room);
+            drop(reply.send(work()));
+        });
         let queue = self.queue.as_ref().ok_or(ClusterError::Stopping)?;
-        queue.send(work).map_err(|_| ClusterError::Stopping)?;
+        queue.try_send(work).map_err(|_| ClusterError::Stopping)?;
         answer.await.map_err(|_| ClusterError::Internal)
     }
 
@@ -120,7 +131,7 @@ mod tests {
     #[tokio::test]
     async fn chunks_go_on_beside_work_that_takes_long_and_after_a_panic() {
         let maintenance = Arc::new(Maintenance::new(&Runtime::real()));
-        let (release, released) = channel::<()>();
+        let (release, released) = sync_channel::<()>(1);
         let (begun, has_begun) = oneshot::channel();
         let long = Arc::clone(&maintenance);
         let long = tokio::spawn(async move {

@@ -131,7 +131,8 @@ mod tests {
         may_wait();
         assert!(panics(|| on_a_worker(async { may_wait() })));
         may_wait();
-        let elsewhere = async { std::thread::spawn(may_wait).join().is_ok() };
+        let on_a_thread = || std::thread::scope(|scope| scope.spawn(may_wait).join().is_ok());
+        let elsewhere = async { on_a_thread() };
         assert_eq!(poll(on_async_worker(elsewhere)), Poll::Ready(true));
     }
 
