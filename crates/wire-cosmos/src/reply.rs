@@ -10,6 +10,7 @@ use model::charge::Charge;
 use model::etag::Etag;
 use model::json::write_string;
 use model::position::{Lsn, Timestamp};
+use percent_encoding::{CONTROLS, utf8_percent_encode};
 use service::{EffectKind, Kind, QueryReport, RangeId, Receipt};
 
 use crate::auth::rfc1123;
@@ -213,13 +214,7 @@ impl Answer {
 
 /// A link by names as a header can carry it: what is not ASCII is percent-encoded.
 fn alternate_path(link: &str) -> Cow<'_, str> {
-    let plain = |byte: u8| (0x20..0x7F).contains(&byte);
-    if link.bytes().all(plain) {
-        return Cow::Borrowed(link);
-    }
-    let encoded =
-        |byte: u8| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") };
-    Cow::Owned(link.bytes().map(encoded).collect())
+    utf8_percent_encode(link, CONTROLS).into()
 }
 
 /// The status of something done to one resource.
