@@ -332,6 +332,26 @@ impl Tasks for Counting {
     }
 }
 
+/// What all tests rely on: whatever they drive with `block_on` must not wait.
+#[cfg(debug_assertions)]
+#[test]
+fn waiting_on_an_async_worker_is_caught() {
+    let folder = tempfile::tempdir().unwrap();
+    let on_disk = local::create(folder.path(), LocalConfig::default(), &Runtime::real());
+    for store in [memory::create(), on_disk.unwrap()] {
+        let fixture = Fixture::new(Arc::clone(&store));
+        let list = || drop(fixture.cluster.list_system_blocking("a:", None, 1));
+        let submit = || drop(store.stream().submit(Batch::new()));
+        let wait = || assert_eq!(storage::Ticket::resolved(Outcome::Full).wait(), Outcome::Full);
+        let waits: [&dyn Fn(); 3] = [&list, &submit, &wait];
+        for wait in waits {
+            wait();
+            let caught = std::panic::AssertUnwindSafe(|| block_on(async { wait() }));
+            assert!(std::panic::catch_unwind(caught).is_err());
+        }
+    }
+}
+
 /// Work in chunks is done by the threads that there are, however many chunks it has.
 #[test]
 fn no_chunk_has_a_thread_of_its_own() {
