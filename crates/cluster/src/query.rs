@@ -87,9 +87,26 @@ impl PageQuery {
         }
     }
 
-    /// For each key of the order, whether it descends.
+    /// For each key of the order, or of the values by which rows are told apart, whether it
+    /// descends.
     fn descends(&self) -> Vec<bool> {
-        self.bound.order().iter().map(|key| key.descending).collect()
+        match self.bound.value_order() {
+            Some(values) => values.iter().map(|key| key.descending).collect(),
+            None => self.bound.order().iter().map(|key| key.descending).collect(),
+        }
+    }
+
+    /// How many rows are left out by OFFSET from here on, and how many were given.
+    fn counted(&self) -> (u64, u64) {
+        let (offset, _) = self.bound.window();
+        self.after.as_ref().map_or((offset as u64, 0), |after| (after.skip, after.given))
+    }
+
+    /// How many rows the page can need.
+    fn rows_wanted(&self) -> u64 {
+        let ((skip, given), (_, limit)) = (self.counted(), self.bound.window());
+        let left = (limit as u64).saturating_sub(given);
+        skip.saturating_add(left.min(self.bounds.rows as u64))
     }
 }
 

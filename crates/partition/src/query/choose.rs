@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use index::{Absence, EntryOrder, KeyRange};
 use model::json::{Kind, Value};
-use query::{Bound, Comparison, IndexUse, Order, Path, Requirement};
+use query::{Bound, Comparison, IndexUse, Order, Path, Requirement, ValueKey};
 
 use super::Approach;
 use super::access::{Access, Leaf, Set};
@@ -122,6 +122,13 @@ pub trait Survey {
     /// may stop at `most`.
     fn sets_of_names(&self, range: &KeyRange, most: u64) -> Result<u64, Problem>;
 
+    /// How many values there are in a part of an index, of which entries tell so much;
+    /// counting may stop at `most`.
+    fn values(&self, range: &KeyRange, order: &EntryOrder, most: u64) -> Result<u64, Problem>;
+
+    /// How many rows are wanted.
+    fn rows(&self) -> u64;
+
     /// The ordinals that items in question can have. Where they are of one key, its entries
     /// are told from most of the others by them.
     fn ordinals(&self) -> &Range<u64>;
@@ -173,7 +180,10 @@ pub(crate) fn choose(
     let choice = match (came, served) {
         (Some((way, _)), _) => chooser.as_before(way, found, scan),
         (None, Some(served)) => Some(chooser.ordered(served, found, scan)?),
-        (None, None) => Some(chooser.unordered(found, scan)?),
+        (None, None) => match chooser.by_value(bound, found.as_ref())? {
+            Some(served) => Some(along(served, scan)),
+            None => Some(chooser.unordered(found, scan)?),
+        },
     };
     let Some(mut choice) = choice else { return Ok(Err(OrderError::Changed)) };
     choice.exact = choice.exact && filter.exact;
@@ -236,22 +246,33 @@ impl Chooser<'_> {
         if self.indexes.path_in_force(key.path).is_none() {
             return Ok(Err(OrderError::Excluded));
         }
-        let Some(path) = self.indexes.path(key.path) else { return Ok(Ok(None)) };
+        self.along_path(key, bound, false).map(Ok)
+    }
+
+    /// Along the entries of one path, all of them or those of items that have a value there.
+    fn along_path(
+        &self,
+        key: &Order<'_>,
+        bound: &Bound,
+        required: bool,
+    ) -> Result<Option<Served>, Problem> {
+        let Some(path) = self.indexes.path(key.path) else { return Ok(None) };
         let requirement = bound.filter().requirement;
         if let Some(served) = self.begun_order(key, &requirement) {
-            return Ok(Ok(Some(served)));
+            return Ok(Some(served));
         }
-        let range = self.narrowed(path.all(), key.path, &requirement);
+        let all = if required { path.is_defined() } else { path.all() };
+        let range = self.narrowed(all, key.path, &requirement);
         let mut absent = None;
         if !path.has_undefined() && range.start == path.all().start {
             absent = self.absent(key.path)?.map(Box::new);
             if absent.is_none() {
-                return Ok(Ok(None));
+                return Ok(None);
             }
         }
         let (of, order) = (key.path.in_policy().into(), path.order());
         let served = Served { of, range, backwards: key.descending, begun: false, order, absent };
-        Ok(Ok(Some(served)))
+        Ok(Some(served))
     }
 
     /// How items without a value are found, if that takes few steps besides those items.
@@ -379,12 +400,74 @@ impl Chooser<'_> {
         }
         if self.survey.is_narrow() && !served.begun {
             // Items of all other keys would be met along the index.
-            let (items, around) = (self.survey.items()?, self.survey.items_around()?);
-            if items <= SORT_ITEMS_MAX || items.saturating_mul(items) <= around {
+            if self.is_small(self.survey.items()?)? {
                 return Ok(scan);
             }
         }
         Ok(along(served, scan))
+    }
+
+    /// The index to walk for rows that are told apart by values: one whose entries are in the
+    /// order of the first of these, unless it costs less to look at everything.
+    fn by_value(&self, bound: &Bound, found: Option<&Found>) -> Result<Option<Served>, Problem> {
+        let Some(values) = bound.value_order().filter(|_| !bound.gathers_documents()) else {
+            return Ok(None);
+        };
+        let (items, rows) = (self.survey.items()?, self.survey.rows());
+        if values.is_empty() || items <= rows.saturating_mul(LOOKUP_FACTOR) {
+            return Ok(None);
+        }
+        if let Some(found) = found
+            && self.members(&found.set, SORT_ITEMS_MAX)? < SORT_ITEMS_MAX
+        {
+            return Ok(None);
+        }
+        let Some(served) = self.value_order(&values, bound)? else { return Ok(None) };
+        if !served.begun && self.survey.is_narrow() && self.is_small(items)? {
+            return Ok(None);
+        }
+        // Of each value one item is looked at.
+        let skips = !bound.is_aggregated() && served.order.width() == values.len();
+        if skips && bound.filter().requirement == Requirement::Anything {
+            return Ok(Some(served));
+        }
+        let most = rows.saturating_add(1);
+        // Where all of them are wanted, so are all items.
+        let is_part = self.survey.values(&served.range, &served.order, most)? >= most;
+        Ok(is_part.then_some(served))
+    }
+
+    /// An index in the order of the first of the values, the more of them the better.
+    fn value_order(
+        &self,
+        values: &[ValueKey],
+        bound: &Bound,
+    ) -> Result<Option<Served>, Problem> {
+        let place = |key: &&ValueKey| {
+            key.path.as_ref().is_some_and(|path| path.names().is_some() && self.indexes.could_have(path))
+        };
+        let keys: Vec<&ValueKey> = values.iter().take_while(place).collect();
+        let names: Vec<(Vec<&str>, bool)> = keys
+            .iter()
+            .filter_map(|key| Some((key.path.as_ref()?.names()?, key.descending)))
+            .collect();
+        for several in (2..=names.len()).rev() {
+            let order = names.get(..several).unwrap_or_default();
+            if let Ok(Some(served)) = self.composite_order(order, bound) {
+                return Ok(Some(served));
+            }
+        }
+        let Some(ValueKey { path: Some(path), descending, required }) = keys.first() else {
+            return Ok(None);
+        };
+        self.along_path(&Order { path, descending: *descending }, bound, *required)
+    }
+
+    /// Whether so few of a container's items are asked for that an index would lead past too
+    /// many others.
+    fn is_small(&self, items: u64) -> Result<bool, Problem> {
+        let around = self.survey.items_around()?;
+        Ok(items <= SORT_ITEMS_MAX || items.saturating_mul(items) <= around)
     }
 
     /// At most so many members has a set, counted up to a bound. Those of other keys are
