@@ -410,9 +410,10 @@ impl Chooser<'_> {
     /// The index to walk for rows that are told apart by values: one whose entries are in the
     /// order of the first of these, unless it costs less to look at everything.
     fn by_value(&self, bound: &Bound, found: Option<&Found>) -> Result<Option<Served>, Problem> {
-        let Some(values) = bound.value_order().filter(|_| !bound.gathers_documents()) else {
-            return Ok(None);
-        };
+        // Of groups that give the same row, not the values tell that it is the same.
+        let is_told = !(bound.is_distinct() && bound.is_aggregated());
+        let is_each = is_told && !bound.gathers_documents();
+        let Some(values) = bound.value_order().filter(|_| is_each) else { return Ok(None) };
         let (items, rows) = (self.survey.items()?, self.survey.rows());
         if values.is_empty() || items <= rows.saturating_mul(LOOKUP_FACTOR) {
             return Ok(None);

@@ -117,6 +117,9 @@ impl Oracle {
 
     fn unordered(&self, bound: &Bound, scope: &Scope) -> Result<Verdict, QueryError> {
         let rows = bound.execute(self.raw(scope))?;
+        if bound.orders_groups() {
+            return Ok(Verdict::Rows { rows, agreement: Agreement::Exact });
+        }
         let (offset, limit) = bound.window();
         if offset == 0 && limit == usize::MAX {
             return Ok(Verdict::Rows { rows, agreement: Agreement::Bag });
