@@ -405,7 +405,7 @@ fn fingerprint(entry: &ContainerEntry, query: &ItemQuery, bound: &Bound) -> u32 
         hasher.update(query.parameters.to_string().as_bytes());
         return hasher.finalize();
     };
-    hasher.update(&[u8::from(bound.is_distinct()), u8::from(bound.is_aggregated())]);
+    hasher.update(&[u8::from(bound.is_distinct()) | u8::from(bound.is_aggregated()) << 1]);
     for (path, descending) in order {
         for step in path.steps() {
             match step {
