@@ -51,25 +51,29 @@ pub fn encode_key(key: &SortKey, descending: bool, out: &mut Vec<u8>) {
     }
 }
 
-/// Bytes that a place of values keeps before it goes on by a hash: more than any index entry
+/// Bytes of a place of values behind which it goes on by a hash: more than any index entry
 /// has.
 const VALUES_BYTES_MAX: usize = 512;
 
 /// The place of a row that is told from all others by values, each with whether it
-/// descends: a place that can be kept, however long they are.
+/// descends. A long one ends with a hash: behind all of the values, if rows are to be in
+/// their order, or instead of the rest of them, so that the place is short.
 #[must_use]
-pub fn values_place<'v>(values: impl Iterator<Item = (Option<&'v Value>, bool)>) -> Vec<u8> {
+pub fn values_place<'v>(
+    values: impl Iterator<Item = (Option<&'v Value>, bool)>,
+    in_order: bool,
+) -> Vec<u8> {
     let mut place = Vec::new();
     values.for_each(|(value, descends)| encode_order(value, descends, &mut place));
     if place.len() > VALUES_BYTES_MAX {
         let hash = DistinctHash::of_bytes(&place);
-        place.truncate(VALUES_BYTES_MAX);
+        place.truncate(if in_order { place.len() } else { VALUES_BYTES_MAX });
         place.extend(hash.to_bytes());
     }
     place
 }
 
-/// What of such a place is not hashed, and whether that is all.
+/// What entries can have of such a place, and whether that is all.
 #[must_use]
 pub fn told_of_values(place: &[u8]) -> (&[u8], bool) {
     match place.get(..VALUES_BYTES_MAX) {
@@ -324,6 +328,54 @@ mod tests {
             let cut = (!whole).then_some(key.len());
             assert_eq!(order.cut_of(&key), cut, "{keys:?}");
         }
+    }
+
+    /// Values lead to their entries, and a walk goes on behind these, also where entries tell
+    /// only the first of them or not all of one.
+    #[test]
+    fn values_lead_to_entries() {
+        use SortOrder::{Ascending, Descending};
+        for (parts, keys, whole) in [
+            (&[Ascending][..], &[("5", false)][..], true),
+            (&[Ascending], &[("", true)], true),
+            (&[Ascending], &[("5", false), ("6", false)], false),
+            (&[Ascending], &[("\"abcdefgh\"", false)], false),
+            (&[Ascending, Descending], &[("true", true), ("\"a\"", false)], true),
+            (&[Ascending, Descending], &[("[1]", true), ("1", false)], false),
+        ] {
+            let order = order(parts);
+            let values: Vec<Option<Value>> =
+                keys.iter().map(|(key, _)| model::json::parse(key.as_bytes()).ok()).collect();
+            let descends: Vec<bool> = keys.iter().map(|(_, way)| *way).collect();
+            let place =
+                values_place(values.iter().map(Option::as_ref).zip(descends.iter().copied()), true);
+            assert_eq!(told_of_values(&place), (&*place, true));
+            let Seek { key, whole: is_whole } = order.seek_values(&place, &descends);
+            assert_eq!(is_whole, whole, "{keys:?}");
+            let entry = [&*key, &7_u64.to_be_bytes()].concat();
+            let (shared, is_told) = order.values(&entry);
+            assert_eq!(shared, key, "{keys:?}");
+            let end = order.end(shared, &descends);
+            assert!(if end.past { place.starts_with(&end.place) } else { place < end.place });
+            assert_eq!(is_told && order.width() == keys.len(), whole, "{keys:?}");
+        }
+    }
+
+    /// However long values are, their places can be kept, and tell them apart.
+    #[test]
+    fn places_of_values_are_short() {
+        let place = |text: String, in_order: bool| {
+            values_place([(Some(&Value::from(text)), false)].into_iter(), in_order)
+        };
+        let long = |end: &str| "x".repeat(10_000) + end;
+        assert!(place(long("a"), true) < place(long("aa"), true));
+        assert!(place(long("aa"), true) < place(long("b"), true));
+        let place = |text: String| place(text, false);
+        let [one, other] = ["a", "b"].map(|end| place(long(end)));
+        assert_eq!(one.len(), VALUES_BYTES_MAX + HASH_BYTES);
+        assert_ne!(one, other);
+        assert_eq!(told_of_values(&one), (&one[..VALUES_BYTES_MAX], false));
+        assert!(place("x".repeat(300)) < one && one < place("y".to_owned()));
     }
 
     /// However much of a place is there, its entries begin with what is found.

@@ -157,10 +157,12 @@ impl Strategy {
         let past = query.past().map(|past| &past.point);
         match self {
             Strategy::InOrder | Strategy::Sort => past.into_iter().chain(&query.resume).collect(),
-            Strategy::ByValue | Strategy::Distinct => past.into_iter().collect(),
+            Strategy::ByValue | Strategy::Distinct | Strategy::Aggregate => {
+                past.into_iter().collect()
+            }
             // Its cursor is not about rows but about what they have in common.
             Strategy::DistinctInOrder => query.resume.iter().collect(),
-            Strategy::Stream | Strategy::Aggregate | Strategy::Gather => Vec::new(),
+            Strategy::Stream | Strategy::Gather => Vec::new(),
         }
     }
 

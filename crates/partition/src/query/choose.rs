@@ -414,8 +414,12 @@ impl Chooser<'_> {
         let is_told = !(bound.is_distinct() && bound.is_aggregated());
         let is_each = is_told && !bound.gathers_documents();
         let Some(values) = bound.value_order().filter(|_| is_each) else { return Ok(None) };
+        if values.first().is_none_or(|first| first.path.is_none()) {
+            return Ok(None);
+        }
+        // A page that is full takes as many items at least.
         let (items, rows) = (self.survey.items()?, self.survey.rows());
-        if values.is_empty() || items <= rows.saturating_mul(LOOKUP_FACTOR) {
+        if items <= rows.saturating_mul(LOOKUP_FACTOR) {
             return Ok(None);
         }
         if let Some(found) = found

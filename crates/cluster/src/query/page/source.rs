@@ -257,7 +257,7 @@ impl<'p> Source<'p> {
             let row = Made { place, part: 0, text, identity: String::new() };
             kept.add(row).map(ControlFlow::Continue)
         })?;
-        Ok(kept.sorted())
+        Ok(self.without_given(kept.sorted()))
     }
 
     /// The rows of all items at a place that differ. If there can be only one, it is looked for
@@ -349,7 +349,8 @@ impl<'p> Source<'p> {
     pub(super) fn value_place(&self, row: &Row<'_, '_>) -> Result<Vec<u8>, QueryError> {
         let values = row.values()?;
         let descends = self.order.iter().copied();
-        Ok(values_place(values.iter().map(Option::as_ref).zip(descends)))
+        let in_order = self.query.bound.orders_groups();
+        Ok(values_place(values.iter().map(Option::as_ref).zip(descends), in_order))
     }
 
     fn place(&self, keys: &[Option<Value>], ordinal: Ordinal, number: u32) -> Vec<u8> {

@@ -33,7 +33,7 @@ pub(super) fn distinct(source: &mut Source<'_>, sheet: &mut Sheet<'_>) -> Filled
         let is_enough = enough.is_some_and(|(rows, bytes)| first.has(rows, bytes));
         Ok(if is_enough { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
     })?;
-    Ok(first.fill(Trail::new(source), sheet))
+    Ok(first.fill(source, sheet))
 }
 
 /// The first of each, in the order of the query. What was given before is not again.
@@ -110,7 +110,7 @@ pub(super) fn aggregate(source: &mut Source<'_>, sheet: &mut Sheet<'_>) -> Fille
         first.add(Made { place, part: 0, text, identity: String::new() })?;
         MORE
     })?;
-    Ok(first.fill(Trail::new(source), sheet))
+    Ok(first.fill(source, sheet))
 }
 
 /// The first of groups whose rows are the same, in the order of the query.
@@ -130,6 +130,8 @@ struct First<'p> {
     wanted: usize,
     text_bytes: usize,
     point: Option<&'p Point>,
+    /// Of these some were given, and which ones is known when all are there.
+    among: Kept,
     ledger: Rc<Ledger>,
 }
 
@@ -137,7 +139,8 @@ impl<'p> First<'p> {
     fn new(source: &Source<'p>, sheet: &Sheet<'_>) -> First<'p> {
         let point = source.query.past().map(|past| &past.point);
         let (rows, ledger) = (BTreeMap::new(), Rc::clone(&source.ledger));
-        First { rows, wanted: sheet.wanted(), text_bytes: 0, point, ledger }
+        let among = Kept::new(&ledger);
+        First { rows, wanted: sheet.wanted(), text_bytes: 0, point, among, ledger }
     }
 
     /// Whether a row is one of them, as far as is known.
@@ -149,6 +152,9 @@ impl<'p> First<'p> {
     }
 
     fn add(&mut self, row: Made) -> Result<(), QueryError> {
+        if self.point.is_some_and(|point| point.is_among(&row.place)) {
+            return self.among.add(row);
+        }
         let bytes = |row: &Made| row.bytes() + row.place.len();
         self.ledger.keep(bytes(&row))?;
         self.text_bytes += row.text.len();
@@ -165,8 +171,10 @@ impl<'p> First<'p> {
     }
 
     /// Puts them on the page. Says where the next one begins.
-    fn fill(self, mut trail: Trail<'_>, sheet: &mut Sheet<'_>) -> Option<Place> {
-        let more = self.rows.into_values().try_for_each(|row| trail.offer(sheet, row));
+    fn fill(self, source: &Source<'_>, sheet: &mut Sheet<'_>) -> Option<Place> {
+        let mut trail = Trail::new(source);
+        let among = source.without_given(self.among.sorted()).into_iter();
+        let more = among.chain(self.rows.into_values()).try_for_each(|row| trail.offer(sheet, row));
         sheet.hits = sheet.rows.len() as u64;
         more.break_value().flatten()
     }
