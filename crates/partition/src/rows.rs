@@ -56,7 +56,8 @@ impl<'v> Rows<'v> {
             (Direction::Forward, Some(end)) => rest.start = end.max(rest.start.clone()),
             (Direction::Forward, None) => self.rest = None,
             (Direction::Backward, _) => {
-                let end = rest.end.take().map_or(left_out.start.clone(), |end| end.min(left_out.start));
+                let end =
+                    rest.end.take().map_or(left_out.start.clone(), |end| end.min(left_out.start));
                 rest.end = Some(end);
             }
         }

@@ -32,6 +32,10 @@ const COLLECT_ENTRIES_MAX: u64 = 10_000;
 /// as long as looking up an item.
 const NAMES_MAX: u64 = 1_000;
 
+/// Values that are counted to find out whether all of them are wanted, at most: more than a
+/// page has rows.
+const VALUES_MAX: u64 = 2_000;
+
 /// A range that was probed this far counts as wide: half a millisecond.
 const PROBE_MAX: u64 = 1_000;
 
@@ -436,20 +440,19 @@ impl Chooser<'_> {
         if skips && bound.filter().requirement == Requirement::Anything {
             return Ok(Some(served));
         }
-        let most = rows.saturating_add(1);
         // Where all of them are wanted, so are all items.
-        let is_part = self.survey.values(&served.range, &served.order, most)? >= most;
+        let most = rows.saturating_add(1);
+        let is_part =
+            most <= VALUES_MAX && self.survey.values(&served.range, &served.order, most)? >= most;
         Ok(is_part.then_some(served))
     }
 
     /// An index in the order of the first of the values, the more of them the better.
-    fn value_order(
-        &self,
-        values: &[ValueKey],
-        bound: &Bound,
-    ) -> Result<Option<Served>, Problem> {
+    fn value_order(&self, values: &[ValueKey], bound: &Bound) -> Result<Option<Served>, Problem> {
         let place = |key: &&ValueKey| {
-            key.path.as_ref().is_some_and(|path| path.names().is_some() && self.indexes.could_have(path))
+            key.path
+                .as_ref()
+                .is_some_and(|path| path.names().is_some() && self.indexes.could_have(path))
         };
         let keys: Vec<&ValueKey> = values.iter().take_while(place).collect();
         let names: Vec<(Vec<&str>, bool)> = keys

@@ -8,8 +8,8 @@ use std::collections::BTreeSet;
 use super::check::{has_aggregate, is_path};
 use super::{Binder, Clause, GroupedBy, Path, PathStep};
 use crate::bound::{
-    Aggregate, Block, Constant, Counts, Expr, GroupKey, GroupOrder, Grouping, Key, OrderKey, Origin, Slot,
-    Source,
+    Aggregate, Block, Constant, Counts, Expr, GroupKey, GroupOrder, Grouping, Key, OrderKey,
+    Origin, Slot, Source,
 };
 use crate::error::{Code, Refusal, Span};
 use crate::syntax::{

@@ -7,9 +7,7 @@ use super::aggregate::Accumulator;
 use super::{ENOUGH, Flow, MORE};
 use crate::bound::{Block, Grouping};
 use crate::error::QueryError;
-use crate::eval::{
-    ALLOCATION_BYTES, Datum, Env, evaluate, identity, representative, total_order,
-};
+use crate::eval::{ALLOCATION_BYTES, Datum, Env, evaluate, identity, representative, total_order};
 
 /// The groups so far, by the identities of their keys. Nothing in here refers to
 /// a document, so groups can be gathered from documents that come and go.
