@@ -9,6 +9,7 @@
 
 mod absent;
 mod access;
+mod by_value;
 mod choose;
 mod composite;
 mod indexes;

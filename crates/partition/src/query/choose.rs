@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use index::{Absence, EntryOrder, KeyRange};
 use model::json::{Kind, Value};
-use query::{Bound, Comparison, IndexUse, Order, Path, Requirement, ValueKey};
+use query::{Bound, Comparison, IndexUse, Order, Path, Requirement};
 
 use super::Approach;
 use super::access::{Access, Leaf, Set};
@@ -23,7 +23,7 @@ use crate::command::Problem;
 use crate::setup::Setup;
 
 /// Items that are rather loaded and sorted than found along the index of the order.
-const SORT_ITEMS_MAX: u64 = 1_000;
+pub(super) const SORT_ITEMS_MAX: u64 = 1_000;
 
 /// Entries that are collected to bring them into the order of ordinals, at most.
 const COLLECT_ENTRIES_MAX: u64 = 10_000;
@@ -32,16 +32,12 @@ const COLLECT_ENTRIES_MAX: u64 = 10_000;
 /// as long as looking up an item.
 const NAMES_MAX: u64 = 1_000;
 
-/// Values that are counted to find out whether all of them are wanted, at most: more than a
-/// page has rows.
-const VALUES_MAX: u64 = 2_000;
-
 /// A range that was probed this far counts as wide: half a millisecond.
 const PROBE_MAX: u64 = 1_000;
 
 /// Finding an item through the index takes about so many times as long as meeting it
 /// in a scan.
-const LOOKUP_FACTOR: u64 = 4;
+pub(super) const LOOKUP_FACTOR: u64 = 4;
 
 /// How a query's items are found.
 #[derive(Clone, Debug)]
@@ -195,9 +191,9 @@ pub(crate) fn choose(
     Ok(Ok(choice))
 }
 
-struct Chooser<'c> {
-    indexes: Indexes<'c>,
-    survey: &'c dyn Survey,
+pub(super) struct Chooser<'c> {
+    pub(super) indexes: Indexes<'c>,
+    pub(super) survey: &'c dyn Survey,
     /// The way of the page before, and a key on it.
     came: Option<(Way, &'c [u8])>,
     /// Whether the query counts items and asks nothing else of them.
@@ -205,23 +201,23 @@ struct Chooser<'c> {
 }
 
 /// An index that is in the order of the query.
-struct Served {
+pub(super) struct Served {
     of: Arc<str>,
-    range: KeyRange,
+    pub(super) range: KeyRange,
     backwards: bool,
     /// Whether only a part of it is read whose first values are given.
-    begun: bool,
-    order: EntryOrder,
+    pub(super) begun: bool,
+    pub(super) order: EntryOrder,
     /// How to find items without a value, if it has no entries for them.
     absent: Option<Box<Absence>>,
 }
 
 /// The index that serves an order, if one does.
-type Serving = Result<Option<Served>, OrderError>;
+pub(super) type Serving = Result<Option<Served>, OrderError>;
 
 /// A way to what a requirement asks for.
-struct Found {
-    set: Set,
+pub(super) struct Found {
+    pub(super) set: Set,
     /// Whether it asks for all of the requirement.
     whole: bool,
     /// Whether an item may have several entries in it.
@@ -254,7 +250,7 @@ impl Chooser<'_> {
     }
 
     /// Along the entries of one path, all of them or those of items that have a value there.
-    fn along_path(
+    pub(super) fn along_path(
         &self,
         key: &Order<'_>,
         bound: &Bound,
@@ -306,7 +302,7 @@ impl Chooser<'_> {
     }
 
     /// Along a composite index, or the part of it whose first values the filter gives.
-    fn composite_order(&self, order: &[(Vec<&str>, bool)], bound: &Bound) -> Serving {
+    pub(super) fn composite_order(&self, order: &[(Vec<&str>, bool)], bound: &Bound) -> Serving {
         let mut plans = self.indexes.setup.plans.values().rev();
         let plan = plans.next().ok_or(OrderError::NoComposite)?;
         let index = plan.composite_index(order).ok_or(OrderError::NoComposite)?;
@@ -411,76 +407,16 @@ impl Chooser<'_> {
         Ok(along(served, scan))
     }
 
-    /// The index to walk for rows that are told apart by values: one whose entries are in the
-    /// order of the first of these, unless it costs less to look at everything.
-    fn by_value(&self, bound: &Bound, found: Option<&Found>) -> Result<Option<Served>, Problem> {
-        // Of groups that give the same row, not the values tell that it is the same.
-        let is_told = !(bound.is_distinct() && bound.is_aggregated());
-        let is_each = is_told && !bound.gathers_documents();
-        let Some(values) = bound.value_order().filter(|_| is_each) else { return Ok(None) };
-        if values.first().is_none_or(|first| first.path.is_none()) {
-            return Ok(None);
-        }
-        // A page that is full takes as many items at least.
-        let (items, rows) = (self.survey.items()?, self.survey.rows());
-        if items <= rows.saturating_mul(LOOKUP_FACTOR) {
-            return Ok(None);
-        }
-        if let Some(found) = found
-            && self.members(&found.set, SORT_ITEMS_MAX)? < SORT_ITEMS_MAX
-        {
-            return Ok(None);
-        }
-        let Some(served) = self.value_order(&values, bound)? else { return Ok(None) };
-        if !served.begun && self.survey.is_narrow() && self.is_small(items)? {
-            return Ok(None);
-        }
-        // Of each value one item is looked at.
-        let skips = !bound.is_aggregated() && served.order.width() == values.len();
-        if skips && bound.filter().requirement == Requirement::Anything {
-            return Ok(Some(served));
-        }
-        // Where all of them are wanted, so are all items.
-        let most = rows.saturating_add(1);
-        let is_part =
-            most <= VALUES_MAX && self.survey.values(&served.range, &served.order, most)? >= most;
-        Ok(is_part.then_some(served))
-    }
-
-    /// An index in the order of the first of the values, the more of them the better.
-    fn value_order(&self, values: &[ValueKey], bound: &Bound) -> Result<Option<Served>, Problem> {
-        let place = |key: &&ValueKey| {
-            key.path
-                .as_ref()
-                .is_some_and(|path| path.names().is_some() && self.indexes.could_have(path))
-        };
-        let keys: Vec<&ValueKey> = values.iter().take_while(place).collect();
-        let names: Vec<(Vec<&str>, bool)> = keys
-            .iter()
-            .filter_map(|key| Some((key.path.as_ref()?.names()?, key.descending)))
-            .collect();
-        for several in (2..=names.len()).rev() {
-            let order = names.get(..several).unwrap_or_default();
-            if let Ok(Some(served)) = self.composite_order(order, bound) {
-                return Ok(Some(served));
-            }
-        }
-        let Some(ValueKey { path: Some(path), descending, required }) = keys.first() else {
-            return Ok(None);
-        };
-        self.along_path(&Order { path, descending: *descending }, bound, *required)
-    }
-
     /// Whether so few of a container's items are asked for that an index would lead past too
     /// many others.
-    fn is_small(&self, items: u64) -> Result<bool, Problem> {
+    pub(super) fn is_small(&self, items: u64) -> Result<bool, Problem> {
         let around = self.survey.items_around()?;
         Ok(items <= SORT_ITEMS_MAX || items.saturating_mul(items) <= around)
     }
 
     /// At most so many members has a set, counted up to a bound. Those of other keys are
     /// left out where entries are in the order of ordinals.
-    fn members(&self, set: &Set, most: u64) -> Result<u64, Problem> {
+    pub(super) fn members(&self, set: &Set, most: u64) -> Result<u64, Problem> {
         match set {
             Set::Equal(leaf) => {
                 let range = with_ordinals(&leaf.range, self.survey.ordinals());

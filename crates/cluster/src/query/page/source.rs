@@ -10,7 +10,6 @@ use std::ops::ControlFlow;
 use std::rc::Rc;
 
 use index::{EntryEnd, encode_order, encode_ordinal, values_place};
-use model::json::Value;
 use model::position::Ordinal;
 use partition::{Candidate, Choice, Item};
 use query::{Ledger, QueryError, Row, Run, STEPS_MAX};
@@ -247,6 +246,11 @@ impl<'p> Source<'p> {
             self.keep_pace(run)?;
             next = self.candidates.next_like(shared)?;
         }
+        self.group_rows(run)
+    }
+
+    /// The rows of the groups so far that are behind the cursor, in order.
+    fn group_rows(&self, run: &mut Run<'_>) -> Result<Vec<Made>, QueryFailure> {
         let mut kept = Kept::new(&self.ledger);
         let _ = run.finish(&mut |row| {
             let place = self.value_place(&row)?;
@@ -318,13 +322,7 @@ impl<'p> Source<'p> {
         let (is_distinct, mut number) = (self.query.bound.is_distinct(), 0_u32);
         let _ = run.document(item.json(), &mut |row: Row<'_, '_>| {
             number += 1;
-            let place = if self.is_by_value {
-                self.value_place(&row)?
-            } else if self.order.is_empty() {
-                Vec::new()
-            } else {
-                self.place(&row.keys()?, item.ordinal, number)
-            };
+            let place = self.place(&row, item.ordinal, number)?;
             if self.is_behind(&place) {
                 return MORE;
             }
@@ -353,14 +351,26 @@ impl<'p> Source<'p> {
         Ok(values_place(values.iter().map(Option::as_ref).zip(descends), in_order))
     }
 
-    fn place(&self, keys: &[Option<Value>], ordinal: Ordinal, number: u32) -> Vec<u8> {
+    /// Where a row of an item belongs.
+    fn place(
+        &self,
+        row: &Row<'_, '_>,
+        ordinal: Ordinal,
+        number: u32,
+    ) -> Result<Vec<u8>, QueryError> {
+        if self.is_by_value {
+            return self.value_place(row);
+        }
         let mut place = Vec::new();
-        for (key, descends) in keys.iter().zip(&self.order) {
+        if self.order.is_empty() {
+            return Ok(place);
+        }
+        for (key, descends) in row.keys()?.iter().zip(&self.order) {
             encode_order(key.as_ref(), *descends, &mut place);
         }
         encode_ordinal(ordinal.as_u64(), self.order.first() == Some(&true), &mut place);
         place.extend(number.to_be_bytes());
-        place
+        Ok(place)
     }
 }
 
