@@ -11,7 +11,7 @@ use std::rc::Rc;
 
 use model::json::{Raw, Value};
 
-use crate::bound::{Block, Expr, Grouping, Origin};
+use crate::bound::{Block, Expr, GroupOrder, Grouping, Origin};
 use crate::error::QueryError;
 use crate::eval::{Ambient, Budget, Datum, Env, STEPS_MAX, evaluate, identity, representative};
 use crate::execute::{self, AggregateKind, Groups, MORE};
@@ -29,6 +29,8 @@ pub struct Run<'q> {
     groups: Option<Groups>,
     /// Bytes that are kept for the groups.
     kept: usize,
+    /// How rows are made, if they are told from others by what they give.
+    shown: Option<&'q Expr>,
 }
 
 /// A row before it is counted, ordered and compared with others.
@@ -82,7 +84,7 @@ impl<'q> Run<'q> {
     pub fn within(bound: &'q Bound, steps: usize, ledger: Rc<Ledger>) -> Run<'q> {
         let ambient = Ambient::within(&bound.program().context, steps, ledger);
         let groups = bound.program().block.grouping.as_ref().map(Groups::new);
-        Run { bound, ambient, later: 0, groups, kept: 0 }
+        Run { bound, ambient, later: 0, groups, kept: 0, shown: bound.shown() }
     }
 
     /// Gives a document to the query, and what it gives to `sink`. Where the query
@@ -100,7 +102,7 @@ impl<'q> Run<'q> {
         let mut env = Env::new(program.slots, ambient);
         env.documents = Some(Box::new(std::iter::once(document)));
         let mut groups = self.groups.as_mut().zip(block.grouping.as_ref());
-        let (kept, shown) = (&mut self.kept, shown(block));
+        let (kept, shown) = (&mut self.kept, self.shown);
         let flow = execute::visit(block, &block.sources, &mut env, &mut |env| {
             if let Some((groups, grouping)) = &mut groups {
                 let bytes = groups.add(grouping, env)?;
@@ -130,7 +132,7 @@ impl<'q> Run<'q> {
         let groups = std::mem::replace(groups, Groups::new(grouping));
         let mut env = Env::new(self.bound.program().slots, &self.ambient);
         let flow = groups.finish(block, grouping, &mut env, &mut |env, order, row| {
-            sink(Row { shown: shown(block), ..Row::new(order, &row, env.budget()) })
+            sink(Row { shown: self.shown, ..Row::new(order, &row, env.budget()) })
         });
         drop(env);
         self.ambient.budget.end_document();
@@ -235,23 +237,46 @@ impl Bound {
 
     /// The order in which rows come that are groups or all different: that of the values by
     /// which they are told apart. None for other queries, and for rows that are all different
-    /// and have an order of their own.
+    /// and in the order of something that they do not show.
     #[must_use]
     pub fn value_order(&self) -> Option<Vec<ValueKey>> {
         let block = &self.program().block;
-        let key = |path, descending, required| ValueKey { path, descending, required };
-        match (shown(block), &block.grouping) {
-            (Some(Expr::Object(members)), _) => {
-                Some(members.iter().map(|(_, expr)| key(self.path(expr), false, false)).collect())
-            }
-            (Some(output), _) => Some(vec![key(self.path(output), false, true)]),
-            (None, Some(grouping)) => {
-                let keys = grouping.order.iter();
-                let path = |expr: &Expr| self.path_of_group(grouping, expr);
-                Some(keys.map(|own| key(path(&own.expr), own.descending, false)).collect())
-            }
-            (None, None) => None,
+        if let Some(output) = self.shown() {
+            let descends = block.order.iter().map(|key| key.descending);
+            let descends = descends.chain(std::iter::repeat(false));
+            let required = !matches!(output, Expr::Object(_));
+            let keys = members(output).zip(descends);
+            let key = |(expr, descending)| ValueKey { path: self.path(expr), descending, required };
+            return Some(keys.map(key).collect());
         }
+        let grouping = block.grouping.as_ref()?;
+        let key = |own: &GroupOrder| ValueKey {
+            path: self.path_of_group(grouping, &own.expr),
+            descending: own.descending,
+            required: false,
+        };
+        Some(grouping.order.iter().map(key).collect())
+    }
+
+    /// How rows are made, where they are told apart by what they give: they have no order, or
+    /// that of what they show.
+    fn shown(&self) -> Option<&Expr> {
+        let block = &self.program().block;
+        let is_ordered = match &block.grouping {
+            Some(grouping) => grouping.is_ordered,
+            None => !block.order.is_empty() && !self.shows_order(),
+        };
+        (block.distinct && !is_ordered).then_some(&block.output)
+    }
+
+    /// Whether a row shows what it is sorted by, in the same sequence, and nothing else.
+    fn shows_order(&self) -> bool {
+        let block = &self.program().block;
+        // What is computed has no names.
+        let is_place = |path: &Path| path.names().is_some_and(|names| !names.is_empty());
+        let shown = members(&block.output).map(|expr| self.path(expr).filter(is_place));
+        block.order.iter().all(|key| is_place(&key.path))
+            && shown.eq(block.order.iter().map(|key| Some(key.path.clone())))
     }
 
     /// Whether the query asks for an order of its groups.
@@ -318,11 +343,13 @@ impl Bound {
     }
 }
 
-/// How rows are made, where they are told apart by what they give.
-fn shown(block: &Block) -> Option<&Expr> {
-    let is_ordered =
-        block.grouping.as_ref().map_or(!block.order.is_empty(), |grouping| grouping.is_ordered);
-    (block.distinct && !is_ordered).then_some(&block.output)
+/// The members of an object that is written out, or the one expression that there is.
+fn members(output: &Expr) -> impl Iterator<Item = &Expr> {
+    let (own, alone): (&[(String, Expr)], _) = match output {
+        Expr::Object(members) => (members, None),
+        other => (&[], Some(other)),
+    };
+    own.iter().map(|(_, expr)| expr).chain(alone)
 }
 
 fn gathers(block: &Block) -> bool {

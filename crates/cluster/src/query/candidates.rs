@@ -45,7 +45,7 @@ impl<'p> Candidates<'p> {
         let behind = query.behind();
         let starts = match &choice.along {
             Some(along) => {
-                let (descends, by_value) = (query.descends(), query.bound.value_order().is_some());
+                let (descends, by_value) = (query.descends(), query.value_order().is_some());
                 let start = if by_value { start_at_value } else { start_along };
                 points.iter().map(|point| start(along, point, &descends)).collect()
             }

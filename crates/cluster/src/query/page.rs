@@ -22,7 +22,7 @@ use std::cell::OnceCell;
 use model::charge::Scanned;
 use model::position::Timestamp;
 use partition::Choice;
-use query::{Bound, STEPS_MAX};
+use query::STEPS_MAX;
 
 use self::sheet::Sheet;
 use self::source::Source;
@@ -57,7 +57,7 @@ pub(super) fn answer(
     let choice = choose(query, &layout)?;
     let chosen = turn.elapsed();
     let watch = Stopwatch::new(turn, query.is_timed);
-    let strategy = Strategy::of(&query.bound, Some(&choice));
+    let strategy = Strategy::of(query, Some(&choice));
     let (ledger, points) = (ledger::open(turn.memory()), strategy.points(query));
     let mut source = Source::new(query, &layout, &choice, ledger, (turn, &watch), points);
     let mut sheet = Sheet::new(query, layout.parts.len());
@@ -92,7 +92,7 @@ fn is_own_cursor(query: &PageQuery) -> bool {
 /// Has the query look at no more than one page is about. Says where the rest begins.
 fn narrow(query: &mut PageQuery, container: &Container) -> Option<Place> {
     // What streams whatever order items come in needs no rows of other partitions.
-    if Strategy::of(&query.bound, None) != Strategy::Stream {
+    if Strategy::of(query, None) != Strategy::Stream {
         return None;
     }
     let place = query.after.as_ref().map(|after| &after.place);
@@ -130,16 +130,17 @@ enum Strategy {
 
 impl Strategy {
     /// What a query needs, and with the way to the items, what it comes to.
-    fn of(bound: &Bound, choice: Option<&Choice>) -> Strategy {
+    fn of(query: &PageQuery, choice: Option<&Choice>) -> Strategy {
+        let (bound, is_by_value) = (&query.bound, query.value_order().is_some());
         let is_along = choice.is_some_and(|choice| choice.along.is_some());
         let is_ordered = choice.is_some_and(|choice| choice.ordered);
         if !bound.reads_documents() || bound.gathers_documents() {
             Strategy::Gather
-        } else if is_along && bound.value_order().is_some() {
+        } else if is_along && is_by_value {
             Strategy::ByValue
         } else if bound.is_aggregated() {
             Strategy::Aggregate
-        } else if bound.is_distinct() && bound.order().is_empty() {
+        } else if bound.is_distinct() && is_by_value {
             Strategy::Distinct
         } else if bound.is_distinct() {
             Strategy::DistinctInOrder

@@ -246,7 +246,9 @@ impl Chooser<'_> {
         if self.indexes.path_in_force(key.path).is_none() {
             return Ok(Err(OrderError::Excluded));
         }
-        self.along_path(key, bound, false).map(Ok)
+        let values = bound.value_order().unwrap_or_default();
+        let required = values.first().is_some_and(|value| value.required);
+        self.along_path(key, bound, required).map(Ok)
     }
 
     /// Along the entries of one path, all of them or those of items that have a value there.

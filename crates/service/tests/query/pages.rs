@@ -328,7 +328,12 @@ fn a_page_of_groups_costs_what_its_groups_do() {
         let small = pages[0].iter().zip(&pages[1]).filter(|(few, many)| rest(few, many));
         assert!(small.count() >= 8, "{text}: {pages:?}");
     }
-    for text in ["SELECT DISTINCT c.g FROM c", "SELECT DISTINCT VALUE c.g FROM c"] {
+    for text in [
+        "SELECT DISTINCT c.g FROM c",
+        "SELECT DISTINCT VALUE c.g FROM c",
+        "SELECT DISTINCT VALUE c.g FROM c ORDER BY c.g",
+        "SELECT DISTINCT c.g FROM c ORDER BY c.g DESC",
+    ] {
         let pages = [&few, &many].map(|lab| efforts(lab, text, 3));
         println!("{text}: {pages:?}");
         assert_eq!(pages[0].len(), 4, "{text}");

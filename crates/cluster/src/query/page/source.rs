@@ -80,7 +80,7 @@ impl<'p> Source<'p> {
         points: Vec<&'p Point>,
     ) -> Source<'p> {
         let candidates = Candidates::new(query, layout, choice, (&points, watch));
-        let (order, is_by_value) = (query.descends(), query.bound.value_order().is_some());
+        let (order, is_by_value) = (query.descends(), query.value_order().is_some());
         Source {
             query,
             layout,
@@ -289,7 +289,7 @@ impl<'p> Source<'p> {
             }
             next = self.candidates.next_like(shared)?;
         }
-        Ok(rows.into_values().collect())
+        Ok(self.without_given(rows.into_values().collect()))
     }
 
     /// Leaves out those of the rows that the pages before gave, where the point behind them
@@ -347,7 +347,8 @@ impl<'p> Source<'p> {
     pub(super) fn value_place(&self, row: &Row<'_, '_>) -> Result<Vec<u8>, QueryError> {
         let values = row.values()?;
         let descends = self.order.iter().copied();
-        let in_order = self.query.bound.orders_groups();
+        let bound = &self.query.bound;
+        let in_order = bound.orders_groups() || !bound.order().is_empty();
         Ok(values_place(values.iter().map(Option::as_ref).zip(descends), in_order))
     }
 

@@ -25,7 +25,9 @@ const GATHERED_STEPS_MAX: usize = STEPS_MAX * 5;
 /// Rows that differ from each other: the first ones behind the cursor, in the order of their
 /// values. Where any will do and all of them fit on the page, no more are looked for.
 pub(super) fn distinct(source: &mut Source<'_>, sheet: &mut Sheet<'_>) -> Filled {
-    let (mut first, enough) = (First::new(source, sheet), sheet.last_page_rows());
+    let is_unordered = source.query.bound.order().is_empty();
+    let enough = sheet.last_page_rows().filter(|_| is_unordered);
+    let mut first = First::new(source, sheet);
     source.each_placed(&mut source.run(LONG_STEPS_MAX), |_, row| {
         if first.wants(&row.place) {
             first.add(row)?;
@@ -131,15 +133,15 @@ struct First<'p> {
     text_bytes: usize,
     point: Option<&'p Point>,
     /// Of these some were given, and which ones is known when all are there.
-    among: Kept,
+    among: BTreeMap<Vec<u8>, Made>,
     ledger: Rc<Ledger>,
 }
 
 impl<'p> First<'p> {
     fn new(source: &Source<'p>, sheet: &Sheet<'_>) -> First<'p> {
         let point = source.query.past().map(|past| &past.point);
-        let (rows, ledger) = (BTreeMap::new(), Rc::clone(&source.ledger));
-        let among = Kept::new(&ledger);
+        let (rows, among) = (BTreeMap::new(), BTreeMap::new());
+        let ledger = Rc::clone(&source.ledger);
         First { rows, wanted: sheet.wanted(), text_bytes: 0, point, among, ledger }
     }
 
@@ -148,15 +150,17 @@ impl<'p> First<'p> {
         let is_last = || self.rows.last_key_value().is_some_and(|(last, _)| **last < *place);
         let is_beyond = self.rows.len() >= self.wanted && is_last();
         let is_given = self.point.is_some_and(|point| point.is_behind(place));
-        !is_beyond && !is_given && !self.rows.contains_key(place)
+        let is_there = self.rows.contains_key(place) || self.among.contains_key(place);
+        !is_beyond && !is_given && !is_there
     }
 
     fn add(&mut self, row: Made) -> Result<(), QueryError> {
-        if self.point.is_some_and(|point| point.is_among(&row.place)) {
-            return self.among.add(row);
-        }
         let bytes = |row: &Made| row.bytes() + row.place.len();
         self.ledger.keep(bytes(&row))?;
+        if self.point.is_some_and(|point| point.is_among(&row.place)) {
+            self.among.insert(row.place.clone(), row);
+            return Ok(());
+        }
         self.text_bytes += row.text.len();
         self.rows.insert(row.place.clone(), row);
         if self.rows.len() > self.wanted {
@@ -173,8 +177,8 @@ impl<'p> First<'p> {
     /// Puts them on the page. Says where the next one begins.
     fn fill(self, source: &Source<'_>, sheet: &mut Sheet<'_>) -> Option<Place> {
         let mut trail = Trail::new(source);
-        let among = source.without_given(self.among.sorted()).into_iter();
-        let more = among.chain(self.rows.into_values()).try_for_each(|row| trail.offer(sheet, row));
+        let among = source.without_given(self.among.into_values().collect());
+        let more = among.into_iter().chain(self.rows.into_values()).try_for_each(|row| trail.offer(sheet, row));
         sheet.hits = sheet.rows.len() as u64;
         more.break_value().flatten()
     }
