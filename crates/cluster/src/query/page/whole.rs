@@ -178,7 +178,10 @@ impl<'p> First<'p> {
     fn fill(self, source: &Source<'_>, sheet: &mut Sheet<'_>) -> Option<Place> {
         let mut trail = Trail::new(source);
         let among = source.without_given(self.among.into_values().collect());
-        let more = among.into_iter().chain(self.rows.into_values()).try_for_each(|row| trail.offer(sheet, row));
+        let more = among
+            .into_iter()
+            .chain(self.rows.into_values())
+            .try_for_each(|row| trail.offer(sheet, row));
         sheet.hits = sheet.rows.len() as u64;
         more.break_value().flatten()
     }
