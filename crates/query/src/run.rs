@@ -345,11 +345,9 @@ impl Bound {
 
 /// The members of an object that is written out, or the one expression that there is.
 fn members(output: &Expr) -> impl Iterator<Item = &Expr> {
-    let (own, alone): (&[(String, Expr)], _) = match output {
-        Expr::Object(members) => (members, None),
-        other => (&[], Some(other)),
-    };
-    own.iter().map(|(_, expr)| expr).chain(alone)
+    let own = if let Expr::Object(members) = output { Some(members) } else { None };
+    let alone = own.is_none().then_some(output);
+    own.into_iter().flatten().map(|(_, expr)| expr).chain(alone)
 }
 
 fn gathers(block: &Block) -> bool {
