@@ -272,6 +272,17 @@ impl Reader {
         finding::count_sets_of_names(view, &self.setup.keys(bucket), range, most)
     }
 
+    /// How many values there are in a part of an index of a bucket; counting stops at `most`.
+    pub fn count_values(
+        &self,
+        view: &dyn View,
+        bucket: &Bucket,
+        part: (&index::KeyRange, &index::EntryOrder),
+        most: u64,
+    ) -> Result<u64, Problem> {
+        finding::count_values(view, &self.setup.keys(bucket), part, most)
+    }
+
     pub(crate) fn setup(&self) -> &Setup {
         &self.setup
     }

@@ -8,8 +8,8 @@ use std::collections::BTreeSet;
 use super::check::{has_aggregate, is_path};
 use super::{Binder, Clause, GroupedBy, Path, PathStep};
 use crate::bound::{
-    Block, Constant, Counts, Expr, GroupKey, GroupOrder, Grouping, Key, OrderKey, Origin, Slot,
-    Source,
+    Aggregate, Block, Constant, Counts, Expr, GroupKey, GroupOrder, Grouping, Key, OrderKey,
+    Origin, Slot, Source,
 };
 use crate::error::{Code, Refusal, Span};
 use crate::syntax::{
@@ -55,7 +55,7 @@ impl<'q> Binder<'q> {
         }
         let one_row = (checks || outer_keys > 0) && grouped && keys.is_empty();
         let order = if grouped { Vec::new() } else { ordered.keys };
-        let grouping = grouped.then_some(Grouping { keys, aggregates, order: ordered.groups });
+        let grouping = grouped.then(|| grouping(keys, aggregates, ordered.groups));
         let counts = self.counts(select);
         self.names.truncate(scope);
         self.aggregates = outer_aggregates;
@@ -321,6 +321,17 @@ impl<'q> Binder<'q> {
 struct Ordered {
     keys: Vec<OrderKey>,
     groups: Vec<GroupOrder>,
+}
+
+/// Groups come in the order that the query asks for, then in that of their keys.
+fn grouping(keys: Vec<GroupKey>, aggregates: Vec<Aggregate>, asked: Vec<GroupOrder>) -> Grouping {
+    let (is_ordered, mut order) = (!asked.is_empty(), asked);
+    for GroupKey { slot, .. } in &keys {
+        if !order.iter().any(|own| matches!(&own.expr, Expr::Slot(own) if own == slot)) {
+            order.push(GroupOrder { expr: Expr::Slot(*slot), descending: false });
+        }
+    }
+    Grouping { keys, aggregates, order, is_ordered }
 }
 
 fn key(step: &Step) -> Option<Key> {
