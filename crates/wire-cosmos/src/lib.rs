@@ -23,6 +23,7 @@ mod ranges;
 mod reply;
 mod resources;
 mod route;
+mod system_properties;
 mod token;
 mod usage;
 
