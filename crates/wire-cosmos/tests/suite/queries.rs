@@ -198,3 +198,24 @@ fn a_container_without_a_key_has_nothing_to_merge() {
     }
     assert_eq!(ask(&world, "SELECT VALUE COUNT(1) FROM c", &[QUERY, ACROSS]).0, "200/0");
 }
+
+/// Clients take 64 KB of headers. What is told about a query gives way, its rows never do.
+#[test]
+fn headers_stay_below_what_clients_take() {
+    let world = world(&[json!({"id": "1", "pk": "a"})]);
+    let places: Vec<String> = (0..500).map(|n| format!("c.{}{n} = 1", "p".repeat(100))).collect();
+    let text = format!("SELECT VALUE c.id FROM c WHERE c.id = '1' OR {}", places.join(" OR "));
+    let body = json!({"query": text}).to_string();
+    let key = ("x-ms-documentdb-partitionkey", r#"["a"]"#);
+    let metrics = ("x-ms-documentdb-populatequerymetrics", "True");
+    for form in ["x-ms-cosmos-populateindexmetrics", "x-ms-cosmos-populateindexmetrics-v2"] {
+        let answer = world.send(Method::POST, ITEMS, &body, &[QUERY, key, metrics, (form, "True")]);
+        let page: Value = serde_json::from_slice(answer.body()).unwrap();
+        assert_eq!(page["Documents"], json!(["1"]));
+        let headers = answer.headers();
+        let bytes = headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 4);
+        assert!(bytes.sum::<usize>() < 64 << 10, "{form}");
+        assert!(!headers.contains_key("x-ms-cosmos-index-utilization"), "{form}");
+        assert!(headers.contains_key("x-ms-documentdb-query-metrics"), "{form}");
+    }
+}
