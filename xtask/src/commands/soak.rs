@@ -35,6 +35,9 @@ pub struct Options {
     /// Queries on each of them
     #[arg(long, default_value_t = 100)]
     queries: u64,
+    /// Ordered queries that clients take up again at every page, while items are written
+    #[arg(long, default_value_t = 10_000)]
+    resumes: u64,
     /// Seconds of hostile queries while health and reads are measured
     #[arg(long, default_value_t = 60)]
     attack_seconds: u64,
@@ -65,7 +68,7 @@ pub struct Options {
 const SEED: &str = "ORRERY_SEED";
 
 impl Options {
-    fn variables(&self) -> [(&'static str, u64); 11] {
+    fn variables(&self) -> [(&'static str, u64); 12] {
         [
             ("ORRERY_KILLS", self.kills),
             ("ORRERY_DAMAGES", self.damages),
@@ -73,6 +76,7 @@ impl Options {
             ("ORRERY_COMMANDS", self.commands),
             ("ORRERY_DATASETS", self.datasets),
             ("ORRERY_QUERIES", self.queries),
+            ("ORRERY_RESUMES", self.resumes),
             ("ORRERY_ATTACK_SECONDS", self.attack_seconds),
             ("ORRERY_ATTACKS", self.attacks),
             ("ORRERY_CONNECTIONS", self.connections),
