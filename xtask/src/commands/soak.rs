@@ -53,6 +53,9 @@ pub struct Options {
     /// Random rows in HybridRow, written and read back
     #[arg(long, default_value_t = 1_000_000)]
     rows: u64,
+    /// Mutated inputs for each fuzz body
+    #[arg(long, default_value_t = 200_000)]
+    mutations: u64,
     /// Only tests whose crate and name contain this: `testkit::queries`
     #[arg(long)]
     only: Option<String>,
@@ -68,7 +71,7 @@ pub struct Options {
 const SEED: &str = "ORRERY_SEED";
 
 impl Options {
-    fn variables(&self) -> [(&'static str, u64); 12] {
+    fn variables(&self) -> [(&'static str, u64); 13] {
         [
             ("ORRERY_KILLS", self.kills),
             ("ORRERY_DAMAGES", self.damages),
@@ -82,6 +85,7 @@ impl Options {
             ("ORRERY_CONNECTIONS", self.connections),
             ("ORRERY_BACKUPS", self.backups),
             ("ORRERY_ROWS", self.rows),
+            ("ORRERY_MUTATIONS", self.mutations),
         ]
     }
 }
