@@ -24,6 +24,7 @@ mod ranges;
 mod reply;
 mod resources;
 mod route;
+mod system_properties;
 mod token;
 mod usage;
 

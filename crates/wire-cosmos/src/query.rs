@@ -26,6 +26,7 @@ use crate::headers::{
 };
 use crate::items::scope;
 use crate::reply::{Answer, envelope};
+use crate::system_properties::all_shown;
 
 const ACROSS_PARTITIONS: &str = "x-ms-documentdb-query-enablecrosspartition";
 const FEATURES: &str = "x-ms-cosmos-supported-query-features";
@@ -89,7 +90,7 @@ pub(crate) async fn answer(call: &Call<'_>, container: Link) -> Result<Answer, W
         return Ok(Answer::empty(StatusCode::INTERNAL_SERVER_ERROR));
     };
     let rest = rest.as_ref().map(|rest| continuation::cursor_token(rest, is_across));
-    let answer = page(&owner_rid, &rows).with_receipt(&response.receipt);
+    let answer = page(&owner_rid, &all_shown(call, rows)).with_receipt(&response.receipt);
     let answer = reported(call, answer, &report, keyed).with_report(report);
     Ok(answer.with_continuation(rest.as_deref()))
 }

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use http::{Method, StatusCode};
 use model::json::{self, Value};
-use model::policy::without_outdated_indexes;
+use model::policy::{without_outdated_indexes, without_system_key};
 use service::{CatalogueAction, Kind, Link, Migration, OfferType, Reply, ResourceQuery, Response};
 
 use crate::continuation;
@@ -79,7 +79,11 @@ pub(crate) async fn resource(call: &Call<'_>, link: Link) -> Result<Answer, Wire
 async fn list(call: &Call<'_>, parent: Link, kind: Kind) -> Result<Answer, WireError> {
     let after = call.headers.text(CONTINUATION).map(continuation::parse_name).transpose()?;
     let items_max = call.headers.items_max(PAGE_ITEMS_DEFAULT)?;
-    let response = call.catalogue(CatalogueAction::List { parent, kind, after, items_max }).await?;
+    let mut response =
+        call.catalogue(CatalogueAction::List { parent, kind, after, items_max }).await?;
+    if let Reply::Feed { bodies, .. } = &mut response.reply {
+        bodies.iter_mut().for_each(|body| *body = of_its_time(call, std::mem::take(body)));
+    }
     feed_answer(call, kind, response).await
 }
 
@@ -87,7 +91,7 @@ async fn query(call: &Call<'_>, parent: Link, kind: Kind) -> Result<Answer, Wire
     let Statement { text, parameters } = Statement::of(call)?;
     let after = call.headers.text(CONTINUATION).map(continuation::parse_resource).transpose()?;
     let items_max = call.headers.items_max(PAGE_ITEMS_DEFAULT)?;
-    let query = ResourceQuery { text, parameters, after, items_max };
+    let query = ResourceQuery { text, parameters, after, items_max, shown: view(call) };
     let response = call.catalogue(CatalogueAction::Query { parent, kind, query }).await?;
     feed_answer(call, kind, response).await
 }
@@ -110,18 +114,35 @@ fn migration(call: &Call<'_>, link: &Link) -> Result<Option<Migration>, WireErro
     }
 }
 
-/// The last version whose clients know the kinds of indexes that there once were.
-const OUTDATED_INDEXES: &str = "2018-09-17";
+/// The last version whose clients know containers without a key, and the kinds of indexes
+/// that there once were.
+const OLD: &str = "2018-09-17";
+
+/// How clients of this version read resources.
+fn view(call: &Call<'_>) -> fn(Bytes) -> Bytes {
+    if call.headers.speaks_at_most(OLD) { as_they_were } else { as_they_are }
+}
 
 /// A resource as clients of this version know it.
 pub(crate) fn of_its_time(call: &Call<'_>, body: Bytes) -> Bytes {
-    if call.headers.speaks_at_most(OUTDATED_INDEXES) {
-        return body;
-    }
-    // Most have none, which is seen without reading the text.
-    let has_indexes = std::str::from_utf8(&body).is_ok_and(|text| text.contains("\"indexes\""));
-    let read = || without_outdated_indexes(&json::parse(&body).ok()?);
-    match has_indexes.then(read).flatten() {
+    view(call)(body)
+}
+
+fn as_they_are(body: Bytes) -> Bytes {
+    without(body, "\"indexes\"", without_outdated_indexes)
+}
+
+/// Old clients want a key with every request on a container that has one, even if the
+/// service gave it.
+fn as_they_were(body: Bytes) -> Bytes {
+    without(body, "\"systemKey\"", without_system_key)
+}
+
+/// Most have nothing of the kind, which is seen by a word, without reading the text.
+fn without(body: Bytes, word: &str, change: fn(&Value) -> Option<Value>) -> Bytes {
+    let is_concerned = std::str::from_utf8(&body).is_ok_and(|text| text.contains(word));
+    let changed = || change(&json::parse(&body).ok()?);
+    match is_concerned.then(changed).flatten() {
         Some(shown) => shown.to_string().into(),
         None => body,
     }
@@ -168,9 +189,6 @@ async fn feed_answer(call: &Call<'_>, kind: Kind, response: Response) -> Result<
         for body in &mut bodies {
             *body = issuer.with_token(call, std::mem::take(body)).await;
         }
-    }
-    if kind == Kind::Container {
-        bodies = bodies.into_iter().map(|body| of_its_time(call, body)).collect();
     }
     let rest = rest.as_ref().map(continuation::token);
     let mut answer = Answer::json(StatusCode::OK, envelope(&owner_rid, feed_name(kind), &bodies));

@@ -41,7 +41,7 @@ impl Service {
         receipt: &mut Receipt,
     ) -> Result<Reply, ServiceError> {
         let parent = self.parent(parent, kind, receipt).await?;
-        let records = self.queried_records(kind, &parent, query.after.as_ref()).await?;
+        let records = self.queried_records(kind, &parent, &query).await?;
         let sheet = Sheet {
             rows: Vec::new(),
             bytes: 0,
@@ -76,16 +76,16 @@ impl Service {
         &self,
         kind: Kind,
         parent: &Parent,
-        after: Option<&Rest>,
+        query: &ResourceQuery,
     ) -> Result<Vec<Named>, ServiceError> {
         let (mut records, mut bytes) = (Vec::new(), 0);
         let bytes_max = self.limits.response_bytes_max.saturating_mul(QUERY_ANSWERS_MAX);
         self.each_record(kind, parent.rid(), |stored| {
             let name = stored.record.name().to_owned();
-            if matches!(after, Some(Rest::AfterName(last)) if name <= *last) {
+            if matches!(&query.after, Some(Rest::AfterName(last)) if name <= *last) {
                 return Ok(());
             }
-            let text = stored.render();
+            let text = (query.shown)(stored.render());
             bytes += text.len() as u64;
             if records.len() == QUERY_RECORDS_MAX || bytes > bytes_max {
                 let message = format!(

@@ -176,7 +176,8 @@ fn large_resources_come_in_several_pages() {
     let query = || {
         let (parent, kind) = scripts();
         let (text, parameters) = ("SELECT * FROM c".to_owned(), Value::Null);
-        let query = ResourceQuery { text, parameters, after: None, items_max: 1_000 };
+        let query =
+            ResourceQuery { text, parameters, after: None, items_max: 1_000, shown: |body| body };
         fixture.execute(Action::Catalogue(CatalogueAction::Query { parent, kind, query }))
     };
     for id in 0..10 {
