@@ -4,7 +4,8 @@
 
 use std::fmt::Write as _;
 
-use crate::conformance::{Outcome, Sdk};
+use crate::conformance::server::Scheme;
+use crate::conformance::{Combination, Outcome, Sdk};
 use crate::report::Tally;
 use crate::suite::{Counts, Verdict};
 
@@ -47,19 +48,8 @@ fn conformance(page: &mut String, outcomes: &[Outcome]) {
         page,
         "Each program (`tests/conformance/`) runs against a fresh server with its data on disk, then again"
     );
-    line!(page, "after a restart.\n");
-    line!(page, "| language | package | scheme | partitions | passed | failed |");
-    line!(page, "|---|---|---|---|---|---|");
-    for outcome in outcomes {
-        let Tally { passed, failed } = outcome.tally();
-        let (of, package) = (outcome.combination, &outcome.package);
-        let (language, partitions) = (of.sdk.language(), of.partitions);
-        line!(
-            page,
-            "| {language} | {package} | {} | {partitions} | {passed} | {failed} |",
-            of.scheme
-        );
-    }
+    line!(page, "after a restart. The numbers are those of the cases that passed.\n");
+    columns(page, outcomes);
     line!(page, "");
     for sdk in Sdk::ALL {
         if let Some(caveat) = sdk.caveat() {
@@ -72,6 +62,37 @@ fn conformance(page: &mut String, outcomes: &[Outcome]) {
             line!(page, "- {failure}");
         }
     }
+}
+
+/// A column for each SDK, a line for each scheme and number of partitions.
+fn columns(page: &mut String, outcomes: &[Outcome]) {
+    let sdks =
+        Sdk::ALL.into_iter().filter(|sdk| outcomes.iter().any(|it| it.combination.sdk == *sdk));
+    let sdks: Vec<Sdk> = sdks.collect();
+    let mut row = |name: &str, cell: &dyn Fn(Sdk) -> String| {
+        let cells: Vec<String> = sdks.iter().map(|sdk| cell(*sdk)).collect();
+        line!(page, "| {name} | {} |", cells.join(" | "));
+    };
+    row("", &|sdk| sdk.language().to_owned());
+    row("---", &|_| "---".to_owned());
+    let of = |sdk| outcomes.iter().find(move |outcome| outcome.combination.sdk == sdk);
+    row("package", &|sdk| of(sdk).map_or_else(String::new, |outcome| outcome.package.clone()));
+    let mut kinds: Vec<(Scheme, u32)> =
+        outcomes.iter().map(|it| (it.combination.scheme, it.combination.partitions)).collect();
+    kinds.sort_unstable();
+    kinds.dedup();
+    for (scheme, partitions) in kinds {
+        let plural = if partitions == 1 { "" } else { "s" };
+        row(&format!("{scheme}, {partitions} partition{plural}"), &|sdk| {
+            let of = Combination { sdk, scheme, partitions };
+            outcomes.iter().find(|outcome| outcome.combination == of).map_or_else(String::new, cell)
+        });
+    }
+}
+
+fn cell(outcome: &Outcome) -> String {
+    let Tally { passed, failed } = outcome.tally();
+    if failed == 0 { passed.to_string() } else { format!("{passed} of {}", passed + failed) }
 }
 
 fn suite(page: &mut String, package: &str, verdict: &Verdict) {
@@ -112,13 +133,11 @@ fn row(page: &mut String, name: &str, counts: Counts) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::conformance::Combination;
-    use crate::conformance::server::Scheme;
     use crate::suite::Reasoned;
 
-    fn outcome(failed: &[&str]) -> Outcome {
+    fn outcome(sdk: Sdk, partitions: u32, failed: &[&str]) -> Outcome {
         Outcome {
-            combination: Combination { sdk: Sdk::Rust, scheme: Scheme::Http, partitions: 5 },
+            combination: Combination { sdk, scheme: Scheme::Http, partitions },
             package: "sdk 1.0".to_owned(),
             passed: vec!["create".to_owned()],
             failed: failed.iter().map(|failure| (*failure).to_owned()).collect(),
@@ -126,10 +145,21 @@ mod tests {
     }
 
     #[test]
-    fn every_outcome_has_a_line_and_every_failure_its_reason() {
-        let seen = Seen { outcomes: vec![outcome(&["read: 404"])], suite: None };
-        let page = render(&seen);
-        assert!(page.contains("| Rust | sdk 1.0 | http | 5 | 1 | 1 |"), "{page}");
+    fn every_sdk_has_a_column_and_every_failure_its_reason() {
+        let outcomes = vec![
+            outcome(Sdk::Rust, 1, &[]),
+            outcome(Sdk::Rust, 5, &["read: 404"]),
+            outcome(Sdk::Dotnet, 1, &[]),
+            outcome(Sdk::Dotnet, 10, &[]),
+        ];
+        let page = render(&Seen { outcomes, suite: None });
+        let table = "|  | Rust | .NET |\n\
+                     | --- | --- | --- |\n\
+                     | package | sdk 1.0 | sdk 1.0 |\n\
+                     | http, 1 partition | 1 | 1 |\n\
+                     | http, 5 partitions | 1 of 2 |  |\n\
+                     | http, 10 partitions |  | 1 |\n";
+        assert!(page.contains(table), "{page}");
         assert!(page.contains("- read: 404"), "{page}");
         assert!(page.contains("- Rust: no certificate"), "{page}");
         assert!(!page.contains("Microsoft"), "{page}");

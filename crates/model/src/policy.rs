@@ -26,7 +26,7 @@ mod vector;
 pub use change_feed::ChangeFeedPolicy;
 pub use computed::{ComputedProperties, ComputedProperty};
 pub use conflict::ConflictResolutionPolicy;
-pub use container::ContainerDefinition;
+pub use container::{ContainerDefinition, without_system_key};
 pub use encryption::{ClientEncryptionPolicy, EncryptedPath, EncryptionType};
 pub use error::{PolicyError, ReplaceError};
 pub use full_text::{FullTextPath, FullTextPolicy};

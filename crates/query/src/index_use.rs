@@ -10,8 +10,9 @@
 //! The rule was derived from recorded answers of the service:
 //!
 //! - Each place that a condition of the filter is about has an index that is used or, if
-//!   the policy excludes it, wanted. So has each place that a call in the output asks about.
-//!   They come in the order of the query, but for `/id`, which comes last.
+//!   the policy excludes it, wanted. So has each place that a call in the output asks about,
+//!   and each whose values are summed up over all rows (`SUM(c.v)`), which the index has all
+//!   of. They come in the order of the query, but for `/id`, which comes last.
 //! - The place of an order is used, too. Is there a condition on it beside others, then the
 //!   walk along the order answers it, and the place is not named for it.
 //! - A composite index is wanted of all places with an equality and one with a range: one
@@ -24,6 +25,7 @@ use std::fmt;
 use model::json::write_string;
 
 use crate::bind::{Path, PathStep, Program, path_of};
+use crate::execute::AggregateKind;
 use crate::requirement::{Comparison, Requirement, calls_of, filter_of};
 
 /// Paths of a composite index: no policy takes more.
@@ -74,6 +76,7 @@ pub(crate) fn index_use(program: &Program, indexed: &dyn Indexed) -> IndexUse {
     let mut places = Places { indexed, found: Vec::new() };
     places.require(&requirement, true);
     calls_of(program).iter().for_each(|call| places.require(call, true));
+    places.summed_up(program);
     let shape = Shape::of(program, &requirement, indexed);
     let proposed = shape.proposed();
     places.order(program, &proposed);
@@ -164,6 +167,23 @@ impl Places<'_> {
         match self.found.iter_mut().find(|place| place.path == *path) {
             Some(place) => place.impact = place.impact.max(impact),
             None => self.found.push(Place { path: path.clone(), used, impact }),
+        }
+    }
+
+    /// Notes the places of aggregates over all rows. Those of a group are made of items.
+    fn summed_up(&mut self, program: &Program) {
+        let whole = program.block.grouping.iter().filter(|grouping| grouping.keys.is_empty());
+        let sums = whole.flat_map(|grouping| &grouping.aggregates).filter(|aggregate| {
+            use AggregateKind::{Average, Count, Max, Min, Sum};
+            matches!(aggregate.kind, Average | Count | Max | Min | Sum)
+        });
+        for aggregate in sums {
+            let path = path_of(&aggregate.argument, &|slot| program.paths.get(&slot));
+            let path = path.filter(|path| !path.steps().is_empty());
+            let place = path.and_then(|path| Some((self.indexed.place(&path)?, path)));
+            if let Some((used, path)) = place {
+                self.note(&path, used, Impact::High);
+            }
         }
     }
 

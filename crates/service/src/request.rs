@@ -197,6 +197,8 @@ pub struct ResourceQuery {
     /// Where the page before ended.
     pub after: Option<Rest>,
     pub items_max: usize,
+    /// A resource as the client would read it, which is what the query is about.
+    pub shown: fn(Bytes) -> Bytes,
 }
 
 #[derive(Clone, Debug)]

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 
 use testkit::fuzz::{self, Mutator};
 
-/// Enough to catch what is near the surface in well under a second per body;
-/// `cargo xtask fuzz` looks deeper.
+/// Enough to catch what is near the surface in well under a second per body, unless
+/// `ORRERY_MUTATIONS` gives another number; `cargo xtask fuzz` looks deeper.
 const MUTATIONS: u64 = 5_000;
 /// Used unless `ORRERY_SEED` gives another.
 const SEED: u64 = 0x0DDB_1A5E;
@@ -16,10 +16,10 @@ fn fuzz_folder() -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz"))
 }
 
-fn seed() -> u64 {
-    match std::env::var("ORRERY_SEED") {
-        Ok(text) => text.parse().expect("ORRERY_SEED is a number"),
-        Err(_) => SEED,
+fn number(name: &str, otherwise: u64) -> u64 {
+    match std::env::var(name) {
+        Ok(text) => text.parse().unwrap_or_else(|_| panic!("{name} is a number")),
+        Err(_) => otherwise,
     }
 }
 
@@ -32,7 +32,7 @@ fn names_in(folder: &str) -> BTreeSet<String> {
 
 #[test]
 fn bodies_keep_their_promises() {
-    let seed = seed();
+    let (seed, mutations) = (number("ORRERY_SEED", SEED), number("ORRERY_MUTATIONS", MUTATIONS));
     for (name, body) in fuzz::BODIES {
         println!(
             "{name}: seed {seed}; repeat with ORRERY_SEED={seed} cargo test -p testkit --test corpus"
@@ -40,7 +40,7 @@ fn bodies_keep_their_promises() {
         let corpus = fuzz::read_corpus(&fuzz_folder().join("corpus").join(name)).unwrap();
         assert!(!corpus.is_empty(), "{name} has no corpus");
         let mut mutator = Mutator::new(corpus, seed);
-        if let Err(crash) = fuzz::run(*body, &mut mutator, |runs| runs < MUTATIONS) {
+        if let Err(crash) = fuzz::run(*body, &mut mutator, |runs| runs < mutations) {
             panic!("{name}, seed {seed}: {crash}");
         }
     }

@@ -4,7 +4,8 @@
 //!
 //! Also while items are written and while the indexing policy changes.
 //!
-//! `ORRERY_DATASETS` and `ORRERY_QUERIES` say how many, `ORRERY_SEED` which ones.
+//! `ORRERY_DATASETS`, `ORRERY_QUERIES` and `ORRERY_RESUMES` say how many, `ORRERY_SEED` which
+//! ones.
 #![allow(clippy::print_stdout, reason = "figures and seeds are to be seen")]
 
 use std::ops::Range;
@@ -13,6 +14,7 @@ use testkit::queries::trial::{self, Tally};
 
 const DATA_SETS: u64 = 25;
 const QUERIES: u64 = 71;
+const RESUMES: u64 = 150;
 const SEED: u64 = 5;
 
 /// Items of a data set, usually and once in so many.
@@ -46,6 +48,25 @@ fn all_ways_agree_on_many_items() {
     let data_sets = number("ORRERY_DATASETS", DATA_SETS).div_ceil(MANY_ODDS);
     let first = number("ORRERY_SEED", SEED).wrapping_mul(1_000_000) + 500_000;
     run(first..first + data_sets, MANY_ITEMS_MAX, queries() / 5);
+}
+
+/// Clients that know nothing but the last row of the page before lose and repeat none.
+#[test]
+fn resumed_queries_go_on_where_they_were() {
+    let (resumes, mut sum) = (number("ORRERY_RESUMES", RESUMES), Tally::default());
+    let first = number("ORRERY_SEED", SEED).wrapping_mul(1_000_000) + 800_000;
+    for seed in first.. {
+        let items_max = if seed % MANY_ODDS == 0 { MANY_ITEMS_MAX / 10 } else { ITEMS_MAX };
+        match trial::resume(seed, items_max) {
+            Ok(tally) => sum += tally,
+            Err(difference) => panic!("{difference}"),
+        }
+        if sum.resumed >= resumes {
+            println!("seeds {first} to {seed}: {sum:?}");
+            break;
+        }
+    }
+    assert!(sum.splits > sum.resumed / 4, "hardly anything is split: {sum:?}");
 }
 
 fn queries() -> usize {

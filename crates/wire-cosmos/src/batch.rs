@@ -29,6 +29,7 @@ use crate::gateway::Call;
 use crate::headers::{BATCH_ATOMIC, BATCH_CONTINUE};
 use crate::items::range_id;
 use crate::reply::{Answer, status_of};
+use crate::system_properties::shown;
 
 /// What a body is written in, and so is its answer.
 #[derive(Clone, Copy, Debug)]
@@ -189,13 +190,14 @@ struct Outcome {
 }
 
 impl Outcome {
-    fn done(result: ItemResult, minimal: bool) -> Outcome {
+    fn done(call: &Call<'_>, result: ItemResult, minimal: bool) -> Outcome {
         let wrote = matches!(result.kind, EffectKind::Created | EffectKind::Replaced);
+        let body = result.body.filter(|_| !(minimal && wrote));
         Outcome {
             status: status_of(result.kind),
             charge: result.charge,
             etag: result.etag,
-            body: result.body.filter(|_| !(minimal && wrote)),
+            body: body.map(|body| shown(call, body)),
             error: None,
         }
     }
@@ -243,7 +245,7 @@ async fn atomic(
             };
             let done = results.into_iter().zip(minimal);
             let outcomes: Vec<Outcome> =
-                done.map(|(result, minimal)| Outcome::done(result, minimal)).collect();
+                done.map(|(result, minimal)| Outcome::done(call, result, minimal)).collect();
             Ok(form.answer(StatusCode::OK, &outcomes)?.with_receipt(&response.receipt))
         }
         Err(Failure { error: ServiceError::Batch { at, error }, receipt }) => {
@@ -280,7 +282,7 @@ async fn bulk(
     let each = results.into_iter().zip(minimal);
     let outcomes: Vec<Outcome> = each
         .map(|(BulkResult { result, charge }, minimal)| match result {
-            Ok(result) => Outcome::done(result, minimal),
+            Ok(result) => Outcome::done(call, result, minimal),
             Err(error) => Outcome::refused(error.into(), charge),
         })
         .collect();

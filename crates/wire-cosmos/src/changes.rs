@@ -15,8 +15,9 @@ use crate::auth::parse_rfc1123;
 use crate::error::WireError;
 use crate::gateway::Call;
 use crate::headers::PAGE_ITEMS_DEFAULT;
-use crate::items::{scope, shown};
+use crate::items::scope;
 use crate::reply::{Answer, envelope};
+use crate::system_properties::all_shown;
 
 /// The header that makes a list a list of changes.
 pub(crate) const KIND: &str = "a-im";
@@ -28,20 +29,19 @@ const ENVELOPES: &str = "2021-09-15";
 
 pub(crate) async fn list(call: &Call<'_>, container: Link) -> Result<Answer, WireError> {
     check_kind(call)?;
-    let form = form(call)?;
     let list = ChangeList {
         scope: scope(call)?,
         session: call.headers.session()?,
         start: start(call)?,
         since: since(call)?,
         items_max: call.headers.items_max(PAGE_ITEMS_DEFAULT)?,
-        form,
+        form: form(call)?,
     };
     let response = call.container(container, ContainerAction::ListChanges(list)).await?;
     let Reply::Changes { owner_rid, bodies, through, complete } = response.reply else {
         return Ok(Answer::empty(StatusCode::INTERNAL_SERVER_ERROR));
     };
-    let bodies = if form == ChangeForm::Item { shown(call, bodies) } else { bodies };
+    let bodies = all_shown(call, bodies);
     let mut answer = if bodies.is_empty() && complete {
         Answer::empty(StatusCode::NOT_MODIFIED)
     } else {

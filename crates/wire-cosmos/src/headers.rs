@@ -16,6 +16,7 @@ pub(crate) const BATCH_CONTINUE: &str = "x-ms-cosmos-batch-continue-on-error";
 const CONSISTENCY_LEVEL: &str = "x-ms-consistency-level";
 pub(crate) const CONTINUATION: &str = "x-ms-continuation";
 pub(crate) const END_EPK: &str = "x-ms-end-epk";
+const IF_NONE_MATCH: &str = "if-none-match";
 pub(crate) const IS_BATCH: &str = "x-ms-cosmos-is-batch-request";
 pub(crate) const IS_QUERY: &str = "x-ms-documentdb-isquery";
 pub(crate) const IS_QUERY_PLAN: &str = "x-ms-cosmos-is-query-plan-request";
@@ -38,7 +39,7 @@ const OURS: [&str; 8] = [
     "date",
     "if-match",
     "if-modified-since",
-    "if-none-match",
+    IF_NONE_MATCH,
     "prefer",
 ];
 
@@ -122,9 +123,13 @@ impl<'a> Headers<'a> {
 
     pub(crate) fn conditions(self) -> Result<Conditions, WireError> {
         let etag = |name| self.text(name).map(|value| EtagMatch(value.to_owned()));
+        // As if the client had something that no item can be.
+        if self.text(IF_NONE_MATCH) == Some("") {
+            return Err(self.invalid(IF_NONE_MATCH));
+        }
         Ok(Conditions {
             if_match: etag("if-match"),
-            if_none_match: etag("if-none-match"),
+            if_none_match: etag(IF_NONE_MATCH),
             session: self.session()?,
         })
     }

@@ -1,9 +1,7 @@
 //! Items: one at a time, as feeds, in batches.
 
-use bytes::Bytes;
 use http::{Method, StatusCode};
 use model::epk::{Epk, EpkRange};
-use model::json::{Raw, write_string};
 use model::name::ItemId;
 use service::{ContainerAction, EffectKind, ItemTarget, Link, RangeId, Reply, Response, Scope};
 
@@ -18,10 +16,7 @@ use crate::headers::{
 };
 use crate::query::{self, is_query};
 use crate::reply::{Answer, envelope, status_of};
-
-/// Leaves out what the database has added to items.
-const EXCLUDE_SYSTEM: &str = "x-ms-exclude-system-properties";
-const SYSTEM: [&str; 5] = ["_rid", "_self", "_etag", "_attachments", "_ts"];
+use crate::system_properties::{all_shown, shown};
 
 /// Requests on the items of a container. What a POST is, its headers tell, in this order.
 pub(crate) async fn feed(call: &Call<'_>, container: Link) -> Result<Answer, WireError> {
@@ -105,7 +100,7 @@ async fn list(call: &Call<'_>, container: Link) -> Result<Answer, WireError> {
         return Ok(Answer::empty(StatusCode::INTERNAL_SERVER_ERROR));
     };
     let rest = rest.as_ref().map(continuation::token);
-    let bodies = shown(call, bodies);
+    let bodies = all_shown(call, bodies);
     let mut answer = Answer::json(StatusCode::OK, envelope(&owner_rid, "Documents", &bodies));
     answer.set("x-ms-item-count", &bodies.len().to_string());
     Ok(answer.with_receipt(&response.receipt).with_continuation(rest.as_deref()))
@@ -140,38 +135,13 @@ fn epk_range(call: &Call<'_>) -> Result<EpkRange, WireError> {
     Ok(EpkRange::new(bound(START_EPK, Epk::MIN)?, bound(END_EPK, Epk::max())?))
 }
 
-/// Items as the client wants to see them.
-pub(crate) fn shown(call: &Call<'_>, bodies: Vec<Bytes>) -> Vec<Bytes> {
-    if !call.headers.flag(EXCLUDE_SYSTEM) {
-        return bodies;
-    }
-    bodies.iter().map(without_system).collect()
-}
-
-/// An item with what its client has written, and nothing else.
-fn without_system(body: &Bytes) -> Bytes {
-    let raw = Raw::trusted(std::str::from_utf8(body).unwrap_or("{}"));
-    let mut out = String::with_capacity(body.len());
-    for (name, value) in raw.members().filter(|(name, _)| !SYSTEM.contains(&name.as_ref())) {
-        out.push(if out.is_empty() { '{' } else { ',' });
-        write_string(&mut out, &name);
-        out.push(':');
-        out.push_str(value.text());
-    }
-    if out.is_empty() {
-        out.push('{');
-    }
-    out.push('}');
-    out.into()
-}
-
 fn one(call: &Call<'_>, response: Response) -> Answer {
     let Reply::One { kind, etag, body } = &response.reply else {
         return Answer::empty(StatusCode::INTERNAL_SERVER_ERROR);
     };
     let wrote = matches!(kind, EffectKind::Created | EffectKind::Replaced);
     let body = body.clone().filter(|_| !(wrote && call.headers.wants_minimal()));
-    let body = shown(call, body.into_iter().collect()).pop();
+    let body = body.map(|body| shown(call, body));
     Answer::json(status_of(*kind), body.unwrap_or_default())
         .with_etag(etag.as_ref())
         .with_receipt(&response.receipt)

@@ -18,11 +18,13 @@ mod error;
 mod gateway;
 mod headers;
 mod items;
+mod observe;
 mod query;
 mod ranges;
 mod reply;
 mod resources;
 mod route;
+mod system_properties;
 mod token;
 mod usage;
 
@@ -30,3 +32,4 @@ pub use auth::{AccountKeys, EMULATOR_KEY, InvalidKey};
 pub use gateway::{
     ANSWER_BYTES_MAX, BODY_BYTES_MAX, Gateway, GatewayConfig, HttpHead, HttpResponse, LetIn,
 };
+pub use observe::{Observer, Verb};

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use http::{Method, StatusCode};
 use model::json::{self, Value};
-use model::policy::without_outdated_indexes;
+use model::policy::{without_outdated_indexes, without_system_key};
 use service::{CatalogueAction, Kind, Link, Migration, OfferType, Reply, ResourceQuery, Response};
 
 use crate::continuation;
@@ -23,14 +23,14 @@ pub(crate) async fn feed(call: &Call<'_>, parent: Link, kind: Kind) -> Result<An
         Method::POST if is_query(call.headers) => query(call, parent, kind).await,
         Method::POST if call.headers.flag(IS_UPSERT) => {
             let action = CatalogueAction::Upsert { parent, kind, body: call.json()? };
-            Ok(one(call, issuer.as_ref(), call.catalogue(action).await?))
+            Ok(one(call, issuer.as_ref(), call.catalogue(action).await?).await)
         }
         Method::POST => {
             check_key(call, kind)?;
             let (body, throughput) = (call.json()?, call.headers.throughput(call.limits())?);
             let offer_type = call.headers.text(OFFER_TYPE).and_then(OfferType::parse);
             let action = CatalogueAction::Create { parent, kind, body, throughput, offer_type };
-            Ok(one(call, issuer.as_ref(), call.catalogue(action).await?))
+            Ok(one(call, issuer.as_ref(), call.catalogue(action).await?).await)
         }
         _ => Err(call.not_allowed()),
     }
@@ -73,23 +73,27 @@ pub(crate) async fn resource(call: &Call<'_>, link: Link) -> Result<Answer, Wire
         }
         _ => return Err(call.not_allowed()),
     };
-    Ok(one(call, issuer.as_ref(), call.catalogue(action).await?))
+    Ok(one(call, issuer.as_ref(), call.catalogue(action).await?).await)
 }
 
 async fn list(call: &Call<'_>, parent: Link, kind: Kind) -> Result<Answer, WireError> {
     let after = call.headers.text(CONTINUATION).map(continuation::parse_name).transpose()?;
     let items_max = call.headers.items_max(PAGE_ITEMS_DEFAULT)?;
-    let response = call.catalogue(CatalogueAction::List { parent, kind, after, items_max }).await?;
-    feed_answer(call, kind, response)
+    let mut response =
+        call.catalogue(CatalogueAction::List { parent, kind, after, items_max }).await?;
+    if let Reply::Feed { bodies, .. } = &mut response.reply {
+        bodies.iter_mut().for_each(|body| *body = of_its_time(call, std::mem::take(body)));
+    }
+    feed_answer(call, kind, response).await
 }
 
 async fn query(call: &Call<'_>, parent: Link, kind: Kind) -> Result<Answer, WireError> {
     let Statement { text, parameters } = Statement::of(call)?;
     let after = call.headers.text(CONTINUATION).map(continuation::parse_resource).transpose()?;
     let items_max = call.headers.items_max(PAGE_ITEMS_DEFAULT)?;
-    let query = ResourceQuery { text, parameters, after, items_max };
+    let query = ResourceQuery { text, parameters, after, items_max, shown: view(call) };
     let response = call.catalogue(CatalogueAction::Query { parent, kind, query }).await?;
-    feed_answer(call, kind, response)
+    feed_answer(call, kind, response).await
 }
 
 /// The change to the other kind of throughput that a client asks for. Its body, if
@@ -110,24 +114,41 @@ fn migration(call: &Call<'_>, link: &Link) -> Result<Option<Migration>, WireErro
     }
 }
 
-/// The last version whose clients know the kinds of indexes that there once were.
-const OUTDATED_INDEXES: &str = "2018-09-17";
+/// The last version whose clients know containers without a key, and the kinds of indexes
+/// that there once were.
+const OLD: &str = "2018-09-17";
+
+/// How clients of this version read resources.
+fn view(call: &Call<'_>) -> fn(Bytes) -> Bytes {
+    if call.headers.speaks_at_most(OLD) { as_they_were } else { as_they_are }
+}
 
 /// A resource as clients of this version know it.
 pub(crate) fn of_its_time(call: &Call<'_>, body: Bytes) -> Bytes {
-    if call.headers.speaks_at_most(OUTDATED_INDEXES) {
-        return body;
-    }
-    // Most have none, which is seen without reading the text.
-    let has_indexes = std::str::from_utf8(&body).is_ok_and(|text| text.contains("\"indexes\""));
-    let read = || without_outdated_indexes(&json::parse(&body).ok()?);
-    match has_indexes.then(read).flatten() {
+    view(call)(body)
+}
+
+fn as_they_are(body: Bytes) -> Bytes {
+    without(body, "\"indexes\"", without_outdated_indexes)
+}
+
+/// Old clients want a key with every request on a container that has one, even if the
+/// service gave it.
+fn as_they_were(body: Bytes) -> Bytes {
+    without(body, "\"systemKey\"", without_system_key)
+}
+
+/// Most have nothing of the kind, which is seen by a word, without reading the text.
+fn without(body: Bytes, word: &str, change: fn(&Value) -> Option<Value>) -> Bytes {
+    let is_concerned = std::str::from_utf8(&body).is_ok_and(|text| text.contains(word));
+    let changed = || change(&json::parse(&body).ok()?);
+    match is_concerned.then(changed).flatten() {
         Some(shown) => shown.to_string().into(),
         None => body,
     }
 }
 
-fn one(call: &Call<'_>, issuer: Option<&Issuer>, response: Response) -> Answer {
+async fn one(call: &Call<'_>, issuer: Option<&Issuer>, response: Response) -> Answer {
     let (kind, etag, body, offer) = match response.reply {
         Reply::One { kind, etag, body } => (kind, etag, body, None),
         Reply::Offer { kind, etag, body, status } => (kind, etag, body, Some(status)),
@@ -142,9 +163,9 @@ fn one(call: &Call<'_>, issuer: Option<&Issuer>, response: Response) -> Answer {
             return Answer::empty(StatusCode::INTERNAL_SERVER_ERROR);
         }
     };
-    let body = match issuer {
-        Some(issuer) => body.map(|body| issuer.with_token(call, body)),
-        None => body,
+    let body = match (issuer, body) {
+        (Some(issuer), Some(body)) => Some(issuer.with_token(call, body).await),
+        (_, body) => body,
     };
     let body = body.map(|body| of_its_time(call, body));
     let mut answer = Answer::json(status_of(kind), body.unwrap_or_default())
@@ -160,15 +181,14 @@ fn one(call: &Call<'_>, issuer: Option<&Issuer>, response: Response) -> Answer {
     answer
 }
 
-fn feed_answer(call: &Call<'_>, kind: Kind, response: Response) -> Result<Answer, WireError> {
+async fn feed_answer(call: &Call<'_>, kind: Kind, response: Response) -> Result<Answer, WireError> {
     let Reply::Feed { owner_rid, mut bodies, rest } = response.reply else {
         return Ok(Answer::empty(StatusCode::INTERNAL_SERVER_ERROR));
     };
     if let Some(issuer) = Issuer::of(call, kind)? {
-        bodies = bodies.into_iter().map(|body| issuer.with_token(call, body)).collect();
-    }
-    if kind == Kind::Container {
-        bodies = bodies.into_iter().map(|body| of_its_time(call, body)).collect();
+        for body in &mut bodies {
+            *body = issuer.with_token(call, std::mem::take(body)).await;
+        }
     }
     let rest = rest.as_ref().map(continuation::token);
     let mut answer = Answer::json(StatusCode::OK, envelope(&owner_rid, feed_name(kind), &bodies));

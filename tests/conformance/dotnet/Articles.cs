@@ -13,7 +13,8 @@ internal static class Articles
 {
     internal static readonly Case[] Cases = Case.All(
         Sample1CreateDatabase, Sample2CreateCollection, Sample3CreateDocument, Sample4ReadDocument, Sample5ReplaceDocument,
-        Sample6DeleteDocument, Sample7QueryByKey, Sample8QueryAcrossPartitions, QuotasAreTold, Sample9QueryInParallel);
+        Sample6DeleteDocument, Sample7QueryByKey, Sample8QueryAcrossPartitions, QuotasAreTold, CollectionsWithoutAKey,
+        Sample9QueryInParallel);
 
     public class DeviceReading
     {
@@ -161,6 +162,25 @@ internal static class Articles
             UriFactory.CreateDocumentUri("db", "coll", "1-0"), new RequestOptions { PartitionKey = new PartitionKey("XMS-0001") });
         Check.That(response.DocumentUsage > 0 && response.DocumentUsage <= Reading.All.Length, $"{response.DocumentUsage} documents");
         Check.That(response.CollectionSizeQuota > response.CollectionSizeUsage, "no quota is left");
+    }
+
+    /// <summary>This SDK knows collections without a key, and asks for none on them.</summary>
+    private static async Task CollectionsWithoutAKey(World world)
+    {
+        var client = Client(world);
+        DocumentCollection made = await client.CreateDocumentCollectionAsync(
+            UriFactory.CreateDatabaseUri("db"), new DocumentCollection { Id = "fixed" }, new RequestOptions { OfferThroughput = 400 });
+        Check.Same(0, made.PartitionKey.Paths.Count);
+        var collection = UriFactory.CreateDocumentCollectionUri("db", "fixed");
+        await client.CreateDocumentAsync(collection, new DeviceReading { Id = "1", Unit = "Fahrenheit" });
+        Document read = await client.ReadDocumentAsync(UriFactory.CreateDocumentUri("db", "fixed", "1"));
+        read.SetPropertyValue("unit", "Celsius");
+        Document replaced = await client.ReplaceDocumentAsync(read);
+        Check.Same("Celsius", replaced.GetPropertyValue<string>("unit"));
+        Check.SameAll(["1"], client.CreateDocumentQuery<DeviceReading>(collection).Where(each => each.Unit == "Celsius").ToList().Select(each => each.Id!));
+        await client.DeleteDocumentAsync(read.SelfLink);
+        Check.Same(0, client.CreateDocumentQuery(collection).ToList().Count);
+        await client.DeleteDocumentCollectionAsync(made.SelfLink);
     }
 
     private static async Task Sample9QueryInParallel(World world)

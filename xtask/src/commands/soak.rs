@@ -35,6 +35,9 @@ pub struct Options {
     /// Queries on each of them
     #[arg(long, default_value_t = 100)]
     queries: u64,
+    /// Ordered queries that clients take up again at every page, while items are written
+    #[arg(long, default_value_t = 10_000)]
+    resumes: u64,
     /// Seconds of hostile queries while health and reads are measured
     #[arg(long, default_value_t = 60)]
     attack_seconds: u64,
@@ -50,6 +53,9 @@ pub struct Options {
     /// Random rows in HybridRow, written and read back
     #[arg(long, default_value_t = 1_000_000)]
     rows: u64,
+    /// Mutated inputs for each fuzz body
+    #[arg(long, default_value_t = 200_000)]
+    mutations: u64,
     /// Only tests whose crate and name contain this: `testkit::queries`
     #[arg(long)]
     only: Option<String>,
@@ -65,7 +71,7 @@ pub struct Options {
 const SEED: &str = "ORRERY_SEED";
 
 impl Options {
-    fn variables(&self) -> [(&'static str, u64); 11] {
+    fn variables(&self) -> [(&'static str, u64); 13] {
         [
             ("ORRERY_KILLS", self.kills),
             ("ORRERY_DAMAGES", self.damages),
@@ -73,11 +79,13 @@ impl Options {
             ("ORRERY_COMMANDS", self.commands),
             ("ORRERY_DATASETS", self.datasets),
             ("ORRERY_QUERIES", self.queries),
+            ("ORRERY_RESUMES", self.resumes),
             ("ORRERY_ATTACK_SECONDS", self.attack_seconds),
             ("ORRERY_ATTACKS", self.attacks),
             ("ORRERY_CONNECTIONS", self.connections),
             ("ORRERY_BACKUPS", self.backups),
             ("ORRERY_ROWS", self.rows),
+            ("ORRERY_MUTATIONS", self.mutations),
         ]
     }
 }

@@ -100,10 +100,27 @@ impl QueryThreads {
         &self,
         work: impl FnOnce(&Arc<Turn>) -> T + Send + 'static,
     ) -> Result<T, ClusterError> {
+        self.queue(work, Schedule::admit).await
+    }
+
+    /// The same for what is never refused because much is going on: there is one for each
+    /// client that waits, so it is bounded by them.
+    pub(crate) async fn run_always<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Arc<Turn>) -> T + Send + 'static,
+    ) -> Result<T, ClusterError> {
+        self.queue(work, |schedule| Ok(schedule.take_in())).await
+    }
+
+    async fn queue<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Arc<Turn>) -> T + Send + 'static,
+        admit: fn(&mut Schedule) -> Result<Number, Full>,
+    ) -> Result<T, ClusterError> {
         let (reply, answer) = oneshot::channel();
         let gone = Arc::new(AtomicBool::new(false));
         let work: Work = Box::new(move |turn| drop(reply.send(work(turn))));
-        let number = self.shared.enqueue(Job { work, gone: Arc::clone(&gone) })?;
+        let number = self.shared.enqueue(Job { work, gone: Arc::clone(&gone) }, admit)?;
         let _client = Client { shared: Arc::clone(&self.shared), number, gone };
         let answered = answer.await;
         answered.map_err(|_| match self.shared.stopping.load(Ordering::Relaxed) {
@@ -169,12 +186,16 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn enqueue(self: &Arc<Self>, job: Job) -> Result<Number, ClusterError> {
+    fn enqueue(
+        self: &Arc<Self>,
+        job: Job,
+        admit: fn(&mut Schedule) -> Result<Number, Full>,
+    ) -> Result<Number, ClusterError> {
         let mut state = self.state();
         if self.stopping.load(Ordering::Relaxed) {
             return Err(ClusterError::Stopping);
         }
-        let number = state.schedule.admit().map_err(|Full| ClusterError::Busy)?;
+        let number = admit(&mut state.schedule).map_err(|Full| ClusterError::Busy)?;
         state.queued.insert(number, job);
         self.advance(&mut state);
         Ok(number)

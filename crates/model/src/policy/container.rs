@@ -310,3 +310,16 @@ fn refuse_unsupported(container: &Fields<'_>) -> Result<(), PolicyError> {
 fn contains_all<T: PartialEq>(new: &[T], old: &[T]) -> bool {
     old.iter().all(|kept| new.contains(kept))
 }
+
+/// Leaves out of a container, as clients read it, the key that stands for none. Returns none
+/// where it has another.
+#[must_use]
+pub fn without_system_key(container: &Value) -> Option<Value> {
+    let key = PartitionKeyDefinition::parse(container.get("partitionKey")?).ok()?;
+    if !key.paths().is_empty() {
+        return None;
+    }
+    let mut container = container.as_object()?.clone();
+    container.remove("partitionKey");
+    Some(container.into())
+}

@@ -13,13 +13,13 @@ use shape::{Problem, Shape};
 
 pub(super) const TABLE: &[Function] = &[
     Function::aware(&["ST_DISTANCE", "_ST_DISTANCE"], (2, 2), |ambient, a| {
-        compare(ambient, a, |on, a, b| Datum::number(on.distance(a, b)))
+        compare(ambient, a, |on, a, b| Ok(Datum::number(on.distance(a, b))))
     }),
     Function::aware(&["ST_WITHIN", "_ST_WITHIN"], (2, 2), |ambient, a| {
-        compare(ambient, a, |on, a, b| Datum::Bool(on.is_within(a, b)))
+        compare(ambient, a, |on, a, b| on.is_within(ambient, a, b).map(Datum::Bool))
     }),
     Function::aware(&["ST_INTERSECTS", "_ST_INTERSECTS"], (2, 2), |ambient, a| {
-        compare(ambient, a, |on, a, b| Datum::Bool(on.intersects(a, b)))
+        compare(ambient, a, |on, a, b| Ok(Datum::Bool(on.intersects(a, b))))
     }),
     Function::aware(&["ST_AREA"], (1, 1), area),
     Function::aware(&["ST_ISVALID"], (1, 1), is_valid),
@@ -57,10 +57,14 @@ impl Surface {
         }
     }
 
-    fn is_within(self, a: &Shape, b: &Shape) -> bool {
+    /// A shape is within itself, even one whose edges cross.
+    fn is_within(self, ambient: &Ambient, a: &Shape, b: &Shape) -> Result<bool, QueryError> {
+        if a == b {
+            return Ok(true);
+        }
         match self {
-            Surface::Globe => globe::is_within(a, b),
-            Surface::Plane => flat(a).relate(&flat(b)).is_within(),
+            Surface::Globe => globe::is_within(&ambient.budget, a, b),
+            Surface::Plane => Ok(flat(a).relate(&flat(b)).is_within()),
         }
     }
 
@@ -84,13 +88,13 @@ fn flat(shape: &Shape) -> Geometry {
 fn compare<'a>(
     ambient: &Ambient,
     arguments: &[Datum<'a>],
-    answer: fn(Surface, &Shape, &Shape) -> Datum<'a>,
+    answer: impl Fn(Surface, &Shape, &Shape) -> Evaluated<'a>,
 ) -> Evaluated<'a> {
     let surface = Surface::of(ambient);
     let (a, b) = (surface.read(at(arguments, 0)), surface.read(at(arguments, 1)));
     let (Ok(a), Ok(b)) = (a, b) else { return Ok(Datum::Undefined) };
     spend(ambient, surface, &a, &b)?;
-    Ok(answer(surface, &a, &b))
+    answer(surface, &a, &b)
 }
 
 /// Every edge may be held against every other.

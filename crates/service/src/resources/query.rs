@@ -40,8 +40,8 @@ impl Service {
         query: ResourceQuery,
         receipt: &mut Receipt,
     ) -> Result<Reply, ServiceError> {
-        let parent = self.parent(parent, kind, receipt)?;
-        let records = self.queried_records(kind, &parent, query.after.as_ref())?;
+        let parent = self.parent(parent, kind, receipt).await?;
+        let records = self.queried_records(kind, &parent, &query).await?;
         let sheet = Sheet {
             rows: Vec::new(),
             bytes: 0,
@@ -72,20 +72,20 @@ impl Service {
     }
 
     /// The resources that a query is about: those behind a name, if it goes on there.
-    fn queried_records(
+    async fn queried_records(
         &self,
         kind: Kind,
         parent: &Parent,
-        after: Option<&Rest>,
+        query: &ResourceQuery,
     ) -> Result<Vec<Named>, ServiceError> {
         let (mut records, mut bytes) = (Vec::new(), 0);
         let bytes_max = self.limits.response_bytes_max.saturating_mul(QUERY_ANSWERS_MAX);
         self.each_record(kind, parent.rid(), |stored| {
             let name = stored.record.name().to_owned();
-            if matches!(after, Some(Rest::AfterName(last)) if name <= *last) {
+            if matches!(&query.after, Some(Rest::AfterName(last)) if name <= *last) {
                 return Ok(());
             }
-            let text = stored.render();
+            let text = (query.shown)(stored.render());
             bytes += text.len() as u64;
             if records.len() == QUERY_RECORDS_MAX || bytes > bytes_max {
                 let message = format!(
@@ -95,7 +95,8 @@ impl Service {
             }
             records.push((name, text));
             Ok(())
-        })?;
+        })
+        .await?;
         Ok(records)
     }
 }

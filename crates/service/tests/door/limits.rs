@@ -110,7 +110,7 @@ fn an_autoscale_maximum_grows_with_what_is_stored() {
     fixture.create_container("c", 2, autoscale);
     let offer = || {
         let link = Link::parse("dbs/d/colls/c").unwrap();
-        fixture.service.throughput(&link, None).unwrap().throughput
+        block_on(fixture.service.throughput(&link, None)).unwrap().throughput
     };
     for id in 0..11 {
         let padding = "x".repeat(10_000);
@@ -176,7 +176,8 @@ fn large_resources_come_in_several_pages() {
     let query = || {
         let (parent, kind) = scripts();
         let (text, parameters) = ("SELECT * FROM c".to_owned(), Value::Null);
-        let query = ResourceQuery { text, parameters, after: None, items_max: 1_000 };
+        let query =
+            ResourceQuery { text, parameters, after: None, items_max: 1_000, shown: |body| body };
         fixture.execute(Action::Catalogue(CatalogueAction::Query { parent, kind, query }))
     };
     for id in 0..10 {

@@ -4,7 +4,10 @@
 use std::time::Duration;
 
 use model::json::Value;
-use service::{Approach, Cursor, RangeInfo, Scope, ServiceError};
+use model::rid::ItemRid;
+use service::{
+    Approach, Cursor, QueryReport, RangeInfo, ResumeFilter, Scope, ServiceError, SortKey,
+};
 use testkit::queries::{Ask, Dice, Lab, PAGE_ALL, definition};
 
 /// Bytes of rows in a page.
@@ -368,5 +371,38 @@ fn groups_in_order_go_on_with_another_filter() {
         let rows: Vec<_> = first.rows.iter().chain(&next.rows).filter_map(payload).collect();
         assert_eq!(rows, [0_u32, 1, 2, 3, 4].map(Value::from), "{ways:?}");
         lab.remove("new", model::partition_key::PartitionKey::new(["new"])).unwrap();
+    }
+}
+
+/// However far down its order a client takes a query up, and among however many that tie.
+#[test]
+fn a_query_that_is_taken_up_again_seeks_its_place() {
+    const ITEMS: i64 = 1_000;
+    const PAGE: usize = 5;
+    let lab = Lab::memory();
+    let container = r#"{"partitionKey":{"paths":["/pk"],"kind":"Hash","version":2},
+        "indexingPolicy":{"compositeIndexes":[[{"path":"/t"},{"path":"/n"}]]}}"#;
+    lab.create_container(&definition(container)).unwrap();
+    for n in 0..ITEMS {
+        lab.put(&format!(r#"{{"id":"{n}","pk":"{}","n":{n},"t":1}}"#, n % 3)).unwrap();
+    }
+    let rid = Ask::new("SELECT VALUE c._rid FROM c WHERE c.n = 980");
+    let rid = lab.page(&rid, Approach::Index, None, 1).unwrap().rows.remove(0);
+    let item = Some(ItemRid::parse(rid.as_str().unwrap()).unwrap().ordinal());
+    let (one, far) = (SortKey::Value(1_i64.into()), SortKey::Value(980_i64.into()));
+    for (order, keys, item) in [
+        ("c.n", vec![far.clone()], None),
+        ("c.n DESC", vec![far.clone()], None),
+        ("c.t", vec![one.clone()], item),
+        ("c.t DESC", vec![one.clone()], item),
+        ("c.t, c.n", vec![one.clone(), far.clone()], item),
+        ("c.t DESC, c.n DESC", vec![one, far], None),
+    ] {
+        let resume = Some(ResumeFilter { keys, item, exclude: false });
+        let ask = Ask { resume, ..Ask::new(format!("SELECT VALUE c.n FROM c ORDER BY {order}")) };
+        let page = lab.page(&ask, Approach::Index, None, PAGE).unwrap();
+        assert_eq!((page.rows.len(), &page.rows[0]), (PAGE, &Value::from(980_i64)), "{order}");
+        let QueryReport { entries, items, .. } = page.report;
+        assert!(entries + items < 50, "{order} looks at {entries} entries and {items} items");
     }
 }

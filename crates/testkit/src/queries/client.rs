@@ -8,7 +8,7 @@ use model::epk::{Epk, EpkRange};
 use model::json::{DistinctHash, Kind, Number, Object, Value};
 use model::position::Ordinal;
 use model::rid::ItemRid;
-use service::{Approach, RangeId, ResumeFilter, Scope, ServiceError, SortKey};
+use service::{Approach, RangeId, RangeInfo, ResumeFilter, Scope, ServiceError, SortKey};
 
 use super::lab::{Ask, Lab};
 use super::oracle::{Agreement, Verdict};
@@ -180,9 +180,9 @@ impl<'l> Client<'l> {
         Ok(())
     }
 
-    /// The ids that the query gives, partition by partition, each page behind the token of
+    /// What the query gives, partition by partition, each page behind the token of
     /// the one before and with a condition that only rows behind it fulfil.
-    pub fn ids_by_tokens(
+    pub fn rows_by_tokens(
         &self,
         mut between: impl FnMut(usize),
     ) -> Result<Vec<Value>, ServiceError> {
@@ -208,9 +208,9 @@ impl<'l> Client<'l> {
         Ok(all.into_iter().filter_map(|row| row.payload).collect())
     }
 
-    /// The ids that the query gives, each page by a client that knows nothing but the last
-    /// row of the page before.
-    pub fn ids_by_rows(&self, mut between: impl FnMut(usize)) -> Result<Vec<Value>, ServiceError> {
+    /// What the query gives, each page by a client that knows nothing but the last row of
+    /// the page before.
+    pub fn rows_by_rows(&self, mut between: impl FnMut(usize)) -> Result<Vec<Value>, ServiceError> {
         let (mut all, mut pages): (Vec<Ordered>, usize) = (Vec::new(), 0);
         loop {
             let last = all.last();
@@ -225,6 +225,42 @@ impl<'l> Client<'l> {
             next.truncate(self.items_max);
             if next.is_empty() {
                 return Ok(all.into_iter().filter_map(|row| row.payload).collect());
+            }
+            all.append(&mut next);
+            between(pages);
+            pages += 1;
+        }
+    }
+
+    /// What the query gives, each page by a client as .NET's: of rows that tie, those come
+    /// first whose range does, so it knows the last row and the range where that was. Ranges
+    /// before that one have given all rows that tie with it, those behind it none.
+    pub fn rows_by_ranges(
+        &self,
+        mut between: impl FnMut(usize),
+    ) -> Result<Vec<Value>, ServiceError> {
+        let (mut all, mut pages): (Vec<(Ordered, EpkRange)>, usize) = (Vec::new(), 0);
+        loop {
+            let last = all.last();
+            let mut next = Vec::new();
+            for RangeInfo { id, range, .. } in self.lab.ranges() {
+                let is_there = last.is_some_and(|(_, own)| own.overlaps(&range));
+                let filter = last.map(|(row, own)| {
+                    row.resume_filter(is_there.then_some(row.item), !is_there && range < *own)
+                });
+                let ask = Ask { resume: filter, ..self.ask_range(id, "true") };
+                let rows = self.first_rows(&ask, last.map(|(row, _)| row).filter(|_| is_there))?;
+                next.extend(rows.into_iter().map(|row| (row, range.clone())));
+            }
+            // Within a range they are in order.
+            next.sort_by(|(a, at), (b, other)| self.compare_keys(a, b).then(at.cmp(other)));
+            next.truncate(self.items_max);
+            if next.is_empty() {
+                assert!(
+                    all.is_sorted_by(|(a, _), (b, _)| self.compare_keys(a, b).is_le()),
+                    "rows do not come in the order of their keys"
+                );
+                return Ok(all.into_iter().filter_map(|(row, _)| row.payload).collect());
             }
             all.append(&mut next);
             between(pages);

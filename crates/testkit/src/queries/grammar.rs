@@ -160,9 +160,9 @@ impl RandomQuery {
         };
     }
 
-    /// A query that gives the ids of its items and nothing else, all of them.
-    pub(super) fn of_ids(mut self) -> RandomQuery {
-        self.selection = "VALUE c.id".to_owned();
+    /// A query that says which items it finds, in which version, and nothing else: all of them.
+    pub(super) fn of_versions(mut self) -> RandomQuery {
+        self.selection = "VALUE {id: c.id, rid: c._rid, etag: c._etag}".to_owned();
         (self.distinct, self.top, self.page) = (false, None, None);
         self.group_by.clear();
         if self.from != "c" {

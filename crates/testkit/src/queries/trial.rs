@@ -24,7 +24,7 @@ const PARTITIONS_MAX: usize = 8;
 const CHANGED_QUERIES: usize = 3;
 
 /// Ordered queries on each container that clients take up again while items are written.
-const RESUMED_QUERIES: usize = 5;
+const RESUMED_QUERIES: usize = 10;
 
 /// Queries for groups and distinct rows on each container, asked while items are written.
 const VALUES_QUERIES: usize = 8;
@@ -53,7 +53,7 @@ pub struct Tally {
     pub indexed: u64,
     /// Queries that a client merged.
     pub merged: u64,
-    /// Queries that a client took up again while items were written.
+    /// Queries that a client took up again at a row of every page, while items were written.
     pub resumed: u64,
     /// Pages of groups and distinct rows that were read along an index.
     pub walked: u64,
@@ -127,6 +127,25 @@ pub fn run(seed: u64, items_max: usize, queries: usize) -> Result<Tally, Box<Dif
     Ok(tally)
 }
 
+/// Asks a random container of at most so many items ordered queries, which clients take up
+/// again at a row of every page while items are written and partitions split. The seed
+/// repeats it.
+pub fn resume(seed: u64, items_max: usize) -> Result<Tally, Box<Difference>> {
+    let dice = Dice::new(seed);
+    let data = DataSet::random(&dice, items_max);
+    let mut tally = Tally::default();
+    let (lab, oracle) = furnished(&data);
+    for number in 0..RESUMED_QUERIES {
+        let query = RandomQuery::random(&dice).of_versions().in_order(&dice);
+        let mut trial = Written::new(&lab, &oracle, &dice, &query, number);
+        if let Err(what) = trial.resume(&mut tally) {
+            let query = query.to_string();
+            return Err(Box::new(Difference { seed, data, query, what }));
+        }
+    }
+    Ok(tally)
+}
+
 /// Asks while items are written, and while and after the indexing policy is another.
 /// A difference comes with its query.
 fn ask_while_changing(
@@ -136,14 +155,13 @@ fn ask_while_changing(
     dice: &Dice,
     tally: &mut Tally,
 ) -> Result<(), (String, String)> {
-    for number in 0..CHANGED_QUERIES + RESUMED_QUERIES {
-        let query = RandomQuery::random(dice).of_ids();
-        let query = if number < CHANGED_QUERIES { query } else { query.in_order(dice) };
-        ask_while_writing(lab, oracle, dice, (&query, number), tally)
-            .map_err(|what| (query.to_string(), what))?;
+    for number in 0..CHANGED_QUERIES {
+        let query = RandomQuery::random(dice).of_versions();
+        let mut trial = Written::new(lab, oracle, dice, &query, number);
+        trial.ask(tally).map_err(|what| (query.to_string(), what))?;
     }
-    for number in 0..VALUES_QUERIES {
-        let (query, number) = (values_query(dice), number + CHANGED_QUERIES + RESUMED_QUERIES);
+    for number in CHANGED_QUERIES..CHANGED_QUERIES + VALUES_QUERIES {
+        let query = values_query(dice);
         ask_values_while_writing(lab, oracle, dice, (&query, number), tally)
             .map_err(|what| (query, what))?;
     }
@@ -164,45 +182,86 @@ fn ask_while_changing(
     Ok(())
 }
 
-/// Asks page by page while other items are written and removed, which may be found or
-/// not; what was there before is found once, in its order: by the service, and by clients
-/// that go on by what they know of the rows before.
-fn ask_while_writing(
-    lab: &Lab,
-    oracle: &Oracle,
-    dice: &Dice,
-    (query, number): (&RandomQuery, usize),
-    tally: &mut Tally,
-) -> Result<(), String> {
-    let ask = Ask::new(query.to_string());
-    let verdict = oracle.answer(&ask);
-    let page = 1 + oracle.documents() / 50 + dice.below(4);
-    let mut writer = Writer { lab, oracle, dice, number, written: Vec::new() };
-    let is_old = |row: &Value| !row.as_str().is_some_and(|id| id.starts_with(NEW));
-    let old = |rows: Vec<Value>| -> Vec<Value> { rows.into_iter().filter(is_old).collect() };
-    let judged = |how: &str, rows: Result<Vec<Value>, ServiceError>| {
-        let what = judge(&verdict, rows.map(old));
-        what.map_err(|what| format!("while writing, {how}, pages of {page}: {what}"))
-    };
-    let answer = lab.all(&ask, Approach::Index, page, |pages| writer.write(pages));
-    tally.queries += 1;
-    judged("by the service", answer.map(|answer| answer.rows))?;
-    let approach = *dice.pick(&[Approach::Index, Approach::Index, Approach::Scan]);
-    match Client::plan(lab, &ask, approach, page) {
-        Some(client) if client.resumes() => {
-            tally.resumed += 2 * u64::from(matches!(verdict, Verdict::Rows { .. }));
-            judged("by tokens", client.ids_by_tokens(|pages| writer.write(pages)))?;
-            judged(
-                "by rows",
-                client.ids_by_rows(|pages| {
-                    writer.write(pages);
-                    if pages < REARRANGED_PAGES_MAX && dice.once_in(4) {
-                        tally.splits += u64::from(rearrange(lab));
-                    }
-                }),
-            )
+/// A query that is asked page by page while other items are written and removed, which may
+/// be found or not, though no version of one twice; what was there before is found once, in
+/// its order.
+struct Written<'w> {
+    ask: Ask,
+    verdict: Verdict,
+    page: usize,
+    approach: Approach,
+    writer: Writer<'w>,
+}
+
+impl<'w> Written<'w> {
+    fn new(
+        lab: &'w Lab,
+        oracle: &'w Oracle,
+        dice: &'w Dice,
+        query: &RandomQuery,
+        number: usize,
+    ) -> Written<'w> {
+        let ask = Ask::new(query.to_string());
+        Written {
+            verdict: oracle.answer(&ask),
+            ask,
+            page: 1 + oracle.documents() / 50 + dice.below(4),
+            approach: *dice.pick(&[Approach::Index, Approach::Index, Approach::Scan]),
+            writer: Writer { lab, oracle, dice, number, written: Vec::new() },
         }
-        Some(_) | None => Ok(()),
+    }
+
+    /// Asks the service, behind its tokens.
+    fn ask(&mut self, tally: &mut Tally) -> Result<(), String> {
+        let lab = self.writer.lab;
+        let answer =
+            lab.all(&self.ask, Approach::Index, self.page, |pages| self.writer.write(pages));
+        tally.queries += 1;
+        self.judge("by the service", answer.map(|answer| answer.rows))
+    }
+
+    /// Has clients ask that go on by what they know of the rows before.
+    fn resume(&mut self, tally: &mut Tally) -> Result<(), String> {
+        self.ask(tally)?;
+        let (ask, lab) = (self.ask.clone(), self.writer.lab);
+        let client = Client::plan(lab, &ask, self.approach, self.page);
+        let Some(client) = client.filter(Client::resumes) else { return Ok(()) };
+        let rows = client.rows_by_tokens(|pages| self.writer.write(pages));
+        self.judge("by tokens", rows)?;
+        let rows = client.rows_by_rows(|pages| {
+            self.writer.write(pages);
+            if pages < REARRANGED_PAGES_MAX && self.writer.dice.once_in(4) {
+                tally.splits += u64::from(rearrange(lab));
+            }
+        });
+        self.judge("by rows", rows)?;
+        // Such a client repeats rows that tie when their range is split.
+        let rows = client.rows_by_ranges(|pages| self.writer.write(pages));
+        tally.resumed += 2 * u64::from(matches!(self.verdict, Verdict::Rows { .. }));
+        // Those that tie come in the order of their ranges.
+        if let Verdict::Rows { agreement: agreement @ Agreement::Exact, .. } = &mut self.verdict {
+            *agreement = Agreement::Bag;
+        }
+        self.judge("by ranges", rows)
+    }
+
+    fn judge(&self, how: &str, rows: Result<Vec<Value>, ServiceError>) -> Result<(), String> {
+        let said = |what: String| {
+            let Written { page, approach, .. } = self;
+            format!("while writing, {how}, {approach:?}, pages of {page}: {what}")
+        };
+        if let Ok(rows) = &rows {
+            let mut seen = BTreeSet::new();
+            if let Some(twice) = texts(rows).into_iter().find(|row| !seen.insert(row.clone())) {
+                return Err(said(format!("{twice} comes twice")));
+            }
+        }
+        let is_old = |row: &Value| {
+            let id = row.get("id").and_then(Value::as_str);
+            !id.is_some_and(|id| id.starts_with(NEW))
+        };
+        let old = rows.map(|rows| rows.into_iter().filter(is_old).collect());
+        judge(&self.verdict, old).map_err(said)
     }
 }
 
@@ -301,11 +360,22 @@ impl Writer<'_> {
         }
         if self.dice.once_in(2) && !self.written.is_empty() {
             let item = self.written.swap_remove(self.dice.below(self.written.len()));
-            let id = super::definition(&item).get("id").and_then(Value::as_str).map(str::to_owned);
-            let removed = self.lab.remove(&id.unwrap_or_default(), self.oracle.key_of(&item));
-            // A later one may have had the same id and key.
-            assert!(matches!(removed, Ok(()) | Err(ServiceError::NotFound)), "{removed:?}");
+            self.remove(&item);
         }
+    }
+
+    fn remove(&self, item: &str) {
+        let id = super::definition(item).get("id").and_then(Value::as_str).map(str::to_owned);
+        let removed = self.lab.remove(&id.unwrap_or_default(), self.oracle.key_of(item));
+        // A later one may have had the same id and key.
+        assert!(matches!(removed, Ok(()) | Err(ServiceError::NotFound)), "{removed:?}");
+    }
+}
+
+/// The next query finds what was there before.
+impl Drop for Writer<'_> {
+    fn drop(&mut self) {
+        self.written.iter().for_each(|item| self.remove(item));
     }
 }
 

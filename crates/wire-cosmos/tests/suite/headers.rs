@@ -149,3 +149,25 @@ fn an_item_is_told_apart_from_its_partition() {
     assert_eq!((text(headers, "lsn"), text(headers, "x-ms-item-lsn")), ("3", "2"));
     assert_eq!(text(headers, "x-ms-cosmos-item-llsn"), "2");
 }
+
+/// Every version that an SDK ever knew, and none besides.
+#[test]
+fn versions_that_no_sdk_knows_are_refused() {
+    let world = world();
+    let known = "2014-08-21 2015-04-08 2015-06-03 2015-08-06 2015-12-16 2016-05-30 2016-07-11 \
+                 2016-11-14 2017-01-19 2017-02-22 2017-05-03 2017-11-15 2018-06-18 2018-08-31 \
+                 2018-09-17 2018-12-31 2019-10-14 2020-07-15 2020-11-05 2024-05-15 2024-06-06";
+    let item = format!("{ITEMS}/1");
+    let status = |version: &str| {
+        let headers = [KEY, ("x-ms-version", version)];
+        world.send(Method::GET, &item, "", &headers).status().as_u16()
+    };
+    for version in known.split_whitespace().chain([""]) {
+        assert_eq!(status(version), 200, "{version}");
+    }
+    let unknown =
+        ["2015-01-01", "2018-12-32", "2020-07-16", "2099-01-01", "2020-07-15-preview", "1", "x"];
+    for version in unknown {
+        assert_eq!(status(version), 400, "{version}");
+    }
+}

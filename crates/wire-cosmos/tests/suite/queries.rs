@@ -223,3 +223,24 @@ fn ticks() -> i64 {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
     i64::try_from(since.as_nanos() / 100).unwrap()
 }
+
+/// Clients take 64 KB of headers. What is told about a query gives way, its rows never do.
+#[test]
+fn headers_stay_below_what_clients_take() {
+    let world = world(&[json!({"id": "1", "pk": "a"})]);
+    let places: Vec<String> = (0..500).map(|n| format!("c.{}{n} = 1", "p".repeat(100))).collect();
+    let text = format!("SELECT VALUE c.id FROM c WHERE c.id = '1' OR {}", places.join(" OR "));
+    let body = json!({"query": text}).to_string();
+    let key = ("x-ms-documentdb-partitionkey", r#"["a"]"#);
+    let metrics = ("x-ms-documentdb-populatequerymetrics", "True");
+    for form in ["x-ms-cosmos-populateindexmetrics", "x-ms-cosmos-populateindexmetrics-v2"] {
+        let answer = world.send(Method::POST, ITEMS, &body, &[QUERY, key, metrics, (form, "True")]);
+        let page: Value = serde_json::from_slice(answer.body()).unwrap();
+        assert_eq!(page["Documents"], json!(["1"]));
+        let headers = answer.headers();
+        let bytes = headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 4);
+        assert!(bytes.sum::<usize>() < 64 << 10, "{form}");
+        assert!(!headers.contains_key("x-ms-cosmos-index-utilization"), "{form}");
+        assert!(headers.contains_key("x-ms-documentdb-query-metrics"), "{form}");
+    }
+}

@@ -9,12 +9,17 @@
 use geo::{Coord, Distance, Geodesic, GeodesicArea, LineString, MultiPolygon, Point, Polygon};
 
 use super::shape::{Shape, rings};
+use crate::error::QueryError;
+use crate::eval::Budget;
 
 /// The square of the ellipsoid's eccentricity (WGS 84).
 const ECCENTRICITY_SQUARED: f64 = 0.006_694_379_990_141_316;
 
 /// Sines of angles below this are nothing: about a tenth of a micrometre.
 const TINY: f64 = 1e-14;
+
+/// The sine of an angle that is small, but not nothing: about a millimetre.
+const NEAR: f64 = 2e-10;
 
 type Vector = [f64; 3];
 
@@ -42,6 +47,10 @@ fn sum([ax, ay, az]: Vector, [bx, by, bz]: Vector) -> Vector {
     [ax + bx, ay + by, az + bz]
 }
 
+fn difference(a: Vector, b: Vector) -> Vector {
+    sum(a, scaled(b, -1.0))
+}
+
 fn scaled(vector: Vector, factor: f64) -> Vector {
     vector.map(|component| component * factor)
 }
@@ -61,26 +70,42 @@ struct Arc {
 
 impl Arc {
     fn new(from: Vector, to: Vector) -> Arc {
-        Arc { from, to, normal: normalised(cross(from, to)) }
+        // Of near ends the difference is exact, where the product of both would not be.
+        Arc { from, to, normal: normalised(cross(sum(from, to), difference(to, from))) }
     }
 
     fn is_point(&self) -> bool {
         dot(self.normal, self.normal) < 0.5
     }
 
+    fn middle(&self) -> Vector {
+        normalised(sum(self.from, self.to))
+    }
+
+    /// How far a direction in the arc's plane is from its beginning towards its end.
+    fn along(&self, direction: Vector) -> f64 {
+        dot(cross(self.normal, self.from), direction)
+    }
+
     /// Whether a direction in the arc's plane lies between its ends.
     fn spans(&self, direction: Vector) -> bool {
-        let angle = dot(self.from, self.to) - TINY;
-        dot(direction, self.from) >= angle && dot(direction, self.to) >= angle
+        self.along(direction) >= -TINY && dot(cross(self.to, self.normal), direction) >= -TINY
     }
 
     fn holds(&self, direction: Vector) -> bool {
+        if self.is_point() {
+            let apart = difference(direction, self.from);
+            return dot(apart, apart) <= TINY * TINY;
+        }
         dot(self.normal, direction).abs() <= TINY && self.spans(direction)
     }
 
     /// Whether the two cross, each between the ends of the other.
     fn crosses(&self, other: &Arc) -> bool {
-        let sides = |arc: &Arc, of: &Arc| dot(arc.normal, of.from) * dot(arc.normal, of.to) < 0.0;
+        let sides = |arc: &Arc, of: &Arc| {
+            let (from, to) = (dot(arc.normal, of.from), dot(arc.normal, of.to));
+            from.abs() > TINY && to.abs() > TINY && from * to < 0.0
+        };
         if !sides(self, other) || !sides(other, self) {
             return false;
         }
@@ -88,6 +113,17 @@ impl Arc {
         let line = cross(self.normal, other.normal);
         let end = |arc: &Arc| dot(line, sum(arc.from, arc.to)) > 0.0;
         end(self) == end(other)
+    }
+
+    /// The arc in pieces, cut where it meets one of these corners.
+    fn cut_at(&self, corners: &[Vector]) -> Vec<Arc> {
+        let mut ends: Vec<Vector> =
+            corners.iter().copied().filter(|corner| self.holds(*corner)).collect();
+        ends.sort_by(|a, b| self.along(*a).total_cmp(&self.along(*b)));
+        ends.push(self.to);
+        let mut from = self.from;
+        let pieces = ends.into_iter().map(|to| Arc::new(std::mem::replace(&mut from, to), to));
+        pieces.filter(|piece| !piece.is_point()).collect()
     }
 
     fn touches(&self, other: &Arc) -> bool {
@@ -164,11 +200,39 @@ impl Loop {
     }
 }
 
-fn is_inside(direction: Vector, polygon: &Polygon) -> bool {
-    let exterior = Loop::new(polygon.exterior());
-    exterior.encloses(direction)
-        && !exterior.holds(direction)
-        && !polygon.interiors().iter().map(Loop::new).any(|hole| hole.cuts_out(direction))
+/// A polygon whose rings are read once, however often it is asked.
+#[derive(Debug)]
+struct Region {
+    exterior: Loop,
+    holes: Vec<Loop>,
+}
+
+impl Region {
+    fn all(shape: &Shape) -> Vec<Region> {
+        let region = |polygon: &Polygon| Region {
+            exterior: Loop::new(polygon.exterior()),
+            holes: polygon.interiors().iter().map(Loop::new).collect(),
+        };
+        polygons(shape).into_iter().flatten().map(region).collect()
+    }
+
+    /// Whether a direction is on an edge.
+    fn bounds(&self, direction: Vector) -> bool {
+        self.exterior.holds(direction) || self.holes.iter().any(|hole| hole.holds(direction))
+    }
+
+    /// Whether a direction is inside, and not on an edge.
+    fn contains(&self, direction: Vector) -> bool {
+        !self.bounds(direction)
+            && self.exterior.encloses(direction)
+            && !self.holes.iter().any(|hole| hole.cuts_out(direction))
+    }
+
+    /// A direction inside, next to an edge: on the left, as a ring encloses what is there.
+    fn some_inside(&self) -> Option<Vector> {
+        let edge = self.exterior.arcs.iter().find(|arc| !arc.is_point())?;
+        Some(normalised(sum(edge.middle(), scaled(edge.normal, NEAR))))
+    }
 }
 
 fn edges(shape: &Shape) -> Vec<Arc> {
@@ -189,8 +253,7 @@ fn polygons(shape: &Shape) -> Option<&MultiPolygon> {
 /// Whether one point of the first lies inside the second, if that is an area.
 fn begins_inside(shape: &Shape, area: &Shape) -> bool {
     let first = shape.points().first().copied().map(direction);
-    let inside = |polygons: &MultiPolygon, first| polygons.iter().any(|p| is_inside(first, p));
-    polygons(area).zip(first).is_some_and(|(polygons, first)| inside(polygons, first))
+    first.is_some_and(|first| Region::all(area).iter().any(|region| region.contains(first)))
 }
 
 pub(super) fn intersects(a: &Shape, b: &Shape) -> bool {
@@ -200,23 +263,60 @@ pub(super) fn intersects(a: &Shape, b: &Shape) -> bool {
         || begins_inside(b, a)
 }
 
-/// Whether all of `a` lies in `b`.
-pub(super) fn is_within(a: &Shape, b: &Shape) -> bool {
-    let directions: Vec<Vector> = a.points().into_iter().map(direction).collect();
-    let Some(area) = polygons(b) else {
-        let edges = edges(b);
-        return directions.iter().all(|point| edges.iter().any(|edge| edge.holds(*point)));
-    };
+/// Whether nothing of `a` lies outside `b`, and not all of it on the edge of an area.
+pub(super) fn is_within(budget: &Budget, a: &Shape, b: &Shape) -> Result<bool, QueryError> {
+    match (a, b) {
+        (Shape::Polygons(_), Shape::Point(_) | Shape::Line(_)) => Ok(false),
+        (_, Shape::Point(_) | Shape::Line(_)) => is_along(budget, a, b),
+        (Shape::Point(point), Shape::Polygons(_)) => {
+            let point = direction(*point);
+            Ok(Region::all(b).iter().any(|region| region.contains(point)))
+        }
+        (Shape::Line(_) | Shape::Polygons(_), Shape::Polygons(_)) => is_in_area(budget, a, b),
+    }
+}
+
+/// The edges of one shape, cut where they meet corners of another, by their middles: such a
+/// piece is inside the other, outside or on its edge as a whole, unless edges cross.
+/// Pays for holding each against every edge of the other, too.
+fn pieces(budget: &Budget, of: &[Arc], other: &Shape) -> Result<Vec<Vector>, QueryError> {
+    let corners: Vec<Vector> = other.points().into_iter().map(direction).collect();
+    let mut middles = Vec::new();
+    for edge in of {
+        let pieces = edge.cut_at(&corners);
+        budget.spend_steps(pieces.len().saturating_mul(corners.len()))?;
+        middles.extend(pieces.iter().map(Arc::middle));
+    }
+    Ok(middles)
+}
+
+/// Whether a point or a line lies on another.
+fn is_along(budget: &Budget, a: &Shape, b: &Shape) -> Result<bool, QueryError> {
+    let edges_b = edges(b);
+    let mut places = pieces(budget, &edges(a), b)?;
+    places.extend(a.points().into_iter().map(direction));
+    Ok(places.into_iter().all(|place| edges_b.iter().any(|edge| edge.holds(place))))
+}
+
+fn is_in_area(budget: &Budget, a: &Shape, b: &Shape) -> Result<bool, QueryError> {
     let (edges_a, edges_b) = (edges(a), edges(b));
-    let leaves = edges_a.iter().any(|one| edges_b.iter().any(|other| one.crosses(other)));
-    let stays = |point: &Vector| area.iter().any(|polygon| is_inside(*point, polygon));
-    let hole = || {
-        let holes = area.iter().flat_map(Polygon::interiors);
-        let starts = holes.filter_map(|hole| hole.0.first().copied().map(direction));
-        let within = |at: Vector| polygons(a).is_some_and(|a| a.iter().any(|p| is_inside(at, p)));
-        starts.into_iter().any(within)
-    };
-    !leaves && directions.iter().all(stays) && !hole()
+    if edges_a.iter().any(|one| edges_b.iter().any(|other| one.crosses(other))) {
+        return Ok(false);
+    }
+    let (own, area) = (Region::all(a), Region::all(b));
+    let inside = |place: Vector| area.iter().any(|region| region.contains(place));
+    let on_edge = |place: Vector| area.iter().any(|region| region.bounds(place));
+    let places = pieces(budget, &edges_a, b)?;
+    if !places.iter().all(|place| inside(*place) || on_edge(*place)) {
+        return Ok(false);
+    }
+    if own.is_empty() {
+        return Ok(places.into_iter().any(inside));
+    }
+    // An edge of the area inside of `a` has the outside on its other side.
+    let contained = |place: Vector| own.iter().any(|region| region.contains(place));
+    let is_cut = pieces(budget, &edges_b, a)?.into_iter().any(contained);
+    Ok(!is_cut && own.iter().all(|own| own.some_inside().is_some_and(inside)))
 }
 
 /// In metres; nothing where the shapes meet.

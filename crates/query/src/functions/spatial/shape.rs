@@ -8,7 +8,7 @@ use crate::eval::{Datum, Type};
 pub(super) const POINTS_MAX: usize = 4096;
 
 /// A shape whose parts have the right number of points and whose rings close.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(super) enum Shape {
     Point(Coord),
     Line(LineString),

@@ -52,7 +52,13 @@ impl World {
                     Some(text) => value(Some(text))?,
                     None => Value::Null,
                 };
-                let query = ResourceQuery { text, parameters, after: None, items_max: 1_000 };
+                let query = ResourceQuery {
+                    text,
+                    parameters,
+                    after: None,
+                    items_max: 1_000,
+                    shown: |body| body,
+                };
                 CatalogueAction::Query { parent, kind, query }
             }
             "list" => return self.list(&mut args),
