@@ -197,11 +197,15 @@ impl<'p> Analysis<'p> {
     }
 
     /// What must hold so that a subquery gives a row. An aggregate without groups gives
-    /// one in any case.
+    /// one in any case, of no rows if need be, unless that is undefined.
     fn of_subquery(&self, block: &'p Block) -> Constraint {
         let rows = self.of_block(block);
         let always = block.grouping.as_ref().is_some_and(|grouping| grouping.keys.is_empty());
-        if always && rows != Constraint::Never { Constraint::Anything } else { rows }
+        if !always {
+            return rows;
+        }
+        let defined = self.values(&block.output).is_defined_somewhere();
+        if defined { Constraint::Anything } else { Constraint::Never }
     }
 
     /// What an aggregate can come to.
