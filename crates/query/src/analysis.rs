@@ -34,7 +34,7 @@ use crate::execute::AggregateKind;
 /// of the greatest length has fewer, unless its parts are looked at again and again.
 const STEPS_MAX: usize = 100_000;
 
-/// Levels of expressions that are looked into: filters that people and programs write
+/// Levels of expressions and of documents that are looked into: filters that people and programs write
 /// have fewer, and each takes some kilobytes of stack.
 const DEPTH_MAX: usize = 40;
 
@@ -225,14 +225,17 @@ impl<'p> Analysis<'p> {
         }
     }
 
-    /// The place that an expression stands for.
+    /// The place that an expression stands for, unless that is far down.
     fn place(&self, expr: &'p Expr) -> Option<Place> {
         match self.target(expr) {
             Expr::Slot(slot) => match self.meaning(*slot)? {
                 Meaning::Place(place) => Some(place),
                 Meaning::Expr(_) | Meaning::Values(_) => None,
             },
-            Expr::Member(base, key) => self.place(base).map(|base| base.to(key.clone())),
+            Expr::Member(base, key) => {
+                let base = self.place(base).filter(|base| base.steps.len() < DEPTH_MAX)?;
+                Some(base.to(key.clone()))
+            }
             _ => None,
         }
     }

@@ -23,7 +23,7 @@ use std::sync::Arc;
 pub use clock::{Clock, Millis, RealClock, SimulatedClock};
 pub use memory::{MemoryBudget, MemoryUsage, OutOfMemory, Reservation};
 pub use random::{Random, RealRandom, SeededRandom};
-pub use tasks::{TaskHandle, TaskPanicked, Tasks, ThreadTasks};
+pub use tasks::{Body, STACK_BYTES, TaskHandle, TaskPanicked, Tasks, ThreadTasks};
 
 /// One bundle of the outside world, cheap to clone and hand down.
 #[derive(Clone, Debug)]

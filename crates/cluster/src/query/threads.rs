@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use query::Watch;
+use query::{DEEP_STACK_BYTES, Watch};
 use runtime::{MemoryBudget, Runtime, TaskHandle};
 use tokio::sync::oneshot;
 
@@ -23,7 +23,8 @@ use crate::error::ClusterError;
 
 /// Queries that are under way at the same time: all the heavy ones there may be, and as
 /// many that may become so. Threads are made when they are needed, and kept; one that
-/// has nothing to do costs the few pages of its stack.
+/// has nothing to do costs the few pages of its stack that were ever used. They have stack
+/// for the deepest queries, and only they parse, bind and run those.
 const THREADS_MAX: usize = 2 * HEAVY_MAX;
 
 /// How long a query runs before others get their turn.
@@ -171,7 +172,8 @@ impl Shared {
         }
         while state.ready.len() > state.idle && state.threads.len() < THREADS_MAX {
             let (shared, name) = (Arc::clone(self), format!("query-{}", state.threads.len()));
-            match self.runtime.tasks.spawn(&name, Box::new(move || shared.work())) {
+            let (tasks, work) = (&self.runtime.tasks, Box::new(move || shared.work()));
+            match tasks.spawn_with_stack(&name, DEEP_STACK_BYTES, work) {
                 Ok(thread) => state.threads.push(thread),
                 Err(error) => {
                     // Those that there are will do it, if later.
