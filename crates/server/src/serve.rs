@@ -23,7 +23,7 @@ use crate::host::Hosts;
 use crate::listener::{Listener, Room};
 use crate::memory::MemoryPlan;
 use crate::settings::{Layer, Place, Settings};
-use crate::{banner, expirer, indexer, log, scaler, stop, sweeper};
+use crate::{allocator, banner, expirer, indexer, log, scaler, stop, sweeper};
 
 /// How far the clock of a signed request may be off, as in the service.
 const SKEW_SECS_MAX: u64 = 15 * 60;
@@ -86,7 +86,9 @@ async fn serve(settings: Settings, mut outside: Runtime) -> anyhow::Result<()> {
     let sweeping = tokio::spawn(sweeper::run(Arc::clone(&front), stop.clone()));
     let expiring = tokio::spawn(expirer::run(Arc::clone(&front), stop.clone()));
     let indexing = tokio::spawn(indexer::run(Arc::clone(&front), stop.clone()));
-    let scaling = tokio::spawn(scaler::run(Arc::clone(&front), settings.rules.merge_after, stop));
+    let merge_after = settings.rules.merge_after;
+    let scaling = tokio::spawn(scaler::run(Arc::clone(&front), merge_after, stop.clone()));
+    let reminding = tokio::spawn(allocator::run(stop));
     announce(&settings, &addresses, service.store().loss());
 
     signals.stop_asked().await;
@@ -96,7 +98,7 @@ async fn serve(settings: Settings, mut outside: Runtime) -> anyhow::Result<()> {
     tokio::select! {
         ended = async {
             backups.end().await;
-            tokio::try_join!(listening, sweeping, expiring, indexing, scaling)
+            tokio::try_join!(listening, sweeping, expiring, indexing, scaling, reminding)
         } => { ended?; }
         () = signals.stop_asked() => tracing::warn!("stopping at once, as asked twice"),
     }

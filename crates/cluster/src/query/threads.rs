@@ -22,10 +22,14 @@ use super::{QUERY_TIME_MAX, QueryFailure};
 use crate::error::ClusterError;
 
 /// Queries that are under way at the same time: all the heavy ones there may be, and as
-/// many that may become so. Threads are made when they are needed, and kept; one that
-/// has nothing to do costs the few pages of its stack that were ever used. They have stack
-/// for the deepest queries, and only they parse, bind and run those.
+/// many that may become so. Threads are made when they are needed. They have stack for the
+/// deepest queries, and only they parse, bind and run those.
 const THREADS_MAX: usize = 2 * HEAVY_MAX;
+
+/// How long a thread waits for something to do before it ends. A thread keeps memory that
+/// its queries have freed for the next one, and gives it back with its end: after a rush
+/// nothing of that is left. Starting another one takes less than a short query does.
+const IDLE_MAX: Duration = Duration::from_secs(5);
 
 /// How long a query runs before others get their turn.
 const SLICE: Duration = Duration::from_millis(2);
@@ -40,6 +44,7 @@ pub(crate) struct QueryThreads {
 
 struct Shared {
     runtime: Runtime,
+    idle_max: Duration,
     state: Mutex<State>,
     /// Told when there is something for an idle thread.
     begun: Condvar,
@@ -56,8 +61,22 @@ struct State {
     /// Where those who wait for a turn are told that it is theirs.
     waiting: BTreeMap<Number, Arc<Condvar>>,
     idle: usize,
-    threads: Vec<TaskHandle>,
+    threads: BTreeMap<usize, TaskHandle>,
     closed: bool,
+}
+
+impl State {
+    /// The lowest number that no thread has.
+    fn free_place(&self) -> usize {
+        let taken = self.threads.keys().enumerate().take_while(|(place, taken)| place == *taken);
+        taken.count()
+    }
+
+    /// An idle thread that nothing is left for ends.
+    fn leave(&mut self, place: usize) {
+        self.idle -= 1;
+        drop(self.threads.remove(&place));
+    }
 }
 
 struct Job {
@@ -67,9 +86,13 @@ struct Job {
 
 impl QueryThreads {
     pub(crate) fn new(runtime: &Runtime) -> QueryThreads {
+        QueryThreads::that_wait(IDLE_MAX, runtime)
+    }
+
+    fn that_wait(idle_max: Duration, runtime: &Runtime) -> QueryThreads {
         let (state, begun) = (Mutex::default(), Condvar::new());
         let stopping = AtomicBool::new(false);
-        let shared = Shared { runtime: runtime.clone(), state, begun, stopping };
+        let shared = Shared { runtime: runtime.clone(), idle_max, state, begun, stopping };
         QueryThreads { shared: Arc::new(shared) }
     }
 
@@ -113,7 +136,7 @@ impl Drop for QueryThreads {
         let threads = std::mem::take(&mut state.threads);
         drop(state);
         self.shared.begun.notify_all();
-        for thread in threads {
+        for thread in threads.into_values() {
             // A panicked thread has reported itself; there is nobody to tell here.
             let _ = thread.join();
         }
@@ -171,10 +194,11 @@ impl Shared {
             }
         }
         while state.ready.len() > state.idle && state.threads.len() < THREADS_MAX {
-            let (shared, name) = (Arc::clone(self), format!("query-{}", state.threads.len()));
-            let (tasks, work) = (&self.runtime.tasks, Box::new(move || shared.work()));
-            match tasks.spawn_with_stack(&name, DEEP_STACK_BYTES, work) {
-                Ok(thread) => state.threads.push(thread),
+            let shared = Arc::clone(self);
+            let place = state.free_place();
+            let (name, body) = (format!("query-{place}"), Box::new(move || shared.work(place)));
+            match self.runtime.tasks.spawn_with_stack(&name, DEEP_STACK_BYTES, body) {
+                Ok(thread) => drop(state.threads.insert(place, thread)),
                 Err(error) => {
                     // Those that there are will do it, if later.
                     tracing::error!(%error, "a thread for queries could not be started");
@@ -187,9 +211,9 @@ impl Shared {
     }
 
     /// What each thread does.
-    fn work(self: &Arc<Self>) {
+    fn work(self: &Arc<Self>, place: usize) {
         loop {
-            let Some((number, job)) = self.next() else { return };
+            let Some((number, job)) = self.next(place) else { return };
             let Job { work, gone } = job;
             let turn = Arc::new(Turn::new(self, number, gone));
             // A bug in one query must not take the thread away from the others.
@@ -203,10 +227,11 @@ impl Shared {
         }
     }
 
-    /// Waits for something to begin with; `None` when there will be nothing more. Until
-    /// it has found something, the thread counts as idle.
-    fn next(&self) -> Option<(Number, Job)> {
+    /// Waits for something to begin with; `None` when there will be nothing more, or has
+    /// been nothing for long. Until it has found something, the thread counts as idle.
+    fn next(&self, place: usize) -> Option<(Number, Job)> {
         let mut state = self.state();
+        let mut waited_long = false;
         loop {
             let first = state.ready.pop_front();
             if let Some(number) = first
@@ -219,7 +244,13 @@ impl Shared {
                 return None;
             }
             if first.is_none() {
-                state = self.begun.wait(state).unwrap_or_else(PoisonError::into_inner);
+                if waited_long {
+                    state.leave(place);
+                    return None;
+                }
+                let waited = self.begun.wait_timeout(state, self.idle_max);
+                let (locked, outcome) = waited.unwrap_or_else(PoisonError::into_inner);
+                (state, waited_long) = (locked, outcome.timed_out());
             }
         }
     }
