@@ -19,6 +19,7 @@ mod constraint;
 mod domain;
 mod forward;
 mod inverse;
+mod plain;
 mod signature;
 
 pub(crate) use constraint::{Constraint, Place, Root, member_domain};
@@ -73,6 +74,9 @@ pub(crate) struct Demands {
 
 /// What a whole query demands.
 pub(crate) fn demands(block: &Block) -> Demands {
+    if let Some(rows) = plain::equalities(block) {
+        return Demands { rows, is_empty: false };
+    }
     let (meanings, steps) = (RefCell::default(), Cell::new(STEPS_MAX));
     let analysis = Analysis { meanings, steps, depth: Cell::new(0) };
     let rows = analysis.of_block(block).reduced();

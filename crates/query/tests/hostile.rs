@@ -176,7 +176,7 @@ fn the_deepest_queries_are_dropped_on_a_small_stack() {
     for (open, inside, close, most) in DEEPEST {
         let text =
             format!("SELECT VALUE {}{inside}{} FROM c", open.repeat(*most), close.repeat(*most));
-        let (send, made) = std::sync::mpsc::channel();
+        let (send, made) = std::sync::mpsc::sync_channel(1);
         on_deep_stack(move || {
             let query = Query::parse_within(&text, QueryLimits::service()).unwrap();
             let bound = query.bind(&Parameters::none()).ok();
