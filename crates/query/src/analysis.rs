@@ -19,6 +19,7 @@ mod constraint;
 mod domain;
 mod forward;
 mod inverse;
+mod plain;
 mod signature;
 
 pub(crate) use constraint::{Constraint, Place, Root, member_domain};
@@ -34,7 +35,7 @@ use crate::execute::AggregateKind;
 /// of the greatest length has fewer, unless its parts are looked at again and again.
 const STEPS_MAX: usize = 100_000;
 
-/// Levels of expressions that are looked into: filters that people and programs write
+/// Levels of expressions and of documents that are looked into: filters that people and programs write
 /// have fewer, and each takes some kilobytes of stack.
 const DEPTH_MAX: usize = 40;
 
@@ -73,6 +74,9 @@ pub(crate) struct Demands {
 
 /// What a whole query demands.
 pub(crate) fn demands(block: &Block) -> Demands {
+    if let Some(rows) = plain::equalities(block) {
+        return Demands { rows, is_empty: false };
+    }
     let (meanings, steps) = (RefCell::default(), Cell::new(STEPS_MAX));
     let analysis = Analysis { meanings, steps, depth: Cell::new(0) };
     let rows = analysis.of_block(block).reduced();
@@ -197,11 +201,15 @@ impl<'p> Analysis<'p> {
     }
 
     /// What must hold so that a subquery gives a row. An aggregate without groups gives
-    /// one in any case.
+    /// one in any case, of no rows if need be, unless that is undefined.
     fn of_subquery(&self, block: &'p Block) -> Constraint {
         let rows = self.of_block(block);
         let always = block.grouping.as_ref().is_some_and(|grouping| grouping.keys.is_empty());
-        if always && rows != Constraint::Never { Constraint::Anything } else { rows }
+        if !always {
+            return rows;
+        }
+        let defined = self.values(&block.output).is_defined_somewhere();
+        if defined { Constraint::Anything } else { Constraint::Never }
     }
 
     /// What an aggregate can come to.
@@ -221,14 +229,17 @@ impl<'p> Analysis<'p> {
         }
     }
 
-    /// The place that an expression stands for.
+    /// The place that an expression stands for, unless that is far down.
     fn place(&self, expr: &'p Expr) -> Option<Place> {
         match self.target(expr) {
             Expr::Slot(slot) => match self.meaning(*slot)? {
                 Meaning::Place(place) => Some(place),
                 Meaning::Expr(_) | Meaning::Values(_) => None,
             },
-            Expr::Member(base, key) => self.place(base).map(|base| base.to(key.clone())),
+            Expr::Member(base, key) => {
+                let base = self.place(base).filter(|base| base.steps.len() < DEPTH_MAX)?;
+                Some(base.to(key.clone()))
+            }
             _ => None,
         }
     }

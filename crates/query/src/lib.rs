@@ -38,8 +38,8 @@ pub use ledger::{KEPT_BYTES_MAX, Ledger, Memory};
 pub use number::Numeric;
 pub use parameters::Parameters;
 pub use parser::{
-    AND_MAX, GROUP_KEYS_MAX, IN_ITEMS_MAX, JOINS_MAX, NESTING_MAX, OR_MAX, QUERY_BYTES_MAX,
-    QueryLimits,
+    AND_MAX, DEEP_STACK_BYTES, Depth, GROUP_KEYS_MAX, IN_ITEMS_MAX, JOINS_MAX, NESTING_MAX, OR_MAX,
+    QUERY_BYTES_MAX, QueryLimits, SYMBOLS_MAX,
 };
 pub use plan::{
     AggregateKind, DistinctType, Feature, Features, KeyBound, KeyRange, KeyRanges, KeyShape, Plan,

@@ -2,16 +2,23 @@
 //! climbing for expressions.
 //!
 //! Nothing a client sends may exhaust the stack. Recursion is counted against
-//! [`NESTING_MAX`]; brackets that merely open an expression, prefix operators
+//! [`NESTING_MAX`], or on threads with room for it ([`Depth::Service`]) against
+//! [`SYMBOLS_MAX`]; brackets that merely open an expression, prefix operators
 //! and chains of operators are loops, and the tree itself has a height limit
 //! (see [`crate::syntax`]).
+//!
+//! The service has a table-driven parser, whose stack holds a thousand symbols. So what
+//! is too complex for it follows from its grammar: each function here counts what that
+//! stack holds meanwhile ([`Parser::push`]).
 
 mod clause;
 mod expression;
 
 use crate::error::{Code, QueryError, Span, SyntaxError};
 use crate::lexer::{self, Flaw, Keyword, Kind, Symbol, Token, decode_string};
-use crate::syntax::{Expr, ExprKind, Name, Select, Selection, TooHigh};
+use crate::syntax::{
+    DEEP_HEIGHT_MAX, EXPRESSION_HEIGHT_MAX, Expr, ExprKind, Name, Select, Selection, TooHigh,
+};
 
 /// Bytes that a query text may have, as in the service.
 pub const QUERY_BYTES_MAX: usize = 512 * 1024;
@@ -19,6 +26,42 @@ pub const QUERY_BYTES_MAX: usize = 512 * 1024;
 /// Levels of brackets, arguments and subqueries inside each other: as many as
 /// a document may have levels.
 pub const NESTING_MAX: usize = 128;
+
+/// Words and parts that the service's parser has on its stack, at most.
+pub const SYMBOLS_MAX: usize = 999;
+
+/// Names and indexes of one path, as in the service, its root included.
+const PATH_MAX: usize = 1_000;
+
+/// Bytes of stack that suffice for all that is done with a query of [`Depth::Service`],
+/// also in builds that are not optimised.
+pub const DEEP_STACK_BYTES: usize = 64 * 1024 * 1024;
+
+/// How deep the parts of a query may lie in each other.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Depth {
+    /// [`NESTING_MAX`] levels: any thread has stack for them.
+    #[default]
+    Ordinary,
+    /// As deep as in the service: for threads with [`DEEP_STACK_BYTES`] of stack.
+    Service,
+}
+
+impl Depth {
+    fn levels(self) -> usize {
+        match self {
+            Depth::Ordinary => NESTING_MAX,
+            Depth::Service => usize::MAX,
+        }
+    }
+
+    fn height(self) -> usize {
+        match self {
+            Depth::Ordinary => EXPRESSION_HEIGHT_MAX,
+            Depth::Service => DEEP_HEIGHT_MAX,
+        }
+    }
+}
 
 /// Levels that a subquery counts for: it takes that much more of the stack than
 /// a bracket does.
@@ -42,11 +85,20 @@ pub struct QueryLimits {
     /// In UTF-16 units, which the service calls characters.
     pub text_units: usize,
     pub joins: usize,
+    pub depth: Depth,
 }
 
 impl Default for QueryLimits {
     fn default() -> QueryLimits {
-        QueryLimits { text_units: QUERY_BYTES_MAX, joins: JOINS_MAX }
+        QueryLimits { text_units: QUERY_BYTES_MAX, joins: JOINS_MAX, depth: Depth::default() }
+    }
+}
+
+impl QueryLimits {
+    /// What the service allows, for threads that have the stack.
+    #[must_use]
+    pub fn service() -> QueryLimits {
+        QueryLimits { depth: Depth::Service, ..QueryLimits::default() }
     }
 }
 
@@ -140,7 +192,10 @@ struct Parser<'t> {
     text: &'t str,
     tokens: Vec<Token>,
     at: usize,
+    /// Levels of recursion.
     depth: usize,
+    /// What the service's parser would have on its stack.
+    symbols: usize,
     ands: usize,
     ors: usize,
     limits: QueryLimits,
@@ -158,7 +213,8 @@ impl<'t> Parser<'t> {
             return Err(refused(SyntaxError::new(Code::TEXT_LENGTH, whole, message)));
         }
         let tokens = lexer::tokens(text);
-        Ok(Parser { text, tokens, at: 0, depth: 0, ands: 0, ors: 0, limits, excess: None })
+        let (at, depth, symbols, ands, ors) = (0, 0, 0, 0, 0);
+        Ok(Parser { text, tokens, at, depth, symbols, ands, ors, limits, excess: None })
     }
 
     fn peek(&self) -> Token {
@@ -303,7 +359,40 @@ impl<'t> Parser<'t> {
     /// the caller comes up again with [`Parser::leave`], unless it fails.
     fn enter(&mut self, levels: usize) -> Parse<()> {
         self.depth += levels;
-        if self.depth > NESTING_MAX { Err(self.too_complex()) } else { Ok(()) }
+        let most = self.limits.depth.levels();
+        if self.depth > most { Err(self.too_complex()) } else { Ok(()) }
+    }
+
+    /// Leaves symbols on the stack, the last of which have just been taken; the caller
+    /// takes them away again with [`Parser::pop`], unless it fails.
+    fn push(&mut self, symbols: usize) -> Parse<()> {
+        self.symbols += symbols;
+        match self.symbols.checked_sub(SYMBOLS_MAX) {
+            None | Some(0) => Ok(()),
+            Some(beyond) => {
+                let token = self.at.checked_sub(beyond).and_then(|at| self.tokens.get(at));
+                Err(too_complex(token.map_or(self.peek().span, |token| token.span)))
+            }
+        }
+    }
+
+    fn pop(&mut self, symbols: usize) {
+        self.symbols -= symbols;
+    }
+
+    /// Refuses the next token if there is no room for so many symbols, it being the last.
+    fn fits(&self, symbols: usize) -> Parse<()> {
+        if self.symbols + symbols > SYMBOLS_MAX { Err(self.too_complex()) } else { Ok(()) }
+    }
+
+    fn node(&self, kind: ExprKind, span: Span) -> Parse<Expr> {
+        let made = Expr::new(kind, span).map_err(|_: TooHigh| too_complex(span))?;
+        self.low(made, span)
+    }
+
+    fn low(&self, expr: Expr, span: Span) -> Parse<Expr> {
+        let most = self.limits.depth.height();
+        if expr.height() > most { Err(too_complex(span)) } else { Ok(expr) }
     }
 
     fn too_complex(&self) -> Box<QueryError> {
@@ -318,7 +407,9 @@ impl<'t> Parser<'t> {
     fn comma_list<T>(&mut self, item: impl Fn(&mut Self) -> Parse<T>) -> Parse<Vec<T>> {
         let mut items = vec![item(self)?];
         while self.take_symbol(Symbol::Comma).is_some() {
+            self.push(2)?;
             items.push(item(self)?);
+            self.pop(2);
         }
         Ok(items)
     }
@@ -329,17 +420,20 @@ impl<'t> Parser<'t> {
         close: Symbol,
         item: impl Fn(&mut Self) -> Parse<T>,
     ) -> Parse<Vec<T>> {
-        if self.take_symbol(close).is_some() {
+        if self.is_symbol(0, close) {
+            self.close(close)?;
             return Ok(Vec::new());
         }
         let items = self.comma_list(item)?;
-        self.expect_symbol(close)?;
+        self.close(close)?;
         Ok(items)
     }
-}
 
-fn node(kind: ExprKind, span: Span) -> Parse<Expr> {
-    Expr::new(kind, span).map_err(|_: TooHigh| too_complex(span))
+    /// What ends a list, or an expression in brackets.
+    fn close(&mut self, close: Symbol) -> Parse<Token> {
+        self.fits(2)?;
+        self.expect_symbol(close)
+    }
 }
 
 fn too_complex(span: Span) -> Box<QueryError> {

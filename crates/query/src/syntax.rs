@@ -1,8 +1,9 @@
 //! The syntax tree: what a query says, before names mean anything.
 //!
 //! Every expression knows its height, and none is higher than
-//! [`EXPRESSION_HEIGHT_MAX`]: whoever walks a tree may recurse, and dropping one
-//! cannot exhaust the stack either. AND and OR hold all their operands in one
+//! [`EXPRESSION_HEIGHT_MAX`], or where the thread has stack for it than
+//! [`DEEP_HEIGHT_MAX`]: whoever walks a tree may recurse. Dropping one needs little
+//! stack, and any thread has enough for it. AND and OR hold all their operands in one
 //! node, because generated filters chain thousands of them.
 
 mod print;
@@ -17,6 +18,10 @@ use crate::number::Numeric;
 /// Walking one level takes up to some kilobytes of stack in unoptimised builds,
 /// and worker threads have two megabytes.
 pub const EXPRESSION_HEIGHT_MAX: usize = 256;
+
+/// The same where there is stack for what the service allows: a path of a thousand
+/// names, below all that its parser can hold.
+pub(crate) const DEEP_HEIGHT_MAX: usize = 2_048;
 
 /// Levels of operators that each stand in a node of their own, before a row of them
 /// becomes a list.
@@ -317,7 +322,7 @@ pub enum SubqueryKind {
     Last,
 }
 
-/// An expression would be higher than [`EXPRESSION_HEIGHT_MAX`].
+/// An expression would be higher than [`DEEP_HEIGHT_MAX`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TooHigh;
 
@@ -326,7 +331,7 @@ impl Expr {
         let mut below = 0;
         kind.for_each_child(&mut |child| below = below.max(child.height()));
         let height = below + 1;
-        if height > EXPRESSION_HEIGHT_MAX {
+        if height > DEEP_HEIGHT_MAX {
             return Err(TooHigh);
         }
         Ok(Expr { kind, span, outer: span, height })
@@ -338,7 +343,7 @@ impl Expr {
         let (ExprKind::And(operands) | ExprKind::Or(operands)) = &mut self.kind else {
             return Err(TooHigh);
         };
-        if operand.height >= EXPRESSION_HEIGHT_MAX {
+        if operand.height >= DEEP_HEIGHT_MAX {
             return Err(TooHigh);
         }
         self.height = self.height.max(operand.height + 1);
@@ -369,15 +374,36 @@ impl Expr {
         let span = self.outer.to(operand.outer);
         let height = self.height.max(operand.height + 1);
         match &mut self.kind {
-            ExprKind::Chain(_, rest)
-                if rest.len() < CHAIN_MAX && height <= EXPRESSION_HEIGHT_MAX =>
-            {
+            ExprKind::Chain(_, rest) if rest.len() < CHAIN_MAX && height <= DEEP_HEIGHT_MAX => {
                 rest.push((op, operand));
                 (self.span, self.outer, self.height) = (span, span, height);
                 Ok(self)
             }
             ExprKind::Chain(..) => Err(TooHigh),
             _ => Expr::new(ExprKind::Chain(Box::new(self), vec![(op, operand)]), span),
+        }
+    }
+
+    /// Levels from here to the deepest leaf.
+    pub(crate) fn height(&self) -> usize {
+        self.height
+    }
+
+    /// Whether the path that the expression is has more parts than that, its root
+    /// included.
+    #[expect(clippy::wildcard_enum_match_arm, reason = "only these forms matter here")]
+    pub(crate) fn path_is_beyond(&self, most: usize) -> bool {
+        if self.height <= most {
+            return false;
+        }
+        let (mut parts, mut at) = (0, self);
+        loop {
+            at = match &at.kind {
+                ExprKind::Member(base, _) | ExprKind::Index(base, _) => base,
+                ExprKind::Identifier(_) => return parts + 1 > most,
+                _ => return parts > most,
+            };
+            parts += 1;
         }
     }
 

@@ -1,213 +1,63 @@
-//! What is said of a query beforehand holds for every document: a key range that is left
-//! out has no match, a filter that is called never true holds for none. Random filters are
-//! asked of random documents, by the evaluator and by the analysis; the seed is printed.
+//! What is said of a query beforehand holds for every item: a key range that is left out
+//! has no match, a filter that is called never true holds for none, and what is called
+//! always undefined is undefined. Random queries are asked of random items, by the
+//! evaluator and by the analysis; the seed is printed.
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail the test")]
-#![allow(clippy::print_stdout, reason = "the seed is told")]
+#![allow(clippy::print_stdout, reason = "the seed and the figures are told")]
+
+#[path = "sound/make.rs"]
+mod make;
 
 use std::sync::Arc;
 
-use model::json::Raw;
+use make::{Maker, Pool, Random};
+use model::epk::{Epk, EpkRange};
+use model::json::{Raw, Value};
 use model::partition_key::{HashVersion, KeyKind, KeyPath, PartitionKeyDefinition};
-use query::{Context, Features, KeyRanges, KeyShape, Parameters, Query, RingRange};
+use query::{
+    Bound, Context, Features, KeyRanges, KeyShape, Parameters, Plan, Query, QueryError, RingRange,
+};
 
-/// Pairs of a query and a document; `ORRERY_SOUND_PAIRS` asks for more.
-const PAIRS: usize = 20_000;
+/// Pairs of a query and an item; `ORRERY_SOUND_PAIRS` asks for more.
+const PAIRS: u64 = 20_000;
 
-/// Documents that each query is asked about.
-const DOCUMENTS: usize = 20;
+/// Items that each query is asked about.
+const ITEMS: u64 = 20;
 
-/// A generator that gives the same numbers for the same seed (xorshift).
-struct Random(u64);
+/// Partitions that the ring is cut into.
+const PARTITIONS: [u32; 3] = [1, 5, 20];
 
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0
-    }
+/// What queries take for the time when they are run; they are planned in 1970.
+const LATER_TICKS: i64 = 17_000_000_000_000_000;
 
-    fn pick<'t>(&mut self, choices: &[&'t str]) -> &'t str {
-        let at = self.next() % u64::try_from(choices.len()).unwrap();
-        choices[usize::try_from(at).unwrap()]
-    }
+/// Steps that one query may take with one item: some repeat texts a million times.
+const STEPS: usize = 200_000;
 
-    fn below(&mut self, most: u64) -> u64 {
-        self.next() % most
-    }
+#[derive(Debug, Default)]
+struct Figures {
+    pairs: u64,
+    /// Pairs in which the item makes a difference to what the query gives.
+    matches: u64,
+    /// Of these, those that the query would have missed with no partition asked.
+    narrowed_matches: u64,
+    narrowed: u64,
+    nothing: u64,
+    refused: u64,
 }
 
-const VALUES: &[&str] = &[
-    "0",
-    "-0",
-    "1",
-    "2",
-    "-1",
-    "3",
-    "1.5",
-    "0.5",
-    "9007199254740993",
-    "9007199254740992",
-    "9007199254740994",
-    "1e16",
-    "10000000000000001",
-    "5e-324",
-    "1e308",
-    "-1e308",
-    "0.1",
-    "0.2",
-    "0.30000000000000004",
-    "0.9999999999999999",
-    "1.0000000000000002",
-    "true",
-    "false",
-    "null",
-    "'x'",
-    "'X'",
-    "'y'",
-    "''",
-    "'k'",
-    "'K'",
-    "'\u{212A}'",
-    "'s'",
-    "'\u{17F}'",
-    "'\u{130}'",
-    "'\u{DF}'",
-    "'SS'",
-    "'xy'",
-    "'\u{E9}'",
-    "'\u{C9}'",
-    "'\u{E5}'",
-    "'\u{212B}'",
-    "[]",
-    "['x']",
-    "[1]",
-    "{}",
-    "{'a': 'x'}",
-    "{'pk': 'x'}",
-    "undefined",
-];
-
-const PATHS: &[&str] = &["c.pk", "c.pk", "c.pk", "c.a", "c.a.b", "c.pk[0]", "c['pk']", "c"];
-
-const FUNCTIONS: &[&str] = &[
-    "ABS",
-    "SIGN",
-    "LENGTH",
-    "LOWER",
-    "UPPER",
-    "REVERSE",
-    "FLOOR",
-    "ROUND",
-    "TOSTRING",
-    "TRIM",
-    "IS_DEFINED",
-    "IS_NULL",
-    "IS_BOOL",
-    "IS_NUMBER",
-    "IS_STRING",
-    "IS_ARRAY",
-    "IS_OBJECT",
-    "IS_PRIMITIVE",
-    "ARRAY_LENGTH",
-    "STRINGTONUMBER",
-    "IS_INTEGER",
-    "ST_ISVALID",
-];
-
-const TESTS: &[&str] = &[
-    "STRINGEQUALS",
-    "STARTSWITH",
-    "ENDSWITH",
-    "CONTAINS",
-    "ARRAY_CONTAINS",
-    "ARRAY_CONTAINS_ANY",
-    "ARRAY_CONTAINS_ALL",
-    "CHOOSE",
-    "CONCAT",
-    "INDEX_OF",
-    "SETINTERSECT",
-    "POWER",
-];
-
-/// Whatever may have any value.
-fn operand(random: &mut Random, depth: u64) -> String {
-    match random.below(if depth == 0 { 4 } else { 14 }) {
-        0 | 1 => random.pick(PATHS).to_owned(),
-        2 | 3 => random.pick(VALUES).to_owned(),
-        4 => format!("{}({})", random.pick(FUNCTIONS), operand(random, depth - 1)),
-        5 | 6 => {
-            let op = random.pick(&["+", "-", "*", "/", "%", "||", "&", "|", "<<"]);
-            format!("({} {op} {})", operand(random, depth - 1), operand(random, depth - 1))
-        }
-        7 => format!("({} {})", random.pick(&["-", "+", "~", "NOT"]), operand(random, depth - 1)),
-        8 => format!("({} ?? {})", operand(random, depth - 1), operand(random, depth - 1)),
-        9 => {
-            let (condition, yes) = (test(random, depth - 1), operand(random, depth - 1));
-            format!("({condition} ? {yes} : {})", operand(random, depth - 1))
-        }
-        10 => format!("[{}]", operand(random, depth - 1)),
-        11 => format!("{{'a': {}, 'b': {}}}", operand(random, depth - 1), random.pick(VALUES)),
-        12 => format!(
-            "(SELECT VALUE {} WHERE {})",
-            operand(random, depth - 1),
-            test(random, depth - 1)
-        ),
-        _ => format!(
-            "{}({}, {})",
-            random.pick(TESTS),
-            operand(random, depth - 1),
-            operand(random, depth - 1)
-        ),
-    }
-}
-
-/// Something that is true, false or undefined.
-fn test(random: &mut Random, depth: u64) -> String {
-    match random.below(if depth == 0 { 3 } else { 14 }) {
-        0..=2 => {
-            let op = random.pick(&["=", "=", "=", "!=", "<", "<=", ">", ">="]);
-            format!("({} {op} {})", operand(random, depth.min(1)), operand(random, depth.min(1)))
-        }
-        3 | 4 => format!("({} AND {})", test(random, depth - 1), test(random, depth - 1)),
-        5 | 6 => format!("({} OR {})", test(random, depth - 1), test(random, depth - 1)),
-        7 => format!("(NOT {})", test(random, depth - 1)),
-        8 => {
-            format!("({} IN ({}, {}))", operand(random, 1), operand(random, 1), random.pick(VALUES))
-        }
-        9 => format!("({} NOT IN ({}))", operand(random, 1), operand(random, 1)),
-        10 => format!(
-            "({} BETWEEN {} AND {})",
-            operand(random, 1),
-            random.pick(VALUES),
-            random.pick(VALUES)
-        ),
-        11 => format!(
-            "({} LIKE {})",
-            operand(random, 1),
-            random.pick(&["'x%'", "'[x]'", "'x'", "'%'", "'_'"])
-        ),
-        12 => format!("EXISTS(SELECT VALUE 1 WHERE {})", test(random, depth - 1)),
-        _ => format!(
-            "{}({}, {}, {})",
-            random.pick(&["STRINGEQUALS", "STARTSWITH", "ARRAY_CONTAINS"]),
-            operand(random, 1),
-            operand(random, 1),
-            random.pick(&["true", "false", "c.a"])
-        ),
-    }
-}
-
-/// A document, as JSON text.
-fn document(random: &mut Random) -> String {
-    let mut value = || {
-        let text = random.pick(VALUES).replace('\'', "\"");
-        if text == "undefined" { None } else { Some(text) }
+fn definitions() -> Vec<PartitionKeyDefinition> {
+    let shapes: [(&[&str], KeyKind, HashVersion); 5] = [
+        (&["/pk"], KeyKind::Hash, HashVersion::V1),
+        (&["/pk"], KeyKind::Hash, HashVersion::V2),
+        (&["/a/b"], KeyKind::Hash, HashVersion::V2),
+        (&["/pk", "/a/b"], KeyKind::MultiHash, HashVersion::V2),
+        (&["/t", "/pk", "/a/b"], KeyKind::MultiHash, HashVersion::V2),
+    ];
+    let definition = |(paths, kind, version): (&[&str], KeyKind, HashVersion)| {
+        let paths = paths.iter().map(|path| KeyPath::parse(path).unwrap()).collect();
+        PartitionKeyDefinition::new(paths, kind, version).unwrap()
     };
-    let mut members = vec!["\"id\":\"1\"".to_owned()];
-    members.extend(value().map(|pk| format!("\"pk\":{pk}")));
-    members.extend(value().map(|a| format!("\"a\":{a}")));
-    format!("{{{}}}", members.join(","))
+    shapes.into_iter().map(definition).collect()
 }
 
 #[test]
@@ -216,51 +66,113 @@ fn nothing_is_left_out() {
         std::env::var(name).map_or(usual, |text| text.parse().expect("a number"))
     };
     let seed = number("ORRERY_SEED", 0x9E37_79B9_7F4A_7C15);
-    let pairs = number("ORRERY_SOUND_PAIRS", u64::try_from(PAIRS).unwrap());
-    let queries = usize::try_from(pairs).unwrap() / DOCUMENTS;
+    let pairs = number("ORRERY_SOUND_PAIRS", PAIRS);
     println!("seed {seed}");
-    let mut random = Random(seed);
-    let definitions = [HashVersion::V2, HashVersion::V1].map(|version| {
-        let paths = vec![KeyPath::parse("/pk").unwrap()];
-        PartitionKeyDefinition::new(paths, KeyKind::Hash, version).unwrap()
-    });
-    let mut narrowed = 0_usize;
-    for pair in 0..queries {
-        let filter = test(&mut random, 3);
-        let text = format!("SELECT VALUE {} FROM c WHERE {filter}", operand(&mut random, 1));
-        let definition = &definitions[pair % definitions.len()];
-        narrowed += usize::from(check(&text, definition, &mut random));
+    let (mut random, definitions) = (Random(seed), definitions());
+    let mut figures = Figures::default();
+    while figures.pairs < pairs {
+        let definition = &definitions[random.below(definitions.len())];
+        try_query(&mut random, definition, &mut figures);
     }
-    println!("{narrowed} of {queries} queries were narrowed down");
-    assert!(narrowed > queries / 10);
+    println!("{figures:?}");
+    // Where nothing matches and nothing is narrowed down, nothing was tried.
+    assert!(figures.narrowed > pairs / ITEMS / 5, "{figures:?}");
+    assert!(figures.narrowed_matches > pairs / 100, "{figures:?}");
 }
 
-/// Holds a query's ranges against documents; whether they leave anything out.
-fn check(text: &str, definition: &PartitionKeyDefinition, random: &mut Random) -> bool {
-    let context = Arc::new(Context::default());
-    let (none, shape) = (Parameters::none(), KeyShape::from(definition));
-    let Ok(query) = Query::parse(text) else { panic!("{text} does not parse") };
-    let Ok(plan) = query.plan(&none, &context, &shape, &Features::all()) else { return false };
-    let Ok(bound) = query.bind_in(&none, &context) else { return false };
-    let ring = plan.ranges.on_ring(definition);
-    for _ in 0..DOCUMENTS {
-        let document = document(random);
-        let raw = Raw::trusted(&document);
-        let rows = bound.execute(std::iter::once(raw));
-        if rows.is_ok_and(|rows| rows.is_empty()) {
-            continue;
+/// Makes a query and asks it about some items.
+fn try_query(random: &mut Random, definition: &PartitionKeyDefinition, figures: &mut Figures) {
+    let pool = Pool::new(random);
+    let text = Maker { random, pool: &pool, rows: Vec::new() }.query();
+    let given = pool.parameter(random);
+    let parameters = given.into_iter().fold(Parameters::none(), |own, p| own.with("@p", p));
+    let Some(tried) = Tried::new(text, &parameters, definition) else {
+        figures.refused += 1;
+        return;
+    };
+    figures.narrowed += u64::from(tried.plan.ranges != KeyRanges::Everything);
+    figures.nothing += u64::from(tried.plan.ranges == KeyRanges::Nothing);
+    for _ in 0..ITEMS {
+        figures.pairs += 1;
+        tried.ask(&pool.document(random), figures);
+    }
+}
+
+/// A query, what is said of it, and what it gives without any item.
+struct Tried<'d> {
+    text: String,
+    definition: &'d PartitionKeyDefinition,
+    plan: Plan,
+    /// What whoever runs it would say.
+    run: KeyRanges,
+    bound: Bound,
+    of_none: Result<Vec<Value>, QueryError>,
+}
+
+impl<'d> Tried<'d> {
+    /// None for what is refused.
+    fn new(
+        text: String,
+        parameters: &Parameters,
+        definition: &'d PartitionKeyDefinition,
+    ) -> Option<Tried<'d>> {
+        let shape = KeyShape::from(definition);
+        let query = Query::parse(&text).unwrap_or_else(|error| panic!("{text}\n{error}"));
+        let (now, features) = (Arc::new(Context::default()), Features::all());
+        let later = Arc::new(Context { now_ticks: LATER_TICKS, seed: 7, ..Context::default() });
+        let plan = query.plan(parameters, &now, &shape, &features).ok()?;
+        let bound = query.bind_in(parameters, &later).ok()?;
+        let run = bound.key_ranges(&shape);
+        let of_none = rows(&bound, None);
+        Some(Tried { text, definition, plan, run, bound, of_none })
+    }
+
+    /// Asks about an item, and looks for it where the query would have looked.
+    fn ask(&self, document: &str, figures: &mut Figures) {
+        let raw = Raw::trusted(document);
+        let rows = rows(&self.bound, Some(raw));
+        if rows == self.of_none || rows.is_err() {
+            return;
         }
         // Some values are no keys, and no item has them.
-        let Ok(key) = definition.extract(raw) else { continue };
-        let epk = definition.epk(&key).unwrap();
-        let has = |range: &RingRange| {
-            range.min <= epk && (epk < range.max || (range.max_inclusive && epk == range.max))
-        };
-        let found = plan.ranges != KeyRanges::Nothing && ring.iter().any(has);
-        assert!(found, "{text}\nleaves out {document}\n{:?}", plan.ranges);
-        let run = bound.key_ranges(&shape);
-        let found = run != KeyRanges::Nothing && run.on_ring(definition).iter().any(has);
-        assert!(found, "{text}\nleaves out {document} when it is run\n{run:?}");
+        let Ok(key) = self.definition.extract(raw) else { return };
+        let location = self.definition.locate(&key).unwrap();
+        let epk = self.definition.epk(&key).unwrap();
+        figures.matches += 1;
+        figures.narrowed_matches += u64::from(self.plan.ranges != KeyRanges::Everything);
+        for (who, ranges) in [("plan", &self.plan.ranges), ("run", &self.run)] {
+            let left_out = || {
+                let (text, definition) = (&self.text, self.definition);
+                format!("{text}\nleaves out {document}\n{who}: {ranges:?}\n{definition:?}")
+            };
+            assert!(*ranges != KeyRanges::Nothing, "{}", left_out());
+            let ring = ranges.on_ring(self.definition);
+            assert!(ring.iter().any(|range| reaches(range, &epk)), "{}", left_out());
+            let positions = ranges.positions(self.definition);
+            assert!(positions.iter().any(|own| own.contains(&location.position)), "{}", left_out());
+            for count in PARTITIONS {
+                let cut = self.definition.boundaries(count);
+                let home = cut.iter().find(|own| own.contains(&epk)).unwrap();
+                let asked = ring.iter().any(|range| touches(range, home));
+                assert!(asked, "{} on {count} partitions", left_out());
+            }
+        }
     }
-    plan.ranges != KeyRanges::Everything
+}
+
+/// What a query gives of an item, or of none.
+fn rows(bound: &Bound, item: Option<Raw<'_>>) -> Result<Vec<Value>, QueryError> {
+    bound.execute_within(item.into_iter(), STEPS)
+}
+
+/// Whether a range that clients know has a place.
+fn reaches(range: &RingRange, epk: &Epk) -> bool {
+    range.min <= *epk && (*epk < range.max || (range.max_inclusive && *epk == range.max))
+}
+
+/// Whether clients ask a partition for a range.
+fn touches(range: &RingRange, partition: &EpkRange) -> bool {
+    let ends_before =
+        range.max < partition.min || (range.max == partition.min && !range.max_inclusive);
+    !ends_before && range.min < partition.max
 }

@@ -24,7 +24,7 @@ use std::sync::Arc;
 pub use clock::{Clock, Millis, RealClock, SimulatedClock};
 pub use memory::{MemoryBudget, MemoryUsage, OutOfMemory, Reservation};
 pub use random::{Random, RealRandom, SeededRandom};
-pub use tasks::{TaskHandle, TaskPanicked, Tasks, ThreadTasks};
+pub use tasks::{Body, STACK_BYTES, TaskHandle, TaskPanicked, Tasks, ThreadTasks};
 pub use worker::{SHORT_READ_KEYS_MAX, may_wait, on_async_worker, short_read, yield_now};
 
 /// One bundle of the outside world, cheap to clone and hand down.

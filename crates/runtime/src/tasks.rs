@@ -5,13 +5,28 @@
 
 use std::{fmt, io, thread};
 
+/// What a task does.
+pub type Body = Box<dyn FnOnce() + Send>;
+
+/// Bytes of stack that a thread has unless more are asked for.
+pub const STACK_BYTES: usize = 2 * 1024 * 1024;
+
 pub trait Tasks: Send + Sync + fmt::Debug {
     /// Starts `body` on a thread of its own. The name shows up in debuggers and
     /// panic messages. Dropping the handle lets the task run on unobserved.
     ///
     /// # Errors
     /// When the operating system refuses another thread.
-    fn spawn(&self, name: &str, body: Box<dyn FnOnce() + Send>) -> io::Result<TaskHandle>;
+    fn spawn(&self, name: &str, body: Body) -> io::Result<TaskHandle> {
+        self.spawn_with_stack(name, STACK_BYTES, body)
+    }
+
+    /// As [`Tasks::spawn`], with so much stack. What is never used of it takes addresses
+    /// and no memory.
+    ///
+    /// # Errors
+    /// When the operating system refuses another thread.
+    fn spawn_with_stack(&self, name: &str, bytes: usize, body: Body) -> io::Result<TaskHandle>;
 }
 
 /// A started task that can be waited for.
@@ -50,8 +65,8 @@ impl std::error::Error for TaskPanicked {}
 pub struct ThreadTasks;
 
 impl Tasks for ThreadTasks {
-    fn spawn(&self, name: &str, body: Box<dyn FnOnce() + Send>) -> io::Result<TaskHandle> {
-        let thread = thread::Builder::new().name(name.to_owned()).spawn(body)?;
+    fn spawn_with_stack(&self, name: &str, bytes: usize, body: Body) -> io::Result<TaskHandle> {
+        let thread = thread::Builder::new().name(name.to_owned()).stack_size(bytes).spawn(body)?;
         Ok(TaskHandle { thread })
     }
 }

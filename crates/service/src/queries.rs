@@ -15,7 +15,7 @@ use model::partition_key::{KeyError, PartitionKey, PartitionKeyDefinition};
 use model::position::Ordinal;
 use query::{
     Advice, Bound, Context, Features, KeyRanges, KeyShape, Meter, Parameters, Path, PathStep,
-    Query, QueryError,
+    Query, QueryError, QueryLimits,
 };
 
 use crate::admit::PAGE_ITEMS_MAX;
@@ -40,7 +40,8 @@ struct Aim {
     key: Option<Epk>,
 }
 
-/// How a query could be written to cost less. Nothing is said about one that is wrong.
+/// How a query could be written to cost less. Nothing is said about one that is wrong, or
+/// so deep that only threads for queries have stack for it.
 #[must_use]
 pub fn advice_on(text: &str) -> Vec<Advice> {
     Query::parse(text).map(|query| query.advice()).unwrap_or_default()
@@ -215,7 +216,7 @@ impl Compiler {
         let wrong = |error: QueryError| Unanswered::Text(refused(&error, &query.text));
         let mut times = QueryTimes::default();
         let begun = turn.elapsed();
-        let parsed = Query::parse(&query.text).map_err(wrong)?;
+        let parsed = Query::parse_within(&query.text, QueryLimits::service()).map_err(wrong)?;
         times.parsing = turn.elapsed().saturating_sub(begun);
         let begun = turn.elapsed();
         let bound = self.bind(&parsed, &query.parameters).map_err(wrong)?;
@@ -262,7 +263,8 @@ impl Compiler {
         let plan = || -> Result<_, QueryError> {
             let parameters = parse_parameters(parameters)?;
             let shape = KeyShape::from(definition);
-            Query::parse(text)?.plan(&parameters, &self.context, &shape, features)
+            let query = Query::parse_within(text, QueryLimits::service())?;
+            query.plan(&parameters, &self.context, &shape, features)
         };
         let plan = plan().map_err(|error| refused(&error, text))?;
         Ok(plan.to_value(definition))

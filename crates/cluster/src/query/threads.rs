@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use query::Watch;
+use query::{DEEP_STACK_BYTES, Watch};
 use runtime::{MemoryBudget, Runtime, TaskHandle};
 use tokio::sync::oneshot;
 
@@ -22,7 +22,8 @@ use super::{QUERY_TIME_MAX, QueryFailure};
 use crate::error::ClusterError;
 
 /// Queries that are under way at the same time: all the heavy ones there may be, and as
-/// many that may become so. Threads are made when they are needed.
+/// many that may become so. Threads are made when they are needed. They have stack for the
+/// deepest queries, and only they parse, bind and run those.
 const THREADS_MAX: usize = 2 * HEAVY_MAX;
 
 /// How long a thread waits for something to do before it ends. A thread keeps memory that
@@ -216,8 +217,8 @@ impl Shared {
         while state.ready.len() > state.idle && state.threads.len() < THREADS_MAX {
             let shared = Arc::clone(self);
             let place = state.free_place();
-            let body = Box::new(move || shared.work(place));
-            match self.runtime.tasks.spawn(&format!("query-{place}"), body) {
+            let (name, body) = (format!("query-{place}"), Box::new(move || shared.work(place)));
+            match self.runtime.tasks.spawn_with_stack(&name, DEEP_STACK_BYTES, body) {
                 Ok(thread) => drop(state.threads.insert(place, thread)),
                 Err(error) => {
                     // Those that there are will do it, if later.

@@ -326,9 +326,14 @@ fn readers_do_not_wait_for_a_command_that_waits_for_room() {
 struct Counting(AtomicUsize);
 
 impl Tasks for Counting {
-    fn spawn(&self, name: &str, body: Box<dyn FnOnce() + Send>) -> std::io::Result<TaskHandle> {
+    fn spawn_with_stack(
+        &self,
+        name: &str,
+        bytes: usize,
+        body: Box<dyn FnOnce() + Send>,
+    ) -> std::io::Result<TaskHandle> {
         self.0.fetch_add(1, Ordering::Relaxed);
-        ThreadTasks.spawn(name, body)
+        ThreadTasks.spawn_with_stack(name, bytes, body)
     }
 }
 

@@ -167,7 +167,7 @@ impl<'p> Analysis<'p> {
     }
 
     fn is_nan(&self, expr: &'p Expr) -> bool {
-        matches!(self.target(expr), Expr::Constant(Constant::Number(n)) if n.as_f64().is_nan())
+        matches!(self.target(expr), Expr::Constant(constant) if is_nan(constant))
     }
 
     fn equal(&self, left: &'p Expr, right: &'p Expr, yes: bool) -> Constraint {
@@ -235,8 +235,8 @@ impl<'p> Analysis<'p> {
         // What is computed may be no number, which is in no order with any.
         let comparison = match (yes, self.place(expr)) {
             (true, _) => Some(comparison),
-            (false, Some(_)) => Some(comparison.negated()),
-            (false, None) => None,
+            (false, Some(_)) if !is_nan(constant) => Some(comparison.negated()),
+            (false, _) => None,
         };
         self.demand(expr, &ordered(comparison, constant))
     }
@@ -489,6 +489,10 @@ impl<'p> Analysis<'p> {
         });
         Constraint::either(chosen.collect())
     }
+}
+
+fn is_nan(constant: &Constant) -> bool {
+    matches!(constant, Constant::Number(number) if number.as_f64().is_nan())
 }
 
 /// Whether a test may come out in any way but one.

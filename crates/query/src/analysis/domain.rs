@@ -295,9 +295,10 @@ impl Domain {
                 }
                 return Domain::of_numbers(Values::points([number]));
             }
-            Constant::Null | Constant::Bool(_) | Constant::String(_) | Constant::Json(_) => {
-                constant.to_value()
+            Constant::String(text) => {
+                return Domain::of_strings(Values::Points(vec![text.to_string()]));
             }
+            Constant::Null | Constant::Bool(_) | Constant::Json(_) => constant.to_value(),
         };
         value.map_or_else(Domain::any, |value| Domain::of_value(&value))
     }

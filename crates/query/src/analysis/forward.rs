@@ -251,7 +251,8 @@ impl<'p> Analysis<'p> {
 
     fn choice_values(&self, place: &'p Expr, choices: &'p [Expr]) -> Domain {
         if let Expr::Constant(Constant::Number(number)) = self.target(place) {
-            let place = number.as_i64().and_then(|place| usize::try_from(place - 1).ok());
+            let place = number.as_i64().and_then(|place| place.checked_sub(1));
+            let place = place.and_then(|place| usize::try_from(place).ok());
             let choice = place.and_then(|place| choices.get(place));
             return choice.map_or(Domain::UNDEFINED, |choice| self.values(choice));
         }

@@ -100,7 +100,7 @@ const TABLE: &[(&[&str], &[Types], Types)] = &[
     (&["REGEXMATCH"], &["s", "s", "s"], "b?"),
     (&["REGEXREPLACE", "REGEXREPLACEALL"], &["s"], "s?"),
     (&["REGEXEXTRACT"], &["s", "s", "s", "n"], "s?"),
-    (&["REGEXEXTRACTALL"], &["s", "s", "s", "n"], "a?"),
+    (&["REGEXEXTRACTALL"], &["s", "s", "s", "na"], "a?"),
     (&["ARRAY_CONCAT", "SETUNION", "SETINTERSECT", "SETDIFFERENCE"], &["a"], "a?"),
     (&["SETEQUAL"], &["a"], "b?"),
     (&["ARRAY_LENGTH", "ARRAY_AVG", "ARRAY_SUM", "ARRAY_MEDIAN"], &["a"], "n?"),

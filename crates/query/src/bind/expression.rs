@@ -17,6 +17,13 @@ use crate::syntax::{self, Child, ExprKind, Name, Select, SubqueryKind, UnaryOp};
 /// Items that an IN list of constants has before it is worth a set.
 const KNOWN_ITEMS_MIN: usize = 8;
 
+/// Whether an array or object has more levels than one that is written down as JSON: it is
+/// made when it is needed. Reading it again at each level would take long.
+fn is_deep(expr: &syntax::Expr) -> bool {
+    matches!(expr.kind(), ExprKind::Array(_) | ExprKind::Object(_))
+        && expr.height() > model::json::DEPTH_MAX
+}
+
 impl<'q> Binder<'q> {
     pub(super) fn expression(&mut self, expr: &'q syntax::Expr) -> Expr {
         if let Some(slot) = self.group_slot(expr) {
@@ -26,7 +33,7 @@ impl<'q> Binder<'q> {
             return self.row_of_group(expr);
         }
         let bound = self.node(expr);
-        self.folded(bound)
+        if is_deep(expr) { bound } else { self.folded(bound) }
     }
 
     /// Whether the expression is the id of a row where there are groups. Clients that merge

@@ -15,7 +15,7 @@ use super::{Function, at};
 use crate::bound::Expr;
 use crate::error::QueryError;
 use crate::eval::{Ambient, Budget, Datum, Evaluated, VALUE_BYTES_MAX};
-use matcher::{Flags, Matcher};
+use matcher::{Flags, Groups, Matcher};
 
 pub(super) const TABLE: &[Function] = &[
     Function::aware(&["REGEXMATCH"], (2, 3), |ambient, a| {
@@ -32,17 +32,58 @@ pub(super) const TABLE: &[Function] = &[
     Function::aware(&["REGEXREPLACEALL"], (3, 4), |ambient, a| replaced(ambient, a, true)).opaque(),
 ];
 
-/// A fourth argument says which group of the pattern is wanted; groups are not known to
-/// the automata, so only the whole match, which is group 0, can be.
+/// A fourth argument says which group of the pattern is wanted, counted by opening
+/// brackets; group 0 is the whole match. Clients of the service may also give a list, of
+/// which nothing is written down.
 fn extracted<'a>(ambient: &Ambient, arguments: &[Datum<'a>], kind: RegexUse) -> Evaluated<'a> {
-    match arguments.get(3).map(Datum::as_i64) {
-        None | Some(Some(0)) => compiled_anew(ambient, arguments, kind),
-        Some(None) => Ok(Datum::Undefined),
-        Some(Some(_)) => {
-            let what = "a group of a regular expression".to_owned();
-            Err(QueryError::Unsupported { what })
-        }
+    let Some(group) = arguments.get(3) else { return compiled_anew(ambient, arguments, kind) };
+    if group.elements().is_some() {
+        let what = "a list of groups of a regular expression".to_owned();
+        return Err(QueryError::Unsupported { what });
     }
+    match group.as_i64().and_then(|group| usize::try_from(group).ok()) {
+        None => Ok(Datum::Undefined),
+        Some(0) => compiled_anew(ambient, arguments, kind),
+        Some(group) => grouped(ambient, arguments, kind, group),
+    }
+}
+
+/// What a group took part with in the first match, or in each. Where it took no part, there
+/// is nothing.
+fn grouped<'a>(
+    ambient: &Ambient,
+    arguments: &[Datum<'a>],
+    kind: RegexUse,
+    group: usize,
+) -> Evaluated<'a> {
+    let string = |place: usize| at(arguments, place).as_str();
+    let (Some(text), Some(pattern), Some(modifiers)) = (string(0), string(1), string(2)) else {
+        return Ok(Datum::Undefined);
+    };
+    let made = prepared(&pattern, &modifiers, kind).and_then(|(pattern, flags)| {
+        let matcher = Matcher::new(&pattern, flags, true, &ambient.budget)?;
+        let groups = Groups::new(&pattern, flags, &ambient.budget)?;
+        matcher.zip(groups).ok_or(RegexError::Invalid)
+    });
+    let (matcher, groups) = match made {
+        Ok(made) => made,
+        Err(error) => return uncompiled(error),
+    };
+    if !groups.has(group) {
+        return Ok(Datum::Undefined);
+    }
+    let mut found = Found::default();
+    matcher.each_place(&text, &ambient.budget, |place| {
+        let own = groups.taken(&text, place, group, &ambient.budget)?;
+        if let Some(own) = own.and_then(|own| text.get(own)) {
+            found.add(own)?;
+        }
+        Ok(kind == RegexUse::All)
+    })?;
+    Ok(match kind {
+        RegexUse::All => Datum::array(found.all),
+        RegexUse::First | RegexUse::Test => found.all.pop().unwrap_or(Datum::Undefined),
+    })
 }
 
 /// The text with the first match, or each, replaced by another text, as it is.
@@ -178,19 +219,30 @@ fn search<'a>(matcher: &Matcher, kind: RegexUse, text: &str, budget: &Budget) ->
             Ok(first)
         }
         RegexUse::All => {
-            let (mut all, mut weight) = (Vec::new(), 0_usize);
-            matcher.each_match(text, budget, |found| {
-                let found = own(found);
-                weight = weight.saturating_add(found.weight());
-                if weight > VALUE_BYTES_MAX {
-                    let what = "bytes in one value";
-                    return Err(QueryError::Limit { what, limit: VALUE_BYTES_MAX });
-                }
-                all.push(found);
-                Ok(true)
-            })?;
-            Ok(Datum::array(all))
+            let mut found = Found::default();
+            matcher.each_match(text, budget, |one| found.add(one).map(|()| true))?;
+            Ok(Datum::array(found.all))
         }
+    }
+}
+
+/// Texts that were found, as many as one value may hold.
+#[derive(Default)]
+struct Found<'a> {
+    all: Vec<Datum<'a>>,
+    weight: usize,
+}
+
+impl Found<'_> {
+    fn add(&mut self, text: &str) -> Result<(), QueryError> {
+        let found = Datum::string(text.to_owned());
+        self.weight = self.weight.saturating_add(found.weight());
+        if self.weight > VALUE_BYTES_MAX {
+            let what = "bytes in one value";
+            return Err(QueryError::Limit { what, limit: VALUE_BYTES_MAX });
+        }
+        self.all.push(found);
+        Ok(())
     }
 }
 
@@ -200,6 +252,13 @@ fn compile(
     kind: RegexUse,
     budget: &Budget,
 ) -> Result<Matcher, RegexError> {
+    let (pattern, flags) = prepared(pattern, modifiers, kind)?;
+    let matcher = Matcher::new(&pattern, flags, kind != RegexUse::Test, budget)?;
+    matcher.ok_or(RegexError::Invalid)
+}
+
+/// A pattern as the library spells it, and how it is to be read.
+fn prepared(pattern: &str, modifiers: &str, kind: RegexUse) -> Result<(String, Flags), RegexError> {
     if !modifiers.chars().all(|modifier| "msix".contains(modifier)) {
         return Err(RegexError::Invalid);
     }
@@ -216,8 +275,7 @@ fn compile(
         case_insensitive: has('i'),
         ignore_whitespace: has('x'),
     };
-    let matcher = Matcher::new(&pattern, flags, kind != RegexUse::Test, budget)?;
-    matcher.ok_or(RegexError::Invalid)
+    Ok((pattern, flags))
 }
 
 #[cfg(test)]

@@ -11,10 +11,14 @@ use crate::syntax::{
 impl Parser<'_> {
     pub(super) fn select(&mut self) -> Parse<Select> {
         self.enter(SUBQUERY_LEVELS)?;
+        self.fits(1)?;
         let start = self.expect_keyword(Keyword::Select)?.span;
         let distinct = self.take_keyword(Keyword::Distinct).is_some();
         let top = self.top()?;
+        let words = 2 + usize::from(distinct);
+        self.push(words)?;
         let selection = self.selection()?;
+        self.pop(words);
         let clauses = self.clauses(start, selection)?;
         self.leave(SUBQUERY_LEVELS);
         Ok(Select { distinct, top, ..clauses })
@@ -23,16 +27,34 @@ impl Parser<'_> {
     /// Everything behind the select list.
     pub(super) fn clauses(&mut self, start: Span, selection: Selection) -> Parse<Select> {
         let from = self.from()?;
-        let filter = match self.take_keyword(Keyword::Where) {
-            Some(_) => Some(self.expression()?),
-            None => None,
-        };
+        let filter = self.filter()?;
         let group_by = self.group_by()?;
         let order_by = self.order_by()?;
         let page = self.page()?;
+        // Each clause is a symbol, whether it is there or not.
+        self.fits(6)?;
         let span = self.span_from(start);
         let (distinct, top) = (false, None);
         Ok(Select { distinct, top, selection, from, filter, group_by, order_by, page, span })
+    }
+
+    fn filter(&mut self) -> Parse<Option<Expr>> {
+        if self.take_keyword(Keyword::Where).is_none() {
+            return Ok(None);
+        }
+        self.behind_clauses(3, Self::expression).map(Some)
+    }
+
+    /// A part of a clause, behind clauses and words of its own.
+    fn behind_clauses<T>(
+        &mut self,
+        symbols: usize,
+        part: impl FnOnce(&mut Self) -> Parse<T>,
+    ) -> Parse<T> {
+        self.push(symbols)?;
+        let part = part(self)?;
+        self.pop(symbols);
+        Ok(part)
     }
 
     fn top(&mut self) -> Parse<Option<Top>> {
@@ -77,7 +99,7 @@ impl Parser<'_> {
             return Ok(Selection::All(star.span));
         }
         if self.take_keyword(Keyword::Value).is_some() {
-            return self.expression().map(Selection::Value);
+            return self.behind_clauses(1, Self::expression).map(Selection::Value);
         }
         self.comma_list(Self::item).map(Selection::List)
     }
@@ -97,10 +119,10 @@ impl Parser<'_> {
             return Ok(None);
         }
         let start = self.peek().span;
-        let first = self.source()?;
+        let first = self.behind_clauses(2, Self::source)?;
         let mut joins = Vec::new();
         while self.take_keyword(Keyword::Join).is_some() {
-            joins.push(self.source()?);
+            joins.push(self.behind_clauses(4, Self::source)?);
             let most = self.limits.joins;
             let limit = ServiceLimit { code: Code::JOIN_COUNT, what: "joins", most };
             self.within(joins.len(), &limit)?;
@@ -117,7 +139,8 @@ impl Parser<'_> {
             self.expect_keyword(Keyword::In)?;
         }
         let collection_start = self.peek().span;
-        let collection = self.collection()?;
+        let words = if iterates { 2 } else { 0 };
+        let collection = self.behind_clauses(words, Self::collection)?;
         let collection_span = self.span_from(collection_start);
         if !iterates {
             let explicit = self.take_keyword(Keyword::As).is_some();
@@ -129,7 +152,7 @@ impl Parser<'_> {
 
     fn collection(&mut self) -> Parse<Collection> {
         if self.take_symbol(Symbol::OpenParen).is_some() {
-            let select = self.select()?;
+            let select = self.behind_clauses(1, Self::select)?;
             self.expect_symbol(Symbol::CloseParen)?;
             return Ok(Collection::Subquery(Box::new(select)));
         }
@@ -174,7 +197,7 @@ impl Parser<'_> {
             return Ok(Vec::new());
         }
         self.expect_keyword(Keyword::By)?;
-        let keys = self.comma_list(Self::expression)?;
+        let keys = self.behind_clauses(5, |own| own.comma_list(Self::expression))?;
         if keys.len() > GROUP_KEYS_MAX {
             let what = "expressions to group by";
             return Err(Box::new(QueryError::Limit { what, limit: GROUP_KEYS_MAX }));
@@ -191,9 +214,9 @@ impl Parser<'_> {
             && self.is_symbol(2, Symbol::OpenParen);
         let keys = if rank {
             self.take();
-            OrderKeys::Rank(self.rank_item()?)
+            OrderKeys::Rank(self.behind_clauses(7, Self::rank_item)?)
         } else {
-            OrderKeys::Items(self.comma_list(Self::order_item)?)
+            OrderKeys::Items(self.behind_clauses(6, |own| own.comma_list(Self::order_item))?)
         };
         Ok(Some(OrderBy { keys, span: self.span_from(keyword.span) }))
     }

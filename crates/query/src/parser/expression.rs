@@ -5,7 +5,7 @@
 //! BETWEEN stands outside the AND and OR chain, so that its result needs brackets
 //! to be an operand there.
 
-use super::{ANDS, IN_ITEMS, ORS, Parse, Parser, node, refused};
+use super::{ANDS, IN_ITEMS, ORS, PATH_MAX, Parse, Parser, refused};
 use crate::error::{Code, QueryError, Span, SyntaxError};
 use crate::lexer::{Keyword, Kind, Symbol, Token, decode_number, decode_string};
 use crate::number::Numeric;
@@ -85,24 +85,29 @@ impl Parser<'_> {
 
     fn climb(&mut self, loosest: Level) -> Parse<Expr> {
         self.enter(1)?;
-        let mut leads = self.leads();
+        let mut leads = self.leads()?;
+        let operand = self.operand(&mut leads)?;
+        let left = self.behind(leads, operand)?;
+        let expr = self.infixes(left, Level::Operand, loosest);
+        self.leave(1);
+        expr
+    }
+
+    fn operand(&mut self, leads: &mut Vec<Lead>) -> Parse<Expr> {
         let operand = match self.negative(leads.last().copied()) {
             Some(number) => {
                 leads.pop();
+                self.pop(1);
                 number?
             }
             None => self.primary()?,
         };
-        let operand = self.postfixes(operand)?;
-        let left = self.behind(leads, operand)?;
-        let expr = self.infixes(left, Level::Operand, loosest)?;
-        self.leave(1);
-        Ok(expr)
+        self.postfixes(operand)
     }
 
     /// Takes what stands before the first operand: brackets that open a plain
     /// expression, and prefix operators.
-    fn leads(&mut self) -> Vec<Lead> {
+    fn leads(&mut self) -> Parse<Vec<Lead>> {
         let mut leads = Vec::new();
         loop {
             let opens = self.is_symbol(0, Symbol::OpenParen)
@@ -110,9 +115,10 @@ impl Parser<'_> {
                 && !self.is_let(1);
             let op = prefix(self.peek().kind);
             if !opens && op.is_none() {
-                return leads;
+                return Ok(leads);
             }
             leads.push(Lead { op, span: self.take().span });
+            self.push(1)?;
         }
     }
 
@@ -123,18 +129,22 @@ impl Parser<'_> {
         let mut left = operand;
         while let Some(Lead { op, span }) = leads.pop() {
             left = match op {
-                Some(op) => {
-                    let span = span.to(left.outer());
-                    node(ExprKind::Unary(op, Box::new(left)), span)?
-                }
+                Some(op) => self.prefixed(op, span, left)?,
                 None => {
                     let inside = self.infixes(left, Level::Operand, Level::Conditional)?;
-                    let close = self.expect_symbol(Symbol::CloseParen)?;
+                    let close = self.close(Symbol::CloseParen)?;
+                    self.pop(1);
                     self.postfixes(inside.within_brackets(span.to(close.span)))?
                 }
             };
         }
         Ok(left)
+    }
+
+    fn prefixed(&mut self, op: UnaryOp, lead: Span, operand: Expr) -> Parse<Expr> {
+        self.pop(1);
+        let span = lead.to(operand.outer());
+        self.node(ExprKind::Unary(op, Box::new(operand)), span)
     }
 
     /// LET is also a name: only a definition behind it makes it the keyword.
@@ -207,81 +217,116 @@ impl Parser<'_> {
 
     fn conditional(&mut self, condition: Expr) -> Parse<Expr> {
         let start = condition.outer();
+        self.push(2)?;
         let yes = self.expression()?;
         self.expect_symbol(Symbol::Colon)?;
+        self.push(2)?;
         let no = self.expression()?;
-        node(ExprKind::Conditional(Box::new([condition, yes, no])), self.span_from(start))
+        self.pop(4);
+        self.node(ExprKind::Conditional(Box::new([condition, yes, no])), self.span_from(start))
     }
 
     fn coalesced(&mut self, left: Expr) -> Parse<Expr> {
         let start = left.outer();
-        let right = self.climb(Level::Coalesce)?;
-        node(ExprKind::Coalesce(Box::new(left), Box::new(right)), self.span_from(start))
+        let right = self.right(Level::Coalesce)?;
+        self.node(ExprKind::Coalesce(Box::new(left), Box::new(right)), self.span_from(start))
+    }
+
+    /// What is right of an operator that has just been taken.
+    fn right(&mut self, loosest: Level) -> Parse<Expr> {
+        self.push(2)?;
+        let right = self.climb(loosest)?;
+        self.pop(2);
+        Ok(right)
     }
 
     fn binary(&mut self, op: BinaryOp, level: Level, left: Expr) -> Parse<Expr> {
         let start = left.outer();
-        let right = self.climb(tighter(level))?;
+        let right = self.right(tighter(level))?;
+        self.operation(op, (left, right), start)
+    }
+
+    fn operation(&self, op: BinaryOp, (left, right): (Expr, Expr), start: Span) -> Parse<Expr> {
         if left.chains() {
-            return left.chained(op, right).map_err(|_| self.too_complex());
+            let chain = left.chained(op, right).map_err(|_| self.too_complex())?;
+            return self.low(chain, self.peek().span);
         }
-        node(ExprKind::Binary(op, Box::new(left), Box::new(right)), self.span_from(start))
+        self.node(ExprKind::Binary(op, Box::new(left), Box::new(right)), self.span_from(start))
     }
 
     /// Adds an operand to a chain of ANDs or ORs, or begins one.
     fn chain(
         &mut self,
-        mut left: Expr,
+        left: Expr,
         loosest: Level,
         is_chain: fn(&ExprKind) -> bool,
         begin: fn(Vec<Expr>) -> ExprKind,
     ) -> Parse<Expr> {
-        let right = self.climb(loosest)?;
+        let right = self.right(loosest)?;
+        self.linked((left, right), is_chain, begin)
+    }
+
+    fn linked(
+        &self,
+        (mut left, right): (Expr, Expr),
+        is_chain: fn(&ExprKind) -> bool,
+        begin: fn(Vec<Expr>) -> ExprKind,
+    ) -> Parse<Expr> {
         if is_chain(left.kind()) {
             left.extend_chain(right).map_err(|_| self.too_complex())?;
-            return Ok(left);
+            return self.low(left, self.peek().span);
         }
         let span = left.outer().to(right.outer());
-        node(begin(vec![left, right]), span)
+        self.node(begin(vec![left, right]), span)
     }
 
     fn between(&mut self, needle: Expr, negated: bool) -> Parse<Expr> {
         if negated {
             self.take();
         }
-        let start = needle.outer();
+        let (start, words) = (needle.outer(), 2 + usize::from(negated));
+        self.push(words)?;
         let low = self.climb(Level::Comparison)?;
         self.expect_keyword(Keyword::And)?;
-        let high = self.climb(Level::Comparison)?;
-        let operands = Box::new([needle, low, high]);
-        node(ExprKind::Between { negated, operands }, self.span_from(start))
+        let high = self.right(Level::Comparison)?;
+        self.pop(words);
+        self.ranged(negated, [needle, low, high], start)
+    }
+
+    fn ranged(&self, negated: bool, operands: [Expr; 3], start: Span) -> Parse<Expr> {
+        let operands = Box::new(operands);
+        self.node(ExprKind::Between { negated, operands }, self.span_from(start))
     }
 
     fn membership(&mut self, needle: Expr, negated: bool) -> Parse<Expr> {
         if negated {
             self.take();
         }
-        let start = needle.outer();
+        let (start, words) = (needle.outer(), 3 + usize::from(negated));
         self.expect_symbol(Symbol::OpenParen)?;
+        self.push(words)?;
         let list = self.comma_list(Self::expression)?;
-        self.expect_symbol(Symbol::CloseParen)?;
+        self.close(Symbol::CloseParen)?;
+        self.pop(words);
         self.count(list.len(), &IN_ITEMS);
         let needle = Box::new(needle);
-        node(ExprKind::In { negated, needle, list }, self.span_from(start))
+        self.node(ExprKind::In { negated, needle, list }, self.span_from(start))
     }
 
     fn like(&mut self, text: Expr, negated: bool) -> Parse<Expr> {
         if negated {
             self.take();
         }
-        let start = text.outer();
+        let (start, words) = (text.outer(), 2 + usize::from(negated));
+        self.push(words)?;
         let pattern = self.climb(Level::Comparison)?;
         let escape = match self.take_keyword(Keyword::Escape) {
             Some(_) => Some(self.escape_character()?),
             None => None,
         };
+        self.pop(words);
         let operands = Box::new([text, pattern]);
-        node(ExprKind::Like { negated, operands, escape }, self.span_from(start))
+        self.node(ExprKind::Like { negated, operands, escape }, self.span_from(start))
     }
 
     fn escape_character(&mut self) -> Parse<char> {
@@ -314,7 +359,7 @@ impl Parser<'_> {
             _ => return None,
         };
         self.take();
-        Some(node(ExprKind::Number(number), sign.to(token.span)))
+        Some(self.node(ExprKind::Number(number), sign.to(token.span)))
     }
 
     fn postfixes(&mut self, base: Expr) -> Parse<Expr> {
@@ -322,19 +367,26 @@ impl Parser<'_> {
         let start = base.outer();
         loop {
             let kind = if self.take_symbol(Symbol::Dot).is_some() {
+                self.push(2)?;
+                self.fits(1)?;
                 ExprKind::Member(Box::new(base), self.dotted()?)
             } else if self.take_symbol(Symbol::OpenBracket).is_some() {
+                self.push(2)?;
                 self.indexed(base)?
             } else {
                 return Ok(base);
             };
-            base = node(kind, self.span_from(start))?;
+            self.pop(2);
+            base = self.node(kind, self.span_from(start))?;
+            if base.path_is_beyond(PATH_MAX) {
+                return Err(self.too_complex());
+            }
         }
     }
 
     fn indexed(&mut self, base: Expr) -> Parse<ExprKind> {
         let index = self.expression()?;
-        self.expect_symbol(Symbol::CloseBracket)?;
+        self.close(Symbol::CloseBracket)?;
         if let ExprKind::String(name) = index.kind() {
             let property = Property { name: name.clone(), bracketed: true, span: index.span() };
             return Ok(ExprKind::Member(Box::new(base), property));
@@ -343,6 +395,7 @@ impl Parser<'_> {
     }
 
     fn primary(&mut self) -> Parse<Expr> {
+        self.fits(1)?;
         let token = self.take();
         match token.kind {
             Kind::Number | Kind::String | Kind::Parameter => self.literal(token),
@@ -370,22 +423,35 @@ impl Parser<'_> {
             | Kind::Invalid(_)
             | Kind::End => ExprKind::Parameter(text.to_owned()),
         };
-        node(kind, token.span)
+        self.node(kind, token.span)
     }
 
     fn array(&mut self, open: Token) -> Parse<Expr> {
-        let items = self.closed_list(Symbol::CloseBracket, Self::expression)?;
-        node(ExprKind::Array(items), self.span_from(open.span))
+        let items = self.list_behind(1, Symbol::CloseBracket, Self::expression)?;
+        self.node(ExprKind::Array(items), self.span_from(open.span))
     }
 
     fn object(&mut self, open: Token) -> Parse<Expr> {
-        let members = self.closed_list(Symbol::CloseBrace, Self::member)?;
-        node(ExprKind::Object(members), self.span_from(open.span))
+        let members = self.list_behind(1, Symbol::CloseBrace, Self::member)?;
+        self.node(ExprKind::Object(members), self.span_from(open.span))
+    }
+
+    /// A list behind symbols that have just been taken.
+    fn list_behind<T>(
+        &mut self,
+        symbols: usize,
+        close: Symbol,
+        item: impl Fn(&mut Self) -> Parse<T>,
+    ) -> Parse<Vec<T>> {
+        self.push(symbols)?;
+        let items = self.closed_list(close, item)?;
+        self.pop(symbols);
+        Ok(items)
     }
 
     fn keyword_primary(&mut self, keyword: Keyword, token: Token) -> Parse<Expr> {
         if let Some(constant) = constant(keyword) {
-            return node(constant, token.span);
+            return self.node(constant, token.span);
         }
         if keyword == Keyword::Exists {
             self.subquery_operator(SubqueryKind::Exists, token)
@@ -407,7 +473,7 @@ impl Parser<'_> {
     fn named(&mut self, token: Token) -> Parse<Expr> {
         if !self.is_symbol(0, Symbol::OpenParen) {
             let name = self.text_of(token).to_owned();
-            return node(ExprKind::Identifier(name), token.span);
+            return self.node(ExprKind::Identifier(name), token.span);
         }
         if self.is_keyword(1, Keyword::Select) {
             return match subquery_word(self.text_of(token)) {
@@ -430,9 +496,9 @@ impl Parser<'_> {
 
     fn call(&mut self, token: Token) -> Parse<Expr> {
         self.expect_symbol(Symbol::OpenParen)?;
-        let arguments = self.closed_list(Symbol::CloseParen, Self::expression)?;
+        let arguments = self.list_behind(2, Symbol::CloseParen, Self::expression)?;
         let name = self.name_of(token);
-        node(ExprKind::Call { name, arguments }, self.span_from(token.span))
+        self.node(ExprKind::Call { name, arguments }, self.span_from(token.span))
     }
 
     /// LEFT and RIGHT are functions and reserved words, and printed as the latter.
@@ -445,39 +511,47 @@ impl Parser<'_> {
             return Err(self.unexpected_token(token));
         };
         let name = Name { text: name.text.to_ascii_uppercase(), span: name.span };
-        node(ExprKind::Call { name, arguments }, span)
+        self.node(ExprKind::Call { name, arguments }, span)
     }
 
     fn udf_call(&mut self, token: Token) -> Parse<Expr> {
         self.expect_symbol(Symbol::Dot)?;
         let name = self.expect_name()?;
         self.expect_symbol(Symbol::OpenParen)?;
-        let arguments = self.closed_list(Symbol::CloseParen, Self::expression)?;
-        node(ExprKind::Udf { name, arguments }, self.span_from(token.span))
+        let arguments = self.list_behind(4, Symbol::CloseParen, Self::expression)?;
+        self.node(ExprKind::Udf { name, arguments }, self.span_from(token.span))
     }
 
     fn subquery_operator(&mut self, kind: SubqueryKind, token: Token) -> Parse<Expr> {
         self.expect_symbol(Symbol::OpenParen)?;
+        self.push(2)?;
         let select = self.select()?;
+        self.pop(2);
         self.expect_symbol(Symbol::CloseParen)?;
-        node(ExprKind::Subquery(kind, Box::new(select)), self.span_from(token.span))
+        self.node(ExprKind::Subquery(kind, Box::new(select)), self.span_from(token.span))
     }
 
     /// What follows an opening bracket: a subquery, a definition, an expression.
     fn bracketed(&mut self, open: Token) -> Parse<Expr> {
         if self.is_keyword(0, Keyword::Select) {
+            self.push(1)?;
             let select = self.select()?;
+            self.pop(1);
             self.expect_symbol(Symbol::CloseParen)?;
             // The brackets are no part of the subquery's place.
             let span = select.span;
             let kind = ExprKind::Subquery(SubqueryKind::Scalar, Box::new(select));
-            return node(kind, span).map(|expr| expr.within_brackets(self.span_from(open.span)));
+            return self
+                .node(kind, span)
+                .map(|expr| expr.within_brackets(self.span_from(open.span)));
         }
         if self.is_let(0) {
             return self.definition(open);
         }
+        self.push(1)?;
         let expr = self.expression()?;
-        self.expect_symbol(Symbol::CloseParen)?;
+        self.close(Symbol::CloseParen)?;
+        self.pop(1);
         Ok(expr.within_brackets(self.span_from(open.span)))
     }
 
@@ -486,14 +560,17 @@ impl Parser<'_> {
         let Some(name) = self.take_if(Kind::Identifier) else { return Err(self.unexpected()) };
         let name = self.name_of(name);
         self.expect_symbol(Symbol::Equal)?;
+        self.push(4)?;
         // The value ends at IN, which would otherwise begin a list.
         let value = self.climb(Level::Comparison)?;
         self.expect_keyword(Keyword::In)?;
+        self.push(2)?;
         let body = self.expression()?;
         let span = self.span_from(keyword.span);
-        self.expect_symbol(Symbol::CloseParen)?;
+        self.close(Symbol::CloseParen)?;
+        self.pop(6);
         let parts = Box::new([value, body]);
-        let expr = node(ExprKind::Let { name, parts }, span)?;
+        let expr = self.node(ExprKind::Let { name, parts }, span)?;
         Ok(expr.within_brackets(self.span_from(open.span)))
     }
 
@@ -503,7 +580,10 @@ impl Parser<'_> {
             None => self.expect_name()?,
         };
         self.expect_symbol(Symbol::Colon)?;
-        Ok((key, self.expression()?))
+        self.push(2)?;
+        let value = self.expression()?;
+        self.pop(2);
+        Ok((key, value))
     }
 }
 

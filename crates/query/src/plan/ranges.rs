@@ -4,6 +4,7 @@
 //! may have. For hashed keys only single values help; a range of values is
 //! everywhere on the ring.
 
+use std::borrow::Cow;
 use std::cell::Cell;
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
@@ -115,10 +116,11 @@ fn boxes(constraint: &Constraint, paths: &[Vec<String>], pairs: &Cell<usize>) ->
         Constraint::Never => Vec::new(),
         Constraint::At(place, domain) => {
             let each = paths.iter().enumerate().filter_map(|(at, path)| {
-                let intervals = intervals(&at_path(place, domain, path)?)?;
+                let intervals = intervals(&*at_path(place, domain, path)?)?;
                 Some(intervals.into_iter().map(|i| box_with(at, i, paths.len())).collect())
             });
-            each.fold(everything(), |a, b: Vec<KeyBox>| intersection(a, b, pairs))
+            let all = each.reduce(|a, b: Vec<KeyBox>| intersection(a, b, pairs));
+            all.unwrap_or_else(everything)
         }
         Constraint::Either(parts) => {
             let boxes: Vec<KeyBox> =
@@ -126,25 +128,36 @@ fn boxes(constraint: &Constraint, paths: &[Vec<String>], pairs: &Cell<usize>) ->
             if boxes.len() > BOXES_MAX { everything() } else { boxes }
         }
         Constraint::All(parts) => {
-            let each = parts.iter().map(|part| self::boxes(part, paths, pairs));
-            each.fold(everything(), |a, b| intersection(a, b, pairs))
+            let telling = parts.iter().filter(|part| concerns(part, paths));
+            let each = telling.map(|part| self::boxes(part, paths, pairs));
+            let all = each.reduce(|a, b| intersection(a, b, pairs));
+            all.unwrap_or_else(everything)
         }
     }
 }
 
-/// What a place and its values say about a path of the key: the place is the path, or
-/// an object that it leads into.
-fn at_path(place: &Place, domain: &Domain, path: &[String]) -> Option<Domain> {
-    if place.root != Root::Document || place.steps.len() > path.len() {
-        return None;
-    }
+/// Whether a constraint can say anything about the key.
+fn concerns(constraint: &Constraint, paths: &[Vec<String>]) -> bool {
+    let Constraint::At(place, _) = constraint else { return true };
+    paths.iter().any(|path| leads_to(place, path))
+}
+
+/// Whether a place is a path of the key, or an object that it leads into.
+fn leads_to(place: &Place, path: &[String]) -> bool {
     let same = |(key, name): (&Key, &String)| matches!(key, Key::Name(own) if own == name);
-    if !place.steps.iter().zip(path).all(same) {
+    place.root == Root::Document
+        && place.steps.len() <= path.len()
+        && place.steps.iter().zip(path).all(same)
+}
+
+/// What a place and its values say about a path of the key.
+fn at_path<'d>(place: &Place, domain: &'d Domain, path: &[String]) -> Option<Cow<'d, Domain>> {
+    if !leads_to(place, path) {
         return None;
     }
     match path.get(place.steps.len()..)? {
-        [] => Some(domain.clone()),
-        rest => member_domain(domain, rest),
+        [] => Some(Cow::Borrowed(domain)),
+        rest => member_domain(domain, rest).map(Cow::Owned),
     }
 }
 

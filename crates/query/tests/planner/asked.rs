@@ -5,8 +5,8 @@ use std::sync::Arc;
 use model::json::{Object, Value};
 use model::partition_key::PartitionKeyDefinition;
 use query::{
-    Context, Features, KeyShape, Parameters, Plan, PlanOptions, Query, QueryError, QueryLimits,
-    Refusal, SyntaxError,
+    Context, DEEP_STACK_BYTES, Features, KeyShape, Parameters, Plan, PlanOptions, Query,
+    QueryError, QueryLimits, Refusal, SyntaxError,
 };
 
 /// The text of a row's query; long ones are described by what they repeat.
@@ -27,8 +27,17 @@ pub(crate) fn text(row: &Value) -> String {
     text
 }
 
-/// What we answer to a row, in the form of [`recorded`].
+/// What we answer to a row, in the form of [`recorded`]: on a thread that has stack for
+/// the deepest.
 pub(crate) fn answer(row: &Value) -> Value {
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().stack_size(DEEP_STACK_BYTES);
+        let thread = thread.spawn_scoped(scope, || answer_here(row));
+        thread.expect("there is a thread for it").join().expect("nothing panics")
+    })
+}
+
+fn answer_here(row: &Value) -> Value {
     let text = text(row);
     match asked(row).and_then(|row| plan(&row, &text)) {
         Ok((plan, definition)) => {
@@ -70,7 +79,7 @@ fn plan(row: &Value, text: &str) -> Result<(Plan, PartitionKeyDefinition), Query
 
 /// The account's settings, where a row has others than the ordinary ones.
 fn limits(row: &Value) -> QueryLimits {
-    let ordinary = QueryLimits::default();
+    let ordinary = QueryLimits::service();
     let setting = |name: &str, ordinary: usize| {
         let given =
             row.get("config").and_then(|config| config.get(name)).and_then(Value::as_number);
@@ -79,6 +88,7 @@ fn limits(row: &Value) -> QueryLimits {
     QueryLimits {
         text_units: setting("maxSqlQueryInputLength", ordinary.text_units),
         joins: setting("maxJoinsPerSqlQuery", ordinary.joins),
+        ..ordinary
     }
 }
 

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use model::json::Raw;
-use query::{Bound, Context, Query, QueryError, Run, STEPS_MAX};
+use query::{Bound, Context, Query, QueryError, QueryLimits, Run, STEPS_MAX};
 
 use super::resolve::Parent;
 use crate::admit::PAGE_ITEMS_MAX;
@@ -52,7 +52,8 @@ impl Service {
             let context = Arc::new(Context { watch: Some(turn.watch()), ..Context::default() });
             let bind = || -> Result<Bound, QueryError> {
                 let parameters = parse_parameters(&query.parameters)?;
-                Query::parse(&query.text)?.bind_in(&parameters, &context)
+                let query = Query::parse_within(&query.text, QueryLimits::service())?;
+                query.bind_in(&parameters, &context)
             };
             let failed = |error: QueryError| refused(&error, &query.text);
             let bound = bind().map_err(failed)?;

@@ -70,9 +70,45 @@ fn long_texts_are_answered() {
     }
     let text = format!(
         "SELECT VALUE c.id FROM c WHERE c.n = {}",
-        "(".repeat(20_000) + "2" + &")".repeat(20_000)
+        "(".repeat(990) + "2" + &")".repeat(990)
     );
     assert_eq!(lab.page(&Ask::new(text), Approach::Index, None, PAGE_ALL).unwrap().rows.len(), 1);
+}
+
+/// What is as deep as the service takes is planned and answered, by threads that have stack
+/// for it; where others read a text, it is refused.
+#[test]
+fn deep_texts_are_answered() {
+    let lab = lab();
+    let nested = |open: &str, inside: &str, close: &str, levels: usize| {
+        format!("{}{inside}{}", open.repeat(levels), close.repeat(levels))
+    };
+    let number = nested("ABS(", "c.n", ")", 490) + " = 1";
+    for filter in [
+        nested("NOT ", "(c.n = 1)", "", 980),
+        number.clone(),
+        nested("(SELECT VALUE ", "c.n", ")", 240) + " = 1",
+        nested("EXISTS(SELECT VALUE 1 WHERE ", "c.n = 1", ")", 190),
+        nested("(true AND ", "c.n = 1", ")", 320),
+        format!("{} = {}", nested("[", "c.n", "]", 900), nested("[", "1", "]", 900)),
+        format!("c.n = 1 AND NOT IS_DEFINED(c{})", ".a".repeat(990)),
+    ] {
+        let ask = Ask::new(format!("SELECT VALUE c.id FROM c WHERE {filter}"));
+        for approach in [Approach::Index, Approach::Scan] {
+            let page = lab.page(&ask, approach, None, PAGE_ALL).unwrap();
+            assert_eq!(page.rows.len(), 1, "{}", &filter[..40]);
+        }
+        assert!(lab.plan(&ask).is_ok(), "{}", &filter[..40]);
+    }
+    let ask = Ask::new(format!("SELECT VALUE {} FROM c ORDER BY c.n", nested("[", "c", "]", 990)));
+    let (rows, ..) = lab.raw_page(&ask, Approach::Index, None, PAGE_ALL).unwrap();
+    assert!(rows.iter().all(|row| row.starts_with("[".repeat(990).as_bytes())));
+    assert_eq!(rows.len(), 3);
+    let computed = format!(
+        r#"{{"partitionKey":{{"paths":["/pk"],"kind":"Hash","version":2}},
+            "computedProperties":[{{"name":"x","query":"SELECT VALUE {number} FROM c"}}]}}"#
+    );
+    assert!(lab.replace_container(&definition(&computed)).is_err());
 }
 
 /// Work that grows faster than what is asked about is stopped at a limit, or comes in

@@ -47,6 +47,9 @@ const VISITS_PER_STEP: usize = 8;
 /// The same where the library simulates the pattern, which takes longer.
 const SIMULATED_VISITS_PER_STEP: usize = 4;
 
+/// Places in a text that a simulation may remember for groups: some megabytes.
+const PLACES_MAX: usize = 500_000;
+
 /// Steps for beginning a search.
 const SEARCH_STEPS: usize = 2;
 
@@ -109,10 +112,11 @@ impl Matcher {
         budget: &Budget,
     ) -> Result<Option<Matcher>, QueryError> {
         budget.spend_steps(Matcher::steps(pattern))?;
-        let Some(forward) = compiled(pattern, flags, false, budget)? else { return Ok(None) };
+        let implicit = WhichCaptures::Implicit;
+        let Some(forward) = compiled(pattern, flags, implicit, budget)? else { return Ok(None) };
         let reverse = match locates {
             false => None,
-            true => match compiled(pattern, flags, true, budget)? {
+            true => match compiled(pattern, flags, WhichCaptures::None, budget)? {
                 Some(reverse) => Some(reverse),
                 None => return Ok(None),
             },
@@ -205,11 +209,61 @@ impl Matcher {
     }
 }
 
-/// Makes the automaton of a pattern, and pays for it.
+/// What the groups of a pattern take part with in a match. Only the simulation can tell.
+#[derive(Debug)]
+pub(super) struct Groups {
+    simulation: PikeVM,
+}
+
+impl Groups {
+    /// `None` if the pattern says nothing, or is too large to keep an eye on its groups.
+    pub(super) fn new(
+        pattern: &str,
+        flags: Flags,
+        budget: &Budget,
+    ) -> Result<Option<Groups>, QueryError> {
+        budget.spend_steps(Matcher::steps(pattern))?;
+        let nfa = compiled(pattern, flags, WhichCaptures::All, budget)?;
+        let nfa = nfa.filter(|nfa| watched_places(nfa) <= PLACES_MAX);
+        Ok(nfa
+            .and_then(|nfa| PikeVM::new_from_nfa(nfa).ok())
+            .map(|simulation| Groups { simulation }))
+    }
+
+    /// Whether the pattern has so many groups.
+    pub(super) fn has(&self, group: usize) -> bool {
+        group < self.simulation.get_nfa().group_info().all_group_len()
+    }
+
+    /// Where a group took part in a match that was found.
+    pub(super) fn taken(
+        &self,
+        text: &str,
+        found: Range<usize>,
+        group: usize,
+        budget: &Budget,
+    ) -> Result<Option<Range<usize>>, QueryError> {
+        let nfa = self.simulation.get_nfa();
+        let visits = found.len().saturating_add(1).saturating_mul(nfa.states().len());
+        budget.spend_steps((visits + watched_places(nfa)) / SIMULATED_VISITS_PER_STEP)?;
+        let mut slots = vec![None; 2 * (group + 1)];
+        let input = Input::new(text).range(found).anchored(Anchored::Yes);
+        self.simulation.search_slots(&mut self.simulation.create_cache(), &input, &mut slots);
+        let place = |slot: usize| slots.get(slot).copied().flatten().map(|slot| slot.get());
+        Ok(place(2 * group).zip(place(2 * group + 1)).map(|(start, end)| start..end))
+    }
+}
+
+/// Places in a text that a simulation remembers: one for each end of a group, in each state.
+fn watched_places(nfa: &NFA) -> usize {
+    nfa.states().len().saturating_mul(nfa.group_info().slot_len())
+}
+
+/// Makes the automaton of a pattern, and pays for it; backwards if it captures nothing.
 fn compiled(
     pattern: &str,
     flags: Flags,
-    reverse: bool,
+    captures: WhichCaptures,
     budget: &Budget,
 ) -> Result<Option<NFA>, QueryError> {
     let syntax = syntax::Config::new()
@@ -217,11 +271,10 @@ fn compiled(
         .dot_matches_new_line(flags.dot_matches_new_line)
         .case_insensitive(flags.case_insensitive)
         .ignore_whitespace(flags.ignore_whitespace);
-    let captures = if reverse { WhichCaptures::None } else { WhichCaptures::Implicit };
     let config = thompson::Config::new()
         .nfa_size_limit(Some(COMPILED_BYTES_MAX))
-        .which_captures(captures)
-        .reverse(reverse);
+        .reverse(captures.is_none())
+        .which_captures(captures);
     let built = thompson::Compiler::new().syntax(syntax).configure(config).build(pattern);
     match built {
         Ok(nfa) => {
