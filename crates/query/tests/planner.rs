@@ -52,7 +52,7 @@ fn judge(rows: &[Value], entries: &[Difference]) {
     let mut families: BTreeMap<String, Figures> = BTreeMap::new();
     let mut covered = vec![0_usize; entries.len()];
     let mut open = Vec::new();
-    for row in rows.iter().filter(|row| is_counted(row)) {
+    for row in rows.iter().filter(|row| asked::is_counted(row)) {
         let Some(theirs) = asked::recorded(row) else { continue };
         let ours = asked::answer(row);
         let fields = differences::fields(&ours, &theirs);
@@ -75,27 +75,6 @@ fn judge(rows: &[Value], entries: &[Difference]) {
         assert!(all.share(field) >= 99.0, "{field}");
     }
     assert!(all.everything() >= 98.0, "everything");
-}
-
-/// Search, which is built later, and functions that only the service's own texts call.
-fn is_counted(row: &Value) -> bool {
-    const LATER: [&str; 5] =
-        ["FULLTEXT", "VECTORDISTANCE", "GENERATEEMBEDDINGS", "RRF(", "COMBINEDSCORE"];
-    const INTERNAL: [&str; 8] = [
-        "_FULLTEXT",
-        "_VECTORSCORE",
-        "_REGEX_MATCH",
-        "_TRY_",
-        "_OBJECTTOARRAY",
-        "_COMPARE_",
-        "_MASK",
-        "_PROXY_",
-    ];
-    const PREFIXES: [&str; 3] = ["_ST_", "_M_", " C_"];
-    let family = row.get("family").and_then(Value::as_str).unwrap_or_default();
-    let query = asked::text(row).to_ascii_uppercase();
-    let has = |words: &[&str]| words.iter().any(|word| query.contains(word));
-    !family.starts_with("rank.") && !has(&LATER) && !has(&INTERNAL) && !has(&PREFIXES)
 }
 
 fn told(families: &BTreeMap<String, Figures>) -> Figures {
