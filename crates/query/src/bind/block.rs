@@ -6,10 +6,9 @@
 use std::collections::BTreeSet;
 
 use super::check::{has_aggregate, is_path};
-use super::{Binder, Clause, GroupedBy, Path, PathStep};
+use super::{Binder, Clause, GroupedBy, Path, PathStep, Rows};
 use crate::bound::{
-    Block, Constant, Counts, Expr, GroupKey, GroupOrder, Grouping, Key, OrderKey, Origin, Slot,
-    Source,
+    Block, Constant, Counts, Expr, GroupKey, GroupOrder, Grouping, Key, OrderKey, Origin, Source,
 };
 use crate::error::{Code, Refusal, Span};
 use crate::syntax::{
@@ -21,6 +20,8 @@ use crate::syntax::{
 pub(super) struct BoundBlock {
     pub(super) block: Block,
     pub(super) several: bool,
+    /// There would be several if they were not put together.
+    pub(super) gathers: bool,
 }
 
 /// A source that is bound, and whether it may give several rows for one.
@@ -33,14 +34,17 @@ impl<'q> Binder<'q> {
     /// Binds a query; the names it brings are out of scope afterwards.
     pub(super) fn block(&mut self, select: &'q Select) -> BoundBlock {
         let scope = self.names.len();
-        let outer_clause = self.clause;
+        let (outer_clause, outer_rows) = (self.clause, self.rows);
         let (outer_aggregates, outer_keys) = (self.aggregates.take(), self.group_keys.len());
+        let (told, sets) = (self.several.len(), self.sets.len());
         self.check_counts_together(select);
         self.clause = Clause::From;
         let (sources, many) = self.sources(select);
+        self.rows = Rows { many, within: scope > 0, ..Rows::default() };
         self.clause = Clause::Filter;
         let filter = select.filter.as_ref().map(|filter| self.expression(filter));
         let keys = self.group_keys(select);
+        self.rows.grouped = !keys.is_empty();
         let ordered = self.order(select);
         self.clause = Clause::Select;
         self.aggregates = Some(Vec::new());
@@ -48,21 +52,24 @@ impl<'q> Binder<'q> {
         let aggregates = self.aggregates.take().unwrap_or_default();
         self.group_keys.truncate(outer_keys);
         let grouped = !keys.is_empty() || is_aggregated(select);
-        // Nobody looks at groups where names are wrong already.
+        let several = many || self.rows.multiplied;
+        // Nobody looks at groups where names are wrong already, and one row is one group.
         let checks = grouped && self.errors.is_empty();
-        if checks {
-            self.check_grouping(select, scope);
+        if checks && (several || scope == 0) {
+            self.check_grouping(select);
         }
+        self.several.truncate(told);
         let one_row = (checks || outer_keys > 0) && grouped && keys.is_empty();
         let order = if grouped { Vec::new() } else { ordered.keys };
         let grouping = grouped.then_some(Grouping { keys, aggregates, order: ordered.groups });
-        let counts = self.counts(select);
+        let counts = self.counts(select, !grouped || checks);
         self.names.truncate(scope);
+        self.sets.truncate(sets);
         self.aggregates = outer_aggregates;
-        self.clause = outer_clause;
+        (self.clause, self.rows) = (outer_clause, outer_rows);
         let distinct = select.distinct;
         let block = Block { sources, filter, grouping, output, distinct, order, counts };
-        BoundBlock { block, several: many && !one_row }
+        BoundBlock { block, several: several && !one_row, gathers: several && one_row }
     }
 
     /// Binds what the query groups by, and lets the clauses behind it know.
@@ -72,8 +79,9 @@ impl<'q> Binder<'q> {
         let mut known = Vec::with_capacity(select.group_by.len());
         for expr in &select.group_by {
             let key = GroupKey { expr: self.expression(expr), slot: self.new_slot() };
-            self.check_group_key(expr);
-            known.push(GroupedBy { expr, slot: key.slot, meaning: self.meaning(expr) });
+            if self.check_group_key(expr) {
+                known.push(GroupedBy { expr, slot: key.slot, meaning: self.meaning(expr) });
+            }
             keys.push(key);
         }
         self.group_keys.extend(known);
@@ -90,16 +98,28 @@ impl<'q> Binder<'q> {
         let (mut sources, mut many) = (Vec::new(), false);
         for source in from.sources() {
             self.check_rank_source(select, source);
+            let unresolved = self.is_unresolved(source);
             let BoundSource { source: bound, several } = self.source(source);
             self.container = false;
-            self.check_source_name(source);
+            if !unresolved {
+                self.check_source_name(source);
+            }
             if let Some(name) = source.name() {
                 self.names.push((name, bound.slot));
+            }
+            if !renames(&bound) {
+                self.sets.push(bound.slot);
             }
             sources.push(bound);
             many |= several;
         }
         (sources, many)
+    }
+
+    /// Whether a source is a name alone that means nothing.
+    fn is_unresolved(&self, source: &syntax::Source) -> bool {
+        let Collection::Path { root, steps } = &source.collection else { return false };
+        steps.is_empty() && !self.container && self.resolve(&root.text).is_none()
     }
 
     fn source(&mut self, source: &'q syntax::Source) -> BoundSource {
@@ -150,17 +170,20 @@ impl<'q> Binder<'q> {
         // Of groups there is no whole, which is looked at later.
         let grouped = !select.group_by.is_empty() || is_aggregated(select);
         let of_subquery = |source: &Source| matches!(source.origin, Origin::Block(_));
-        match sources {
-            [only] if !(only.iterates && of_subquery(only)) => return Expr::Slot(only.slot),
-            [] if self.subqueries == 0 => {
+        match (sources, self.sets.as_slice()) {
+            ([only], _) if !(only.iterates && of_subquery(only)) => return Expr::Slot(only.slot),
+            ([], [only]) if self.subqueries > 0 => return Expr::Slot(*only),
+            ([], _) if self.subqueries == 0 => {
                 let message = "Syntax error, 'SELECT *' is not valid if FROM clause is omitted.";
                 self.error(Code::STAR_WITHOUT_FROM, star, message);
             }
-            [_, ..] if self.subqueries == 0 && !grouped => {
+            // A subquery that names a source around it again goes on from there.
+            ([first, ..], _) if self.subqueries > 0 && (grouped || renames(first)) => {}
+            _ if grouped => {}
+            _ => {
                 let message = "'SELECT *' is only valid with a single input set.";
                 self.error(Code::STAR_WITH_JOIN, star, message);
             }
-            _ => {}
         }
         // A subquery may be asked for nothing but its rows.
         let names = select.from.iter().flat_map(syntax::From::sources).zip(sources);
@@ -278,9 +301,10 @@ impl<'q> Binder<'q> {
         self.unsupported("ORDER BY RANK");
     }
 
-    fn counts(&mut self, select: &'q Select) -> Counts {
+    /// `with_top` if the count of TOP is looked at, too.
+    fn counts(&mut self, select: &'q Select, with_top: bool) -> Counts {
         let mut counts = Counts::default();
-        if let Some(top) = &select.top {
+        if let Some(top) = select.top.as_ref().filter(|_| with_top) {
             self.check_top_in_subquery(top);
             let message = "The count value provided for a TOP clause must be an integer.";
             counts.top = Some(self.count(&top.count, Code::TOP_COUNT, message));
@@ -310,10 +334,6 @@ impl<'q> Binder<'q> {
         rows.unwrap_or(0)
     }
 
-    /// The slots of names that a query brought itself.
-    pub(super) fn own_names(&self, scope: usize) -> impl Iterator<Item = (&'q str, Slot)> {
-        self.names.iter().skip(scope).copied()
-    }
 }
 
 /// What a query orders by: rows, or groups of them.
@@ -321,6 +341,11 @@ impl<'q> Binder<'q> {
 struct Ordered {
     keys: Vec<OrderKey>,
     groups: Vec<GroupOrder>,
+}
+
+/// Whether a source only names another again.
+fn renames(source: &Source) -> bool {
+    matches!(source.origin, Origin::Slot(_)) && source.steps.is_empty() && !source.iterates
 }
 
 fn key(step: &Step) -> Option<Key> {

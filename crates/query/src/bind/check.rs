@@ -3,9 +3,10 @@
 use super::{Binder, Clause};
 use crate::error::{Code, Span};
 use crate::execute::AggregateKind;
+use crate::functions::{self, Lookup};
 use crate::syntax::{
     Child, Collection, Expr, ExprKind, From, OrderBy, OrderKeys, Page, Select, Selection, Source,
-    Step, SubqueryKind, Top,
+    Step, Top,
 };
 
 impl<'q> Binder<'q> {
@@ -92,20 +93,26 @@ impl<'q> Binder<'q> {
     }
 
     /// A group key must say something about rows.
-    pub(super) fn check_group_key(&mut self, key: &Expr) {
-        if !self.refers(key) {
+    pub(super) fn check_group_key(&mut self, key: &Expr) -> bool {
+        let refers = self.refers(key);
+        if !refers {
             let message = "Each GROUP BY expression must contain at least one property reference.";
             self.error(Code::UNREFERRING_GROUP_KEY, key.span(), message);
         }
+        refers
     }
 
-    /// Whether a name in the expression stands for something, outside of subqueries
-    /// and definitions.
+    /// Whether a name in the expression stands for something, outside of subqueries,
+    /// definitions and what is wrong by itself.
     #[expect(clippy::wildcard_enum_match_arm, reason = "only these forms matter here")]
     fn refers(&self, expr: &Expr) -> bool {
         match expr.kind() {
             ExprKind::Identifier(name) => return self.resolve(name).is_some(),
             ExprKind::Subquery(..) | ExprKind::Let { .. } => return false,
+            ExprKind::Call { name, arguments } if !is_callable(&name.text, arguments.len()) => {
+                return false;
+            }
+            ExprKind::Index(_, index) if !is_index(index) => return false,
             _ => {}
         }
         let mut refers = false;
@@ -119,8 +126,8 @@ impl<'q> Binder<'q> {
 
     /// Where rows are gathered into groups, the select list and the order may use group
     /// keys and aggregates, and nothing of single rows.
-    pub(super) fn check_grouping(&mut self, select: &'q Select, scope: usize) {
-        let own = self.own_names(scope).map(|(name, _)| name).collect();
+    pub(super) fn check_grouping(&mut self, select: &'q Select) {
+        let own = self.names.iter().map(|(name, _)| *name).collect();
         let clause = Clause::OrderBy;
         let mut check = GroupCheck { select, own, clause, hidden: Vec::new(), depth: 0 };
         if let Some(OrderKeys::Items(items)) = select.order_by.as_ref().map(|order| &order.keys) {
@@ -139,7 +146,7 @@ impl<'q> Binder<'q> {
 /// Looks for what is about single rows where there are groups.
 struct GroupCheck<'q> {
     select: &'q Select,
-    /// The names of the rows.
+    /// The names of the rows, and of those around them.
     own: Vec<&'q str>,
     clause: Clause,
     /// Names that mean something else in the subqueries around the current place.
@@ -184,7 +191,7 @@ impl<'q> GroupCheck<'q> {
                     self.not_grouped(binder, path.unwrap_or(expr.span()));
                 }
             }
-            ExprKind::Subquery(kind, select) => self.subquery(binder, *kind, select),
+            ExprKind::Subquery(_, select) => self.subquery(binder, select),
             ExprKind::Call { .. } if self.depth == 0 && is_aggregate(expr) => {}
             kind => kind.for_each_child(&mut |child| {
                 if let Child::Expr(child) = child {
@@ -202,7 +209,7 @@ impl<'q> GroupCheck<'q> {
         is_path(expr) && self.select.group_by.contains(expr)
     }
 
-    fn subquery(&mut self, binder: &mut Binder<'q>, kind: SubqueryKind, select: &'q Select) {
+    fn subquery(&mut self, binder: &mut Binder<'q>, select: &'q Select) {
         let (hidden, clause) = (self.hidden.len(), self.clause);
         self.clause = Clause::Select;
         self.depth += 1;
@@ -213,16 +220,18 @@ impl<'q> GroupCheck<'q> {
         self.hidden.truncate(hidden);
         self.depth -= 1;
         self.clause = clause;
-        let iterates = select.from.iter().flat_map(From::sources).any(|source| source.iterates);
-        if kind == SubqueryKind::Scalar && iterates && !binder.errors.is_empty() {
-            binder.several_rows(select.span);
+        let range = select.span.range();
+        let found = binder.several.iter().find(|own| own.subquery.range() == range);
+        let found = found.filter(|own| !own.gathers || !binder.errors.is_empty());
+        if let Some(span) = found.map(|own| own.span) {
+            binder.several_rows(span);
         }
     }
 
     fn sources(&mut self, binder: &mut Binder<'q>, select: &'q Select) {
         for source in select.from.iter().flat_map(From::sources) {
             match &source.collection {
-                Collection::Subquery(inner) => self.subquery(binder, SubqueryKind::Array, inner),
+                Collection::Subquery(inner) => self.subquery(binder, inner),
                 Collection::Path { root, steps } => {
                     let grouped = self.select.group_by.iter().any(|key| begins(key, root, steps));
                     if self.is_own(&root.text) && !grouped {
@@ -303,6 +312,19 @@ pub(super) fn is_path(expr: &Expr) -> bool {
         ExprKind::Member(base, _) | ExprKind::Index(base, _) => is_path(base),
         _ => false,
     }
+}
+
+/// Whether there is a function of that name with so many arguments.
+fn is_callable(name: &str, arguments: usize) -> bool {
+    match functions::find(name) {
+        Lookup::Found(function) => function.arity.allows(arguments),
+        Lookup::Later(arity) => arity.allows(arguments),
+        Lookup::Unknown => AggregateKind::find(name).is_some() && arguments == 1,
+    }
+}
+
+fn is_index(index: &Expr) -> bool {
+    matches!(index.kind(), ExprKind::Number(_) | ExprKind::String(_) | ExprKind::Parameter(_))
 }
 
 fn is_aggregate(expr: &Expr) -> bool {

@@ -12,7 +12,7 @@ use super::{asked, made, mutated};
 const BATCH: usize = 500;
 
 /// Differences that are told, made as small as they get.
-const TOLD_MAX: usize = 20;
+const TOLD_MAX: usize = 400;
 
 /// What came of some queries.
 #[derive(Debug, Default)]

@@ -97,6 +97,10 @@ fn start(program: &std::path::Path) -> std::io::Result<Running> {
     if let Some(output) = child.stdout.take() {
         std::thread::spawn(move || {
             for line in BufReader::new(output).lines().map_while(Result::ok) {
+                // The library itself says something now and then.
+                if !line.starts_with('{') {
+                    continue;
+                }
                 if sender.send(line).is_err() {
                     break;
                 }
