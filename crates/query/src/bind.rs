@@ -214,6 +214,8 @@ struct Rows {
     multiplied: bool,
     /// It has groups: whether scalar subqueries give one row is told with the groups.
     grouped: bool,
+    /// It has groups, or is one.
+    gathered: bool,
 }
 
 /// An expression that has one value in each group, which is found in a slot.

@@ -40,18 +40,19 @@ impl<'q> Binder<'q> {
         self.check_counts_together(select);
         self.clause = Clause::From;
         let (sources, many) = self.sources(select);
-        self.rows = Rows { many, within: scope > 0, ..Rows::default() };
+        let within = self.subqueries > 0 && (scope > 0 || outer_clause != Clause::From);
+        self.rows = Rows { many, within, ..Rows::default() };
         self.clause = Clause::Filter;
         let filter = select.filter.as_ref().map(|filter| self.expression(filter));
         let keys = self.group_keys(select);
-        self.rows.grouped = !keys.is_empty();
-        let ordered = self.order(select);
+        let grouped = !keys.is_empty() || is_aggregated(select);
+        (self.rows.grouped, self.rows.gathered) = (!keys.is_empty(), grouped);
+        let ordered = self.order(select, &keys);
         self.clause = Clause::Select;
         self.aggregates = Some(Vec::new());
         let output = self.output(select, &sources);
         let aggregates = self.aggregates.take().unwrap_or_default();
         self.group_keys.truncate(outer_keys);
-        let grouped = !keys.is_empty() || is_aggregated(select);
         let several = many || self.rows.multiplied;
         // Nobody looks at groups where names are wrong already, and one row is one group.
         let checks = grouped && self.errors.is_empty();
@@ -173,6 +174,7 @@ impl<'q> Binder<'q> {
         match (sources, self.sets.as_slice()) {
             ([only], _) if !(only.iterates && of_subquery(only)) => return Expr::Slot(only.slot),
             ([], [only]) if self.subqueries > 0 => return Expr::Slot(*only),
+            ([], []) if self.subqueries > 0 => {}
             ([], _) if self.subqueries == 0 => {
                 let message = "Syntax error, 'SELECT *' is not valid if FROM clause is omitted.";
                 self.error(Code::STAR_WITHOUT_FROM, star, message);
@@ -236,7 +238,7 @@ impl<'q> Binder<'q> {
         self.error(Code::DUPLICATE_NAME, span, message);
     }
 
-    fn order(&mut self, select: &'q Select) -> Ordered {
+    fn order(&mut self, select: &'q Select, keys: &[GroupKey]) -> Ordered {
         let Some(order) = &select.order_by else { return Ordered::default() };
         self.clause = Clause::OrderBy;
         self.check_order_in_subquery(order);
@@ -255,7 +257,7 @@ impl<'q> Binder<'q> {
             let expr = self.expression(&item.expr);
             let descending = item.direction == Some(Direction::Descending);
             if !select.group_by.is_empty() {
-                if !is_path(&item.expr) {
+                if !is_path(&item.expr) || self.is_made(&expr, keys) {
                     self.refusal.get_or_insert(Refusal::OrderByExpression);
                 }
                 ordered.groups.push(GroupOrder { expr, descending });
@@ -265,6 +267,13 @@ impl<'q> Binder<'q> {
         }
         self.aggregates = None;
         ordered
+    }
+
+    /// Whether groups are ordered by a key that stands for no place in documents.
+    fn is_made(&self, expr: &Expr, keys: &[GroupKey]) -> bool {
+        let Expr::Slot(slot) = expr else { return false };
+        let key = keys.iter().find(|key| key.slot == *slot);
+        key.is_some_and(|key| self.path_of(&key.expr).is_none())
     }
 
     fn order_key(

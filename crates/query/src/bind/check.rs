@@ -96,10 +96,14 @@ impl<'q> Binder<'q> {
     pub(super) fn check_group_key(&mut self, key: &Expr) -> bool {
         let refers = self.refers(key);
         if !refers {
-            let message = "Each GROUP BY expression must contain at least one property reference.";
-            self.error(Code::UNREFERRING_GROUP_KEY, key.span(), message);
+            self.unreferring_key(key.span());
         }
         refers
+    }
+
+    fn unreferring_key(&mut self, key: Span) {
+        let message = "Each GROUP BY expression must contain at least one property reference.";
+        self.error(Code::UNREFERRING_GROUP_KEY, key, message);
     }
 
     /// Whether a name in the expression stands for something, outside of subqueries,
@@ -182,7 +186,7 @@ impl<'q> GroupCheck<'q> {
                 }
             }
             ExprKind::Index(base, _) => {
-                if !self.is_grouped_path(expr) {
+                if self.clause == Clause::OrderBy || !self.is_grouped_path(expr) {
                     self.expression(binder, base, path);
                 }
             }
@@ -215,7 +219,13 @@ impl<'q> GroupCheck<'q> {
         self.depth += 1;
         self.sources(binder, select);
         select.filter.iter().for_each(|filter| self.expression(binder, filter, None));
-        select.group_by.iter().for_each(|key| self.expression(binder, key, None));
+        for key in &select.group_by {
+            let errors = binder.errors.len();
+            self.expression(binder, key, None);
+            if binder.errors.len() > errors {
+                binder.unreferring_key(key.span());
+            }
+        }
         self.selection(binder, &select.selection);
         self.hidden.truncate(hidden);
         self.depth -= 1;
@@ -259,7 +269,8 @@ impl<'q> GroupCheck<'q> {
     }
 }
 
-/// Whether the path of a source begins with the path that a group key is.
+/// Whether the path of a source begins with the path that a group key is. What is in a
+/// row that is grouped by as a whole is not known by that.
 fn begins(key: &Expr, root: &crate::syntax::Name, steps: &[Step]) -> bool {
     let Some(names) = path_steps(key) else { return false };
     let [first, rest @ ..] = names.as_slice() else { return false };
@@ -269,6 +280,7 @@ fn begins(key: &Expr, root: &crate::syntax::Name, steps: &[Step]) -> bool {
         _ => false,
     };
     matches!(first, PathPart::Name(name) if *name == root.text)
+        && !rest.is_empty()
         && rest.len() <= steps.len()
         && rest.iter().zip(steps).all(same)
 }

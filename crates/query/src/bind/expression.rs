@@ -352,9 +352,10 @@ impl<'q> Binder<'q> {
         };
         // An aggregate looks at the rows of the group, not at what they share.
         let keys = std::mem::take(&mut self.group_keys);
+        let grouped = std::mem::take(&mut self.rows.grouped);
         let nested = has_aggregate(argument);
         let argument = self.expression(argument);
-        self.group_keys = keys;
+        (self.group_keys, self.rows.grouped) = (keys, grouped);
         if self.clause == Clause::Filter {
             let message = "Aggregates are not allowed in the WHERE clause.";
             self.error(Code::AGGREGATE_IN_FILTER, call.span(), message);
@@ -404,7 +405,7 @@ impl<'q> Binder<'q> {
         self.subqueries += 1;
         let BoundBlock { mut block, several, gathers } = self.block(select);
         self.subqueries -= 1;
-        if gathers && self.rows.grouped && kind == SubqueryKind::Scalar {
+        if gathers && self.rows.gathered && kind == SubqueryKind::Scalar {
             self.several.push(Several { subquery: select.span, span, gathers });
         }
         if several && kind == SubqueryKind::Scalar {
