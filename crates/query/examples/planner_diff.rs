@@ -1,36 +1,51 @@
-//! Random queries against Microsoft's planner; `cargo xtask planner-diff` runs it.
+//! Random queries against Microsoft's planner: `planner_diff COUNT SEED`.
+//! `cargo xtask planner-diff` runs it.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program for people")]
 
-#[path = "../tests/planner/asked.rs"]
-mod asked;
-#[path = "../tests/planner/dice.rs"]
-mod dice;
 #[path = "../tests/planner/diff.rs"]
 mod diff;
-#[path = "../tests/planner/differences.rs"]
-mod differences;
-#[path = "../tests/planner/library.rs"]
-mod library;
-#[path = "../tests/planner/made.rs"]
-mod made;
-#[path = "../tests/planner/mutated.rs"]
-mod mutated;
 
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let mut args = std::env::args().skip(1);
-    let number = |text: Option<String>| text.and_then(|text| text.parse().ok());
-    let (count, seed) = (number(args.next()).unwrap_or(1000), number(args.next()).unwrap_or(1));
-    let Some(program) = library::program() else { return ExitCode::FAILURE };
-    let packed = std::fs::read(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/conformance/query/planner.jsonl.gz")).unwrap();
-    let rows = differences::rows(&packed).unwrap();
-    let rows: Vec<_> = rows.into_iter().filter(|r| r.get("build").is_none() && r.get("spec").is_none() && asked::is_counted(r) && asked::text(r).len() < 400).collect();
-    let entries = differences::parse(include_str!("../tests/planner-differences.toml")).unwrap();
-    let mut library = library::Library::new(program);
-    let out = diff::run(&mut library, &rows, &entries, (seed, usize::try_from(count).unwrap()), |o| {
-        eprintln!("{} asked, {} accepted, {} broken, {} covered, {} open", o.asked, o.accepted, o.broken, o.covered, o.open);
-    }).unwrap();
-    for told in &out.told { println!("{told}"); }
-    ExitCode::SUCCESS
+    match run() {
+        Ok(0) => ExitCode::SUCCESS,
+        Ok(open) => {
+            println!("{open} differences that no entry covers");
+            ExitCode::FAILURE
+        }
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// How many differences no entry covers.
+fn run() -> Result<usize, String> {
+    let mut arguments = std::env::args().skip(1);
+    let mut number = |what: &str| {
+        let text = arguments.next().ok_or_else(|| format!("{what} is missing"))?;
+        text.parse::<u64>().map_err(|error| format!("{what}: {error}"))
+    };
+    let (count, seed) = (number("the count")?, number("the seed")?);
+    let count = usize::try_from(count).map_err(|error| error.to_string())?;
+    diff::available()?;
+    let outcome = diff::run(seed, count, |so_far| {
+        eprint!("\r{} of {count} queries, {} differences", so_far.asked, so_far.open);
+    })?;
+    eprintln!();
+    for told in &outcome.told {
+        println!("{told}");
+    }
+    println!(
+        "seed {seed}: {} queries, {} of them accepted, {} broke the library; {} differences \
+         covered, {} open",
+        outcome.asked,
+        outcome.accepted,
+        outcome.broken,
+        outcome.covered.iter().sum::<usize>(),
+        outcome.open
+    );
+    Ok(outcome.open)
 }

@@ -212,7 +212,8 @@ struct Rows {
     within: bool,
     /// A scalar subquery did.
     multiplied: bool,
-    /// It has groups: whether scalar subqueries give one row is told with the groups.
+    /// It, or one around it, has groups: whether scalar subqueries give one row is told
+    /// with them.
     grouped: bool,
     /// It has groups, or is one.
     gathered: bool,

@@ -15,6 +15,15 @@ use crate::syntax::BinaryOp;
 /// Spellings of a text in upper and lower case that are worth looking for each.
 const SPELLINGS_MAX: usize = 32;
 
+/// The values that a test can be true for, if it is true for some of a type.
+pub(super) fn tested_in_part(name: &str) -> Option<Domain> {
+    match name {
+        "IS_INTEGER" | "IS_FINITE_NUMBER" => Some(Domain::numbers()),
+        "IS_DATETIME" => Some(Domain::strings()),
+        _ => None,
+    }
+}
+
 /// The values that a test of types is true for.
 pub(super) fn tested(name: &str) -> Option<Domain> {
     Some(match name {

@@ -111,7 +111,19 @@ const TABLE: &[(&[&str], &[Types], Types)] = &[
     (&["OBJECTTOARRAY"], &["o", "*"], "a?"),
     (&["DATETIMEADD"], &["s", "n", "s"], "s?"),
     (&["DATETIMEBIN"], &["s", "s", "n", "s"], "s?"),
-    (&["DATETIMEDIFF", "DATETIMEPART", "DATETIMETOTICKS", "DATETIMETOTIMESTAMP"], &["s"], "n?"),
+    (
+        &[
+            "DATETIMEDIFF",
+            "DATETIMEPART",
+            "DATETIMETOTICKS",
+            "DATETIMETOTIMESTAMP",
+            "YEAR",
+            "MONTH",
+            "DAY",
+        ],
+        &["s"],
+        "n?",
+    ),
     (&["AGO", "NOW"], &["s", "n"], "s?"),
     (&["DOCUMENTID"], &["o"], "n?"),
     (&["HASH"], &["*"], "n?"),
@@ -119,6 +131,7 @@ const TABLE: &[(&[&str], &[Types], Types)] = &[
     (&["DATETIMEFORMAT"], &["s"], "s?"),
     (&["DATETIMEFROMPARTS"], &["n"], "s?"),
     (&["TICKSTODATETIME", "TIMESTAMPTODATETIME"], &["n", "s"], "s?"),
+    (&["ST_ISVALID"], &["*"], "b?"),
     (&["ST_DISTANCE"], &["o", "o"], "n?"),
     (&["ST_WITHIN", "ST_INTERSECTS"], &["*"], "b?"),
 ];

@@ -41,12 +41,13 @@ impl<'q> Binder<'q> {
         self.clause = Clause::From;
         let (sources, many) = self.sources(select);
         let within = self.subqueries > 0 && (scope > 0 || outer_clause != Clause::From);
-        self.rows = Rows { many, within, ..Rows::default() };
+        let grouped = outer_rows.grouped;
+        self.rows = Rows { many, within, grouped, ..Rows::default() };
         self.clause = Clause::Filter;
         let filter = select.filter.as_ref().map(|filter| self.expression(filter));
         let keys = self.group_keys(select);
         let grouped = !keys.is_empty() || is_aggregated(select);
-        (self.rows.grouped, self.rows.gathered) = (!keys.is_empty(), grouped);
+        (self.rows.grouped, self.rows.gathered) = (self.rows.grouped || !keys.is_empty(), grouped);
         let ordered = self.order(select, &keys);
         self.clause = Clause::Select;
         self.aggregates = Some(Vec::new());
@@ -59,7 +60,9 @@ impl<'q> Binder<'q> {
         if checks && (several || scope == 0) {
             self.check_grouping(select);
         }
-        self.several.truncate(told);
+        if !keys.is_empty() {
+            self.several.truncate(told);
+        }
         let one_row = (checks || outer_keys > 0) && grouped && keys.is_empty();
         let order = if grouped { Vec::new() } else { ordered.keys };
         let grouping = grouped.then_some(Grouping { keys, aggregates, order: ordered.groups });

@@ -1,18 +1,37 @@
 //! Random queries put to our planner and to Microsoft's: what differs is covered by an
 //! entry of `planner-differences.toml`, or it is told.
 
+mod asked;
+mod dice;
+mod differences;
+mod evidence;
+mod library;
+mod made;
+mod mutated;
+mod words;
+
+use std::path::Path;
+
 use model::json::{self, Object, Value};
 
-use super::dice::Dice;
-use super::differences::{self, Difference};
-use super::library::Library;
-use super::{asked, made, mutated};
+use dice::Dice;
+use differences::{Case, Difference};
+use library::Library;
+use words::words;
 
 /// Queries that are sent together.
 const BATCH: usize = 500;
 
 /// Differences that are told, made as small as they get.
 const TOLD_MAX: usize = 400;
+
+/// Queries of the corpus that are longer say nothing that shorter ones do not.
+const TEXT_BYTES_MAX: usize = 400;
+
+/// The share of all queries that one reason may cover, in percent, soundness apart.
+const ENTRY_SHARE_MAX: f64 = 0.5;
+
+const ENTRIES: &str = include_str!("../planner-differences.toml");
 
 /// What came of some queries.
 #[derive(Debug, Default)]
@@ -22,36 +41,65 @@ pub(crate) struct Outcome {
     pub(crate) accepted: usize,
     /// Queries that the library breaks down on.
     pub(crate) broken: usize,
-    pub(crate) covered: usize,
+    /// Differences by the entry that covers them.
+    pub(crate) covered: Vec<usize>,
     pub(crate) open: usize,
     /// What no entry covers, with both answers.
     pub(crate) told: Vec<String>,
 }
 
-/// Puts so many queries to both.
+/// Whether the library is there, or what is missing.
+pub(crate) fn available() -> Result<(), String> {
+    match library::program() {
+        Some(_) if corpus().exists() => Ok(()),
+        _ => Err("Microsoft's planner, because ../shared/dotnet is not there".to_owned()),
+    }
+}
+
+fn corpus() -> &'static Path {
+    Path::new(concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../../shared/conformance/query/planner.jsonl.gz"
+    ))
+}
+
+/// Puts so many queries to both planners; `progress` hears of it now and then.
 pub(crate) fn run(
-    library: &mut Library,
-    rows: &[Value],
-    entries: &[Difference],
-    (seed, count): (u64, usize),
+    seed: u64,
+    count: usize,
     progress: impl Fn(&Outcome),
 ) -> Result<Outcome, String> {
+    let program = library::program().ok_or("the library is not there")?;
+    let entries = differences::parse(ENTRIES)?;
+    let packed = std::fs::read(corpus()).map_err(|error| error.to_string())?;
+    let mut rows = differences::rows(&packed)?;
+    rows.retain(|row| {
+        let plain = row.get("build").is_none() && row.get("spec").is_none();
+        plain && asked::is_counted(row) && asked::text(row).len() <= TEXT_BYTES_MAX
+    });
+    let outcome = Outcome { covered: vec![0; entries.len()], ..Outcome::default() };
+    let mut run = Run { library: Library::new(program), entries: &entries, outcome };
     let mut dice = Dice::new(seed);
-    let mut outcome = Outcome::default();
-    while outcome.asked < count {
-        let size = BATCH.min(count - outcome.asked);
-        let requests: Vec<Value> = (0..size).map(|_| request(rows, &mut dice)).collect();
-        for row in library.answers(&requests)? {
-            outcome.asked += 1;
-            let Some(row) = row else {
-                outcome.broken += 1;
-                continue;
-            };
-            judge(library, &row, entries, &mut outcome)?;
+    while run.outcome.asked < count {
+        let size = BATCH.min(count - run.outcome.asked);
+        let requests: Vec<Value> = (0..size).map(|_| request(&rows, &mut dice)).collect();
+        for row in run.library.answers(&requests)? {
+            run.outcome.asked += 1;
+            match row {
+                Some(row) => run.judge(&row)?,
+                None => run.outcome.broken += 1,
+            }
         }
-        progress(&outcome);
+        progress(&run.outcome);
     }
-    Ok(outcome)
+    run.check_shares()?;
+    Ok(run.outcome)
+}
+
+struct Run<'e> {
+    library: Library,
+    entries: &'e [Difference],
+    outcome: Outcome,
 }
 
 /// A query of the grammar, or one of the corpus with changes.
@@ -80,78 +128,73 @@ fn with_text(row: &Value, text: &str) -> Value {
     row.into()
 }
 
-fn judge(
-    library: &mut Library,
-    row: &Value,
-    entries: &[Difference],
-    outcome: &mut Outcome,
-) -> Result<(), String> {
-    let Some((fields, ours, theirs)) = differing(row) else { return Ok(()) };
-    outcome.accepted += usize::from(theirs.get("ok").and_then(Value::as_bool) == Some(true));
-    if fields.is_empty() {
-        return Ok(());
-    }
-    let query = asked::text(row);
-    if entries.iter().any(|entry| entry.covers(&query, &fields)) {
-        outcome.covered += 1;
-        return Ok(());
-    }
-    outcome.open += 1;
-    if outcome.told.len() < TOLD_MAX {
-        let (row, fields, ours, theirs) = match shrunk(library, row, &fields, entries)? {
-            Some(row) => match differing(&row) {
-                Some((fields, ours, theirs)) => (row, fields, ours, theirs),
-                None => (row.clone(), fields, ours, theirs),
-            },
-            None => (row.clone(), fields, ours, theirs),
-        };
-        let (query, key) = (asked::text(&row), row.get("pk").cloned().unwrap_or(Value::Null));
-        outcome
-            .told
-            .push(format!("{fields:?} {query}\n  key    {key}\n  ours   {ours}\n  theirs {theirs}"));
-    }
-    Ok(())
-}
-
-/// In what the answers differ, and both of them.
-fn differing(row: &Value) -> Option<(Vec<&'static str>, Value, Value)> {
-    let theirs = asked::recorded(row)?;
-    let ours = asked::answer(row);
-    Some((differences::fields(&ours, &theirs), ours, theirs))
-}
-
-/// The same difference in a shorter query, if words can be left out.
-fn shrunk(
-    library: &mut Library,
-    row: &Value,
-    fields: &[&'static str],
-    entries: &[Difference],
-) -> Result<Option<Value>, String> {
-    let mut best = None;
-    let mut words = mutated::words(&asked::text(row));
-    let mut length = (words.len() / 2).max(1);
-    while length > 0 {
-        let shorter: Vec<Vec<String>> = (0..words.len().saturating_sub(length - 1))
-            .map(|at| [&words[..at], &words[at + length..]].concat())
-            .collect();
-        let requests: Vec<Value> =
-            shorter.iter().map(|words| with_text(row, &words.concat())).collect();
-        let same = |row: &Value| {
-            let open = |query: &str| !entries.iter().any(|entry| entry.covers(query, fields));
-            differing(row).is_some_and(|(own, ..)| own == fields) && open(&asked::text(row))
-        };
-        let answers = library.answers(&requests)?;
-        let found = answers.into_iter().zip(shorter).find_map(|(answer, words)| {
-            answer.filter(same).map(|row| (row, words))
-        });
-        match found {
-            Some((row, shorter)) => {
-                words = shorter;
-                best = Some(row);
-                length = length.min(words.len().max(1));
+impl Run<'_> {
+    /// Tells which entry covers how much; none may cover too much.
+    fn check_shares(&self) -> Result<(), String> {
+        let count = |count: usize| u32::try_from(count).map_or(f64::MAX, f64::from);
+        for (entry, covered) in self.entries.iter().zip(&self.outcome.covered) {
+            let share = 100.0 * count(*covered) / count(self.outcome.asked);
+            if *covered > 0 {
+                println!("{}: {covered}", entry.name);
             }
-            None => length /= 2,
+            if !entry.is_soundness && share > ENTRY_SHARE_MAX {
+                return Err(format!("{} covers {share:.2} % of the queries", entry.name));
+            }
         }
+        Ok(())
     }
-    Ok(best)
+
+    fn judge(&mut self, row: &Value) -> Result<(), String> {
+        // An error without a text is no answer either.
+        let broken = |case: &Case<'_>| case.theirs.get("error").is_some_and(Value::is_null);
+        let Some(case) = Case::of(row).filter(|case| !broken(case)) else {
+            self.outcome.broken += 1;
+            return Ok(());
+        };
+        let accepted = case.theirs.get("ok").and_then(Value::as_bool) == Some(true);
+        self.outcome.accepted += usize::from(accepted);
+        if case.fields.is_empty() {
+            return Ok(());
+        }
+        if let Some(at) = self.entries.iter().position(|entry| entry.covers(&case)) {
+            self.outcome.covered[at] += 1;
+            return Ok(());
+        }
+        self.outcome.open += 1;
+        if self.outcome.told.len() < TOLD_MAX {
+            let shorter = self.shrunk(&case)?;
+            let told = shorter.as_ref().and_then(Case::of).unwrap_or(case);
+            self.outcome.told.push(told.to_string());
+        }
+        Ok(())
+    }
+
+    /// The same difference in a shorter query, if words can be left out.
+    fn shrunk(&mut self, case: &Case<'_>) -> Result<Option<Value>, String> {
+        let mut best = None;
+        let mut words = words(&case.query);
+        let mut length = (words.len() / 2).max(1);
+        while length > 0 {
+            let shorter: Vec<Vec<String>> = (0..(words.len() + 1).saturating_sub(length))
+                .map(|at| [&words[..at], &words[at + length..]].concat())
+                .collect();
+            let requests: Vec<Value> =
+                shorter.iter().map(|words| with_text(case.row, &words.concat())).collect();
+            let answers = self.library.answers(&requests)?;
+            let same = |row: &Value| {
+                let open = |own: &Case<'_>| !self.entries.iter().any(|entry| entry.covers(own));
+                Case::of(row).is_some_and(|own| own.fields == case.fields && open(&own))
+            };
+            let mut found = answers.into_iter().zip(shorter);
+            match found.find_map(|(row, words)| row.filter(same).map(|row| (row, words))) {
+                Some((row, shorter)) => {
+                    words = shorter;
+                    best = Some(row);
+                    length = length.min(words.len());
+                }
+                None => length /= 2,
+            }
+        }
+        Ok(best)
+    }
 }

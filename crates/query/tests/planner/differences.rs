@@ -1,8 +1,10 @@
 //! Differences that are known, each with a reason and the rows that show it.
 
-use std::collections::BTreeMap;
+use std::fmt;
 
 use model::json::{self, Value};
+
+use super::{asked, evidence};
 
 /// One reason to differ, as `planner-differences.toml` tells it.
 #[derive(Debug)]
@@ -14,10 +16,46 @@ pub(crate) struct Difference {
     fields: Vec<String>,
     /// The library answers what the evaluator would not: such entries may be large.
     pub(crate) is_soundness: bool,
+    /// Patterns that our answer and the library's must match.
+    ours: Option<regex::Regex>,
+    theirs: Option<regex::Regex>,
+    /// Only queries that were made up show it.
+    pub(crate) is_random: bool,
+    /// A document is found that the library leaves out.
+    evidence: bool,
+    /// We leave out more than the library does, and no document shows that to be wrong.
+    narrower: bool,
+}
+
+/// A query that is answered differently.
+pub(crate) struct Case<'r> {
+    pub(crate) row: &'r Value,
+    pub(crate) query: String,
+    pub(crate) fields: Vec<&'static str>,
+    pub(crate) ours: Value,
+    pub(crate) theirs: Value,
+}
+
+impl<'r> Case<'r> {
+    /// `None` where the library gave no answer.
+    pub(crate) fn of(row: &'r Value) -> Option<Case<'r>> {
+        let theirs = asked::recorded(row)?;
+        let ours = asked::answer(row);
+        let fields = fields(&ours, &theirs);
+        Some(Case { row, query: asked::text(row), fields, ours, theirs })
+    }
+}
+
+impl fmt::Display for Case<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Case { row, query, fields, ours, theirs } = self;
+        let key = row.get("pk").map(Value::to_string).unwrap_or_default();
+        write!(f, "{fields:?} {query}\n  key    {key}\n  ours   {ours}\n  theirs {theirs}")
+    }
 }
 
 /// Reads the entries: `[[difference]]` with `name`, `why`, `fields`, `matches` and, where
-/// it applies, `soundness`.
+/// they apply, `soundness`, `ours`, `theirs`, `evidence`, `narrower`, `random`.
 pub(crate) fn parse(text: &str) -> Result<Vec<Difference>, String> {
     let table: toml::Table = text.parse().map_err(|error| format!("{error}"))?;
     let entries = table.get("difference").and_then(toml::Value::as_array);
@@ -38,19 +76,47 @@ fn entry(value: &toml::Value) -> Result<Difference, String> {
     let pattern =
         |pattern: String| regex::Regex::new(&pattern).map_err(|error| format!("{name}: {error}"));
     let patterns = list("matches").into_iter().map(pattern).collect::<Result<Vec<_>, _>>()?;
-    let is_soundness = value.get("soundness").and_then(toml::Value::as_bool).unwrap_or(false);
-    Ok(Difference { name, patterns, fields: list("fields"), is_soundness })
+    let flag = |name: &str| value.get(name).and_then(toml::Value::as_bool).unwrap_or(false);
+    Ok(Difference {
+        patterns,
+        fields: list("fields"),
+        is_soundness: flag("soundness"),
+        ours: text("ours").map(pattern).transpose()?,
+        theirs: text("theirs").map(pattern).transpose()?,
+        is_random: flag("random"),
+        evidence: flag("evidence"),
+        narrower: flag("narrower"),
+        name,
+    })
 }
 
 impl Difference {
-    pub(crate) fn covers(&self, query: &str, fields: &[&str]) -> bool {
-        fields.iter().all(|field| self.fields.iter().any(|own| own == field))
-            && self.patterns.iter().any(|pattern| pattern.is_match(query))
+    pub(crate) fn covers(&self, case: &Case<'_>) -> bool {
+        let fits = |own: &Option<regex::Regex>, answer: &Value| {
+            own.as_ref().is_none_or(|own| own.is_match(&answer.to_string()))
+        };
+        case.fields.iter().all(|field| self.fields.iter().any(|own| own == field))
+            && self.patterns.iter().any(|pattern| pattern.is_match(&case.query))
+            && fits(&self.ours, &case.ours)
+            && fits(&self.theirs, &case.theirs)
+            && (!self.evidence || is_left_out(case, &case.theirs))
+            && (!self.narrower || (is_narrower(case) && !is_left_out(case, &case.ours)))
     }
 }
 
+/// Whether a document shows that the ranges of an answer leave out what they should not.
+fn is_left_out(case: &Case<'_>, answer: &Value) -> bool {
+    let ranges = answer.get("ranges");
+    ranges.is_some_and(|ranges| evidence::against(case.row, ranges).is_some())
+}
+
+fn is_narrower(case: &Case<'_>) -> bool {
+    let (ours, theirs) = (case.ours.get("ranges"), case.theirs.get("ranges"));
+    ours.zip(theirs).is_some_and(|(ours, theirs)| evidence::is_within(ours, theirs))
+}
+
 /// In what two answers differ.
-pub(crate) fn fields(ours: &Value, theirs: &Value) -> Vec<&'static str> {
+fn fields(ours: &Value, theirs: &Value) -> Vec<&'static str> {
     if ours == theirs {
         return Vec::new();
     }
@@ -105,61 +171,6 @@ fn error_fields(ours: &Value, theirs: &Value) -> Vec<&'static str> {
         fields.push("list");
     }
     fields
-}
-
-/// Counts per family.
-#[derive(Debug, Default)]
-pub(crate) struct Figures {
-    pub(crate) rows: usize,
-    pub(crate) differing: usize,
-    fields: BTreeMap<&'static str, usize>,
-    /// Rows that both answer with a plan, and that both refuse.
-    planned: usize,
-    refused: usize,
-}
-
-impl Figures {
-    pub(crate) fn add(&mut self, theirs: &Value, fields: &[&'static str]) {
-        self.rows += 1;
-        self.differing += usize::from(!fields.is_empty());
-        for field in fields {
-            *self.fields.entry(field).or_default() += 1;
-        }
-        if fields != ["accept"] {
-            let planned = theirs.get("ok").and_then(Value::as_bool) == Some(true);
-            *(if planned { &mut self.planned } else { &mut self.refused }) += 1;
-        }
-    }
-
-    pub(crate) fn join(&mut self, other: &Figures) {
-        self.rows += other.rows;
-        self.differing += other.differing;
-        self.planned += other.planned;
-        self.refused += other.refused;
-        for (field, count) in &other.fields {
-            *self.fields.entry(field).or_default() += count;
-        }
-    }
-
-    /// The share of rows that agree in something, among those where it can be told.
-    pub(crate) fn share(&self, field: &str) -> f64 {
-        let of = match field {
-            "accept" => self.rows,
-            "ranges" | "text" | "info" => self.planned,
-            _ => self.refused,
-        };
-        share(self.fields.get(field).copied().unwrap_or(0), of)
-    }
-
-    pub(crate) fn everything(&self) -> f64 {
-        share(self.differing, self.rows)
-    }
-}
-
-/// In percent.
-fn share(wrong: usize, of: usize) -> f64 {
-    let count = |count: usize| u32::try_from(count).map_or(f64::MAX, f64::from);
-    if of == 0 { 100.0 } else { 100.0 - 100.0 * count(wrong) / count(of) }
 }
 
 /// The rows of a corpus that is packed.

@@ -1,6 +1,7 @@
 //! Queries of a corpus with a word too many, too few, or of another query.
 
 use super::dice::Dice;
+use super::words::words;
 
 /// Words that are put in where none was.
 const WORDS: &[&str] = &[
@@ -12,12 +13,12 @@ const WORDS: &[&str] = &[
 
 /// A query with up to three changes; `other` lends words.
 pub(crate) fn query(text: &str, other: &str, dice: &mut Dice) -> String {
-    let mut words: Vec<String> = words(text);
-    let lent = self::words(other);
+    let mut changed = words(text);
+    let lent = words(other);
     for _ in 0..=dice.below(3) {
-        change(&mut words, &lent, dice);
+        change(&mut changed, &lent, dice);
     }
-    words.concat()
+    changed.concat()
 }
 
 fn change(words: &mut Vec<String>, lent: &[String], dice: &mut Dice) {
@@ -41,24 +42,4 @@ fn change(words: &mut Vec<String>, lent: &[String], dice: &mut Dice) {
             words.extend(lent.iter().skip(from).cloned());
         }
     }
-}
-
-/// Names and numbers, strings, blanks, and signs one by one.
-pub(crate) fn words(text: &str) -> Vec<String> {
-    let mut words: Vec<String> = Vec::new();
-    let mut rest = text;
-    while let Some(first) = rest.chars().next() {
-        let part = |c: char| c.is_alphanumeric() || c == '_';
-        let length = match first {
-            '\'' | '"' => rest[1..].find(first).map_or(rest.len(), |end| end + 2),
-            c if part(c) || c == '@' => rest[c.len_utf8()..]
-                .find(|c| !part(c))
-                .map_or(rest.len(), |end| end + c.len_utf8()),
-            c if c.is_whitespace() => rest.find(|c: char| !c.is_whitespace()).unwrap_or(rest.len()),
-            c => c.len_utf8(),
-        };
-        words.push(rest[..length].to_owned());
-        rest = &rest[length..];
-    }
-    words
 }
