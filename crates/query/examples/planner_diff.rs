@@ -38,14 +38,6 @@ fn run() -> Result<usize, String> {
     for told in &outcome.told {
         println!("{told}");
     }
-    println!(
-        "seed {seed}: {} queries, {} of them accepted, {} broke the library; {} differences \
-         covered, {} open",
-        outcome.asked,
-        outcome.accepted,
-        outcome.broken,
-        outcome.covered.iter().sum::<usize>(),
-        outcome.open
-    );
+    println!("seed {seed}: {outcome}");
     Ok(outcome.open)
 }

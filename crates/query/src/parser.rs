@@ -131,7 +131,7 @@ fn whole<'t, T>(
     let parsed = Parser::new(text, limits).and_then(|mut parser| {
         let parsed = part(&mut parser)?;
         parser.expect_end()?;
-        Ok(parsed)
+        parser.wrong.take().map_or(Ok(parsed), |wrong| Err(refused(wrong)))
     });
     parsed.map_err(|error| *error)
 }
@@ -143,6 +143,8 @@ struct Parser<'t> {
     depth: usize,
     ands: usize,
     ors: usize,
+    /// What is no matter of syntax and told if the syntax is right.
+    wrong: Option<SyntaxError>,
     limits: QueryLimits,
     /// The first limit that the query exceeds and that only matters when it is run.
     excess: Option<SyntaxError>,
@@ -158,7 +160,8 @@ impl<'t> Parser<'t> {
             return Err(refused(SyntaxError::new(Code::TEXT_LENGTH, whole, message)));
         }
         let tokens = lexer::tokens(text);
-        Ok(Parser { text, tokens, at: 0, depth: 0, ands: 0, ors: 0, limits, excess: None })
+        let (wrong, excess) = (None, None);
+        Ok(Parser { text, tokens, at: 0, depth: 0, ands: 0, ors: 0, wrong, limits, excess })
     }
 
     fn peek(&self) -> Token {

@@ -9,7 +9,7 @@ use super::domain::{Domain, Structures, Values};
 use super::forward::Outcome;
 use super::inverse;
 use super::{Analysis, of_no_rows, signature};
-use crate::bound::{Block, Constant, Expr, In, Like, LikePattern};
+use crate::bound::{Block, Constant, Expr, In, Key, Like, LikePattern};
 use crate::eval::Fits;
 use crate::functions::Function;
 use crate::requirement::Comparison;
@@ -181,7 +181,12 @@ impl<'p> Analysis<'p> {
         let (a, b) = (self.values(left).defined_part(), self.values(right).defined_part());
         if yes {
             let common = a.and(&b);
-            return Constraint::all(vec![self.demand(left, &common), self.demand(right, &common)]);
+            return Constraint::all(vec![
+                self.demand(left, &common),
+                self.demand(right, &common),
+                self.equal_members(left, right),
+                self.equal_members(right, left),
+            ]);
         }
         let differs = |other: &Domain, expr: &'p Expr| {
             let known = other.is_one() && !self.is_nan(expr);
@@ -191,6 +196,16 @@ impl<'p> Analysis<'p> {
             self.demand(left, &differs(&b, right)),
             self.demand(right, &differs(&a, left)),
         ])
+    }
+
+    /// The members of a place that is equal to an object which is written out.
+    fn equal_members(&self, place: &'p Expr, object: &'p Expr) -> Constraint {
+        let Expr::Object(members) = object else { return Constraint::Anything };
+        let Some(place) = self.place(place) else { return Constraint::Anything };
+        let own = members.iter().map(|(name, value)| {
+            Constraint::at(place.clone().to(Key::Name(name.clone())), self.values(value))
+        });
+        Constraint::all(own.collect())
     }
 
     /// What is not equal to a constant, or not there.

@@ -24,10 +24,20 @@ pub(super) struct BoundBlock {
     pub(super) gathers: bool,
 }
 
-/// A source that is bound, and whether it may give several rows for one.
+/// A source that is bound, and whether it may give several rows for one, or would if
+/// they were not put together.
 struct BoundSource {
     source: Source,
     several: bool,
+    gathers: bool,
+}
+
+/// The sources of a query, and the same of them together.
+#[derive(Default)]
+struct SourceRows {
+    sources: Vec<Source>,
+    many: bool,
+    gathers: bool,
 }
 
 impl<'q> Binder<'q> {
@@ -39,8 +49,9 @@ impl<'q> Binder<'q> {
         let (told, sets) = (self.several.len(), self.sets.len());
         self.check_counts_together(select);
         self.clause = Clause::From;
-        let (sources, many) = self.sources(select);
-        let within = self.subqueries > 0 && (scope > 0 || outer_clause != Clause::From);
+        let SourceRows { sources, many, gathers } = self.sources(select);
+        let within =
+            self.subqueries > 0 && !gathers && (scope > 0 || outer_clause != Clause::From);
         let grouped = outer_rows.grouped;
         self.rows = Rows { many, within, grouped, ..Rows::default() };
         self.clause = Clause::Filter;
@@ -57,7 +68,7 @@ impl<'q> Binder<'q> {
         let several = many || self.rows.multiplied;
         // Nobody looks at groups where names are wrong already, and one row is one group.
         let checks = grouped && self.errors.is_empty();
-        if checks && (several || scope == 0) {
+        if checks && several {
             self.check_grouping(select);
         }
         if !keys.is_empty() {
@@ -92,18 +103,17 @@ impl<'q> Binder<'q> {
         keys
     }
 
-    /// Whether there may be several rows comes along.
-    fn sources(&mut self, select: &'q Select) -> (Vec<Source>, bool) {
+    fn sources(&mut self, select: &'q Select) -> SourceRows {
+        let mut rows = SourceRows::default();
         let Some(from) = &select.from else {
             self.container = false;
-            return (Vec::new(), false);
+            return rows;
         };
         self.check_rank_sources(select, from);
-        let (mut sources, mut many) = (Vec::new(), false);
         for source in from.sources() {
             self.check_rank_source(select, source);
             let unresolved = self.is_unresolved(source);
-            let BoundSource { source: bound, several } = self.source(source);
+            let BoundSource { source: bound, several, gathers } = self.source(source);
             self.container = false;
             if !unresolved {
                 self.check_source_name(source);
@@ -114,10 +124,11 @@ impl<'q> Binder<'q> {
             if !renames(&bound) {
                 self.sets.push(bound.slot);
             }
-            sources.push(bound);
-            many |= several;
+            rows.sources.push(bound);
+            rows.many |= several;
+            rows.gathers |= gathers;
         }
-        (sources, many)
+        rows
     }
 
     /// Whether a source is a name alone that means nothing.
@@ -127,13 +138,14 @@ impl<'q> Binder<'q> {
     }
 
     fn source(&mut self, source: &'q syntax::Source) -> BoundSource {
-        let mut several = source.iterates;
+        let (mut several, mut gathers) = (source.iterates, false);
         let (origin, steps, path) = match &source.collection {
             Collection::Subquery(select) => {
                 self.subqueries += 1;
                 let inner = self.block(select);
                 self.subqueries -= 1;
                 several |= inner.several;
+                gathers = inner.gathers;
                 let path = self.path_of_block(&inner.block);
                 (Origin::Block(Box::new(inner.block)), Vec::new(), path)
             }
@@ -159,7 +171,8 @@ impl<'q> Binder<'q> {
         if let Some(path) = path.map(inside) {
             self.paths.insert(slot, path);
         }
-        BoundSource { source: Source { origin, steps, iterates: source.iterates, slot }, several }
+        let source = Source { origin, steps, iterates: source.iterates, slot };
+        BoundSource { source, several, gathers }
     }
 
     fn output(&mut self, select: &'q Select, sources: &[Source]) -> Expr {

@@ -138,7 +138,12 @@ impl<'q> Binder<'q> {
             for item in items {
                 // One row is in any order of paths.
                 if !select.group_by.is_empty() || !items.iter().all(|item| is_path(&item.expr)) {
-                    check.expression(self, &item.expr, None);
+                    // Groups are not ordered by elements, even if those are their keys.
+                    let mut expr = &item.expr;
+                    while let ExprKind::Index(base, _) = expr.kind() {
+                        expr = base;
+                    }
+                    check.expression(self, expr, None);
                 }
             }
         }
@@ -186,7 +191,7 @@ impl<'q> GroupCheck<'q> {
                 }
             }
             ExprKind::Index(base, _) => {
-                if self.clause == Clause::OrderBy || !self.is_grouped_path(expr) {
+                if !self.is_grouped_path(expr) {
                     self.expression(binder, base, path);
                 }
             }

@@ -388,7 +388,7 @@ impl<'q> Binder<'q> {
     /// A scalar subquery of several rows multiplies the one row of a query around it,
     /// where there is just one. Otherwise it is wrong.
     fn check_several(&mut self, subquery: Span, span: Span) {
-        if self.rows.within && !self.rows.many {
+        if self.rows.within && !self.rows.many && !self.rows.multiplied {
             self.rows.multiplied = true;
         } else if self.rows.grouped {
             self.several.push(Several { subquery, span, gathers: false });

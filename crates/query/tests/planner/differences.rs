@@ -6,21 +6,29 @@ use model::json::{self, Value};
 
 use super::{asked, evidence};
 
+/// The share of all queries that one reason may cover, in percent, soundness apart.
+const ENTRY_SHARE_MAX: f64 = 0.5;
+
+/// Reasons to differ.
+const ENTRIES_MAX: usize = 40;
+
 /// One reason to differ, as `planner-differences.toml` tells it.
 #[derive(Debug)]
 pub(crate) struct Difference {
-    pub(crate) name: String,
+    name: String,
     /// Patterns, one of which the query must match.
     patterns: Vec<regex::Regex>,
     /// What may differ: `accept`, `code`, `message`, `location`, `list`, `ranges`, `text`, `info`.
     fields: Vec<String>,
     /// The library answers what the evaluator would not: such entries may be large.
-    pub(crate) is_soundness: bool,
+    is_soundness: bool,
     /// Patterns that our answer and the library's must match.
     ours: Option<regex::Regex>,
     theirs: Option<regex::Regex>,
+    /// A pattern that one of them must match.
+    either: Option<regex::Regex>,
     /// Only queries that were made up show it.
-    pub(crate) is_random: bool,
+    is_random: bool,
     /// A document is found that the library leaves out.
     evidence: bool,
     /// We leave out more than the library does, and no document shows that to be wrong.
@@ -55,11 +63,15 @@ impl fmt::Display for Case<'_> {
 }
 
 /// Reads the entries: `[[difference]]` with `name`, `why`, `fields`, `matches` and, where
-/// they apply, `soundness`, `ours`, `theirs`, `evidence`, `narrower`, `random`.
+/// they apply, `soundness`, `ours`, `theirs`, `either`, `evidence`, `narrower`, `random`.
 pub(crate) fn parse(text: &str) -> Result<Vec<Difference>, String> {
     let table: toml::Table = text.parse().map_err(|error| format!("{error}"))?;
     let entries = table.get("difference").and_then(toml::Value::as_array);
-    entries.map_or(&[][..], Vec::as_slice).iter().map(entry).collect()
+    let entries = entries.map_or(&[][..], Vec::as_slice);
+    if entries.len() > ENTRIES_MAX {
+        return Err(format!("there are {} entries", entries.len()));
+    }
+    entries.iter().map(entry).collect()
 }
 
 fn entry(value: &toml::Value) -> Result<Difference, String> {
@@ -83,6 +95,7 @@ fn entry(value: &toml::Value) -> Result<Difference, String> {
         is_soundness: flag("soundness"),
         ours: text("ours").map(pattern).transpose()?,
         theirs: text("theirs").map(pattern).transpose()?,
+        either: text("either").map(pattern).transpose()?,
         is_random: flag("random"),
         evidence: flag("evidence"),
         narrower: flag("narrower"),
@@ -99,9 +112,32 @@ impl Difference {
             && self.patterns.iter().any(|pattern| pattern.is_match(&case.query))
             && fits(&self.ours, &case.ours)
             && fits(&self.theirs, &case.theirs)
+            && (fits(&self.either, &case.ours) || fits(&self.either, &case.theirs))
             && (!self.evidence || is_left_out(case, &case.theirs))
             && (!self.narrower || (is_narrower(case) && !is_left_out(case, &case.ours)))
     }
+}
+
+/// Tells how much each entry covers: nothing too much, and of a corpus each something.
+pub(crate) fn check(
+    entries: &[Difference],
+    covered: &[usize],
+    (all, is_corpus): (usize, bool),
+) -> Result<(), String> {
+    let count = |count: usize| u32::try_from(count).map_or(f64::MAX, f64::from);
+    for (Difference { name, is_random, is_soundness, .. }, covered) in entries.iter().zip(covered) {
+        let share = 100.0 * count(*covered) / count(all);
+        if *covered > 0 {
+            println!("{name}: {covered}");
+        }
+        if is_corpus && !is_random && *covered == 0 {
+            return Err(format!("{name} covers nothing"));
+        }
+        if !is_soundness && share > ENTRY_SHARE_MAX {
+            return Err(format!("{name} covers {share:.2} %"));
+        }
+    }
+    Ok(())
 }
 
 /// Whether a document shows that the ranges of an answer leave out what they should not.

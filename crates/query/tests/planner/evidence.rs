@@ -57,6 +57,7 @@ pub(crate) fn against(row: &Value, ranges: &Value) -> Option<String> {
     let without = bound.execute(std::iter::empty()).ok()?;
     let mut dice = Dice::new(1);
     let values = values(&text);
+    let values: Vec<&str> = values.iter().map(String::as_str).collect();
     (0..DOCUMENTS).map(|_| document(&values, &mut dice)).find(|document| {
         let document = Raw::trusted(document);
         matters(&bound, document, &without) && is_left_out(document, &definition, ranges)
@@ -102,7 +103,16 @@ fn values(text: &str) -> Vec<String> {
     let mut values: Vec<String> = VALUES.iter().map(|value| (*value).to_owned()).collect();
     for word in words(text) {
         if let Ok(number) = word.parse::<f64>() {
-            let near = [number, -number, number.next_up(), number.next_down(), number + 1.0];
+            let complement = -number - 1.0;
+            let near = [
+                number,
+                -number,
+                number.next_up(),
+                number.next_down(),
+                number + 1.0,
+                complement - 0.5,
+                complement + 4_294_967_296.0,
+            ];
             values.extend(near.iter().filter(|near| near.is_finite()).map(f64::to_string));
         }
         let inner = word.strip_prefix(['\'', '"']).and_then(|rest| rest.strip_suffix(['\'', '"']));
@@ -114,18 +124,19 @@ fn values(text: &str) -> Vec<String> {
     values
 }
 
-fn document(values: &[String], dice: &mut Dice) -> String {
+fn document(values: &[&str], dice: &mut Dice) -> String {
     let mut members = Vec::new();
     for name in NAMES.iter().copied() {
-        let at = dice.below(values.len());
-        if let Some(value) = values.get(at).filter(|_| !dice.once_in(4)) {
-            let value = match dice.below(6) {
-                0 => format!("[{value}]"),
-                1 => format!("{{\"b\":{value},\"a\":{value}}}"),
-                _ => value.clone(),
-            };
-            members.push(format!("\"{name}\":{value}"));
+        if dice.once_in(4) {
+            continue;
         }
+        let value = dice.pick(values);
+        let value = match dice.below(6) {
+            0 => format!("[{value}]"),
+            1 => format!("{{\"b\":{value},\"a\":{value}}}"),
+            _ => value.to_owned(),
+        };
+        members.push(format!("\"{name}\":{value}"));
     }
     format!("{{{}}}", members.join(","))
 }

@@ -1,0 +1,24 @@
+//! Random queries, put to our planner and to Microsoft's.
+//!
+//! What differs is covered by an entry of `planner-differences.toml`, or it fails.
+//! `cargo xtask planner-diff` asks for more of them, with other seeds.
+#![allow(clippy::print_stdout, reason = "the figures are the point")]
+
+#[path = "planner/diff.rs"]
+mod diff;
+
+const SEED: u64 = 24;
+
+const QUERIES: usize = 5_000;
+
+#[test]
+fn random_queries_are_planned_alike() {
+    if let Err(missing) = diff::available() {
+        assert!(std::env::var_os("CI").is_none(), "there is no {missing}");
+        println!("left out: random queries to {missing}");
+        return;
+    }
+    let outcome = diff::run(SEED, QUERIES, |_| {}).expect("the library answers");
+    println!("{outcome}");
+    assert_eq!(outcome.open, 0, "{}", outcome.told.join("\n"));
+}
