@@ -59,6 +59,9 @@ impl<'q> Binder<'q> {
         let keys = self.group_keys(select);
         let grouped = !keys.is_empty() || is_aggregated(select);
         (self.rows.grouped, self.rows.gathered) = (self.rows.grouped || !keys.is_empty(), grouped);
+        // One row is one group.
+        let several_in_groups =
+            many || self.rows.multiplied || (gathers && keys.is_empty());
         let ordered = self.order(select, &keys);
         self.clause = Clause::Select;
         self.aggregates = Some(Vec::new());
@@ -66,9 +69,9 @@ impl<'q> Binder<'q> {
         let aggregates = self.aggregates.take().unwrap_or_default();
         self.group_keys.truncate(outer_keys);
         let several = many || self.rows.multiplied;
-        // Nobody looks at groups where names are wrong already, and one row is one group.
+        // Nobody looks at groups where names are wrong already.
         let checks = grouped && self.errors.is_empty();
-        if checks && several {
+        if checks && several_in_groups {
             self.check_grouping(select);
         }
         if !keys.is_empty() {
@@ -77,7 +80,7 @@ impl<'q> Binder<'q> {
         let one_row = (checks || outer_keys > 0) && grouped && keys.is_empty();
         let order = if grouped { Vec::new() } else { ordered.keys };
         let grouping = grouped.then_some(Grouping { keys, aggregates, order: ordered.groups });
-        let counts = self.counts(select, !grouped || checks);
+        let counts = self.counts(select, !grouped || checks || (within && !many));
         self.names.truncate(scope);
         self.sets.truncate(sets);
         self.aggregates = outer_aggregates;

@@ -1,6 +1,6 @@
 //! What the service refuses although the grammar allows it.
 
-use super::{Binder, Clause};
+use super::{Binder, Clause, Several};
 use crate::error::{Code, Span};
 use crate::execute::AggregateKind;
 use crate::functions::{self, Lookup};
@@ -99,6 +99,18 @@ impl<'q> Binder<'q> {
             self.unreferring_key(key.span());
         }
         refers
+    }
+
+    /// Tells of scalar subqueries of several rows in an aggregate, which may be about rows
+    /// otherwise.
+    fn several_rows_in(&mut self, call: Span) {
+        let call = call.range();
+        let inside = |own: &&Several| {
+            let range = own.subquery.range();
+            !own.gathers && call.start <= range.start && range.end <= call.end
+        };
+        let spans: Vec<Span> = self.several.iter().filter(inside).map(|own| own.span).collect();
+        spans.into_iter().for_each(|span| self.several_rows(span));
     }
 
     fn unreferring_key(&mut self, key: Span) {
@@ -201,7 +213,9 @@ impl<'q> GroupCheck<'q> {
                 }
             }
             ExprKind::Subquery(_, select) => self.subquery(binder, select),
-            ExprKind::Call { .. } if self.depth == 0 && is_aggregate(expr) => {}
+            ExprKind::Call { .. } if self.depth == 0 && is_aggregate(expr) => {
+                binder.several_rows_in(expr.span());
+            }
             kind => kind.for_each_child(&mut |child| {
                 if let Child::Expr(child) = child {
                     self.expression(binder, child, None);

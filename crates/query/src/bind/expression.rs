@@ -352,10 +352,9 @@ impl<'q> Binder<'q> {
         };
         // An aggregate looks at the rows of the group, not at what they share.
         let keys = std::mem::take(&mut self.group_keys);
-        let grouped = std::mem::take(&mut self.rows.grouped);
         let nested = has_aggregate(argument);
         let argument = self.expression(argument);
-        (self.group_keys, self.rows.grouped) = (keys, grouped);
+        self.group_keys = keys;
         if self.clause == Clause::Filter {
             let message = "Aggregates are not allowed in the WHERE clause.";
             self.error(Code::AGGREGATE_IN_FILTER, call.span(), message);
