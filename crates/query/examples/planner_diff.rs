@@ -1,4 +1,4 @@
-//! Random queries against Microsoft's planner: `planner_diff COUNT SEED`.
+//! Random queries against Microsoft's planner: `planner_diff COUNT SEED [functions]`.
 //! `cargo xtask planner-diff` runs it.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program for people")]
 
@@ -31,6 +31,11 @@ fn run() -> Result<usize, String> {
     let (count, seed) = (number("the count")?, number("the seed")?);
     let count = usize::try_from(count).map_err(|error| error.to_string())?;
     diff::available()?;
+    if arguments.next().is_some() {
+        let different = diff::run_functions(seed, count)?;
+        different.iter().for_each(|told| println!("{told}"));
+        return Ok(different.len());
+    }
     let outcome = diff::run(seed, count, |so_far| {
         eprint!("\r{} of {count} queries, {} differences", so_far.asked, so_far.open);
     })?;

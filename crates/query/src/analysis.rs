@@ -199,7 +199,8 @@ impl<'p> Analysis<'p> {
     /// A source that is a subquery.
     fn of_rows(&self, source: &'p Source, block: &'p Block) -> Constraint {
         // What documents come to as a whole does not depend on where they are looked for.
-        let rows = if reads_documents(block) { self.of_block(block) } else { self.of_subquery(block) };
+        let rows =
+            if reads_documents(block) { self.of_block(block) } else { self.of_subquery(block) };
         if source.iterates {
             self.mean(source.slot, Meaning::Place(Place::new(Root::Slot(source.slot))));
             if !self.gives_row(block) {

@@ -73,7 +73,7 @@ const IN_ITEMS: ServiceLimit = ServiceLimit {
 
 /// Characters of the text that a message repeats, as in the service. A string that
 /// does not end would otherwise put all that follows into the answer.
-const NEAR_CHARS_MAX: usize = 128;
+const NEAR_CHARS_MAX: usize = 127;
 
 /// Errors are boxed: a result stands on the stack several times per level of
 /// nesting, and errors are larger than most of what is parsed.

@@ -67,7 +67,8 @@ fn judge(rows: &[Value], entries: &[Difference]) {
         }
     }
     let all = told(&families);
-    differences::check(entries, &covered, (all.rows, true)).expect("entries cover what they should");
+    differences::check(entries, &covered, (all.rows, true))
+        .expect("entries cover what they should");
     assert!(open.is_empty(), "{} open:\n{}", open.len(), shown(&open));
     assert!(all.share("accept") >= 99.5, "accept or refuse");
     for field in ["code", "message", "location", "ranges", "text"] {

@@ -11,6 +11,9 @@ const SEED: u64 = 24;
 
 const QUERIES: usize = 5_000;
 
+/// Of each function.
+const CALLS: usize = 50;
+
 #[test]
 fn random_queries_are_planned_alike() {
     if let Err(missing) = diff::available() {
@@ -21,4 +24,13 @@ fn random_queries_are_planned_alike() {
     let outcome = diff::run(SEED, QUERIES, |_| {}).expect("the library answers");
     println!("{outcome}");
     assert_eq!(outcome.open, 0, "{}", outcome.told.join("\n"));
+}
+
+#[test]
+fn functions_give_what_the_library_gives() {
+    if diff::available().is_err() {
+        return;
+    }
+    let different = diff::run_functions(SEED, CALLS).expect("the library answers");
+    assert!(different.is_empty(), "{}", different.join("\n"));
 }

@@ -50,8 +50,7 @@ impl<'q> Binder<'q> {
         self.check_counts_together(select);
         self.clause = Clause::From;
         let SourceRows { sources, many, gathers } = self.sources(select);
-        let within =
-            self.subqueries > 0 && !gathers && (scope > 0 || outer_clause != Clause::From);
+        let within = self.subqueries > 0 && !gathers && (scope > 0 || outer_clause != Clause::From);
         let grouped = outer_rows.grouped;
         self.rows = Rows { many, within, grouped, ..Rows::default() };
         self.clause = Clause::Filter;
@@ -60,8 +59,7 @@ impl<'q> Binder<'q> {
         let grouped = !keys.is_empty() || is_aggregated(select);
         (self.rows.grouped, self.rows.gathered) = (self.rows.grouped || !keys.is_empty(), grouped);
         // One row is one group.
-        let several_in_groups =
-            many || self.rows.multiplied || (gathers && keys.is_empty());
+        let several_in_groups = many || self.rows.multiplied || (gathers && keys.is_empty());
         let ordered = self.order(select, &keys);
         self.clause = Clause::Select;
         self.aggregates = Some(Vec::new());
@@ -361,7 +359,6 @@ impl<'q> Binder<'q> {
         }
         rows.unwrap_or(0)
     }
-
 }
 
 /// What a query orders by: rows, or groups of them.

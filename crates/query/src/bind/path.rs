@@ -95,9 +95,8 @@ pub(crate) fn path_of<'p>(expr: &Expr, slots: &impl Fn(Slot) -> Option<&'p Path>
             path_of(&block.output, slots)
         }
         Expr::Coalesce(left, right) => match (&**left, &**right) {
-            (Expr::Constant(Constant::Undefined), one) | (one, Expr::Constant(Constant::Undefined)) => {
-                path_of(one, slots)
-            }
+            (Expr::Constant(Constant::Undefined), one)
+            | (one, Expr::Constant(Constant::Undefined)) => path_of(one, slots),
             _ => None,
         },
         Expr::Conditional(parts) => chosen(&parts[0], &parts[1], &parts[2], slots),

@@ -5,6 +5,7 @@ mod asked;
 mod dice;
 mod differences;
 mod evidence;
+mod functions;
 mod library;
 mod made;
 mod mutated;
@@ -58,6 +59,19 @@ impl fmt::Display for Outcome {
     }
 }
 
+/// Puts so many constant calls of each function to both; the values that differ.
+pub(crate) fn run_functions(seed: u64, count: usize) -> Result<Vec<String>, String> {
+    let program = library::program().ok_or("the library is not there")?;
+    let all = functions::run(&mut Library::new(program), (seed, count))?;
+    let mut told = Vec::new();
+    for (name, figures) in all {
+        let functions::Figures { asked, folded, different } = figures;
+        println!("{name}: {folded} of {asked} told, {} different", different.len());
+        told.extend(different);
+    }
+    Ok(told)
+}
+
 /// Whether the library is there, or what is missing.
 pub(crate) fn available() -> Result<(), String> {
     match library::program() {
@@ -74,11 +88,7 @@ fn corpus() -> &'static Path {
 }
 
 /// Puts so many queries to both planners; `progress` hears of it now and then.
-pub(crate) fn run(
-    seed: u64,
-    count: usize,
-    progress: impl Fn(&Outcome),
-) -> Result<Outcome, String> {
+pub(crate) fn run(seed: u64, count: usize, progress: impl Fn(&Outcome)) -> Result<Outcome, String> {
     let program = library::program().ok_or("the library is not there")?;
     let entries = differences::parse(ENTRIES)?;
     let packed = std::fs::read(corpus()).map_err(|error| error.to_string())?;

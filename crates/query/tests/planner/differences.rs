@@ -33,6 +33,8 @@ pub(crate) struct Difference {
     evidence: bool,
     /// We leave out more than the library does, and no document shows that to be wrong.
     narrower: bool,
+    /// We leave out less.
+    wider: bool,
 }
 
 /// A query that is answered differently.
@@ -63,7 +65,7 @@ impl fmt::Display for Case<'_> {
 }
 
 /// Reads the entries: `[[difference]]` with `name`, `why`, `fields`, `matches` and, where
-/// they apply, `soundness`, `ours`, `theirs`, `either`, `evidence`, `narrower`, `random`.
+/// they apply, `soundness`, `ours`, `theirs`, `either`, `evidence`, `narrower`, `wider`, `random`.
 pub(crate) fn parse(text: &str) -> Result<Vec<Difference>, String> {
     let table: toml::Table = text.parse().map_err(|error| format!("{error}"))?;
     let entries = table.get("difference").and_then(toml::Value::as_array);
@@ -99,6 +101,7 @@ fn entry(value: &toml::Value) -> Result<Difference, String> {
         is_random: flag("random"),
         evidence: flag("evidence"),
         narrower: flag("narrower"),
+        wider: flag("wider"),
         name,
     })
 }
@@ -114,7 +117,9 @@ impl Difference {
             && fits(&self.theirs, &case.theirs)
             && (fits(&self.either, &case.ours) || fits(&self.either, &case.theirs))
             && (!self.evidence || is_left_out(case, &case.theirs))
-            && (!self.narrower || (is_narrower(case) && !is_left_out(case, &case.ours)))
+            && (!self.narrower
+                || (is_within(&case.ours, &case.theirs) && !is_left_out(case, &case.ours)))
+            && (!self.wider || is_within(&case.theirs, &case.ours))
     }
 }
 
@@ -146,9 +151,10 @@ fn is_left_out(case: &Case<'_>, answer: &Value) -> bool {
     ranges.is_some_and(|ranges| evidence::against(case.row, ranges).is_some())
 }
 
-fn is_narrower(case: &Case<'_>) -> bool {
-    let (ours, theirs) = (case.ours.get("ranges"), case.theirs.get("ranges"));
-    ours.zip(theirs).is_some_and(|(ours, theirs)| evidence::is_within(ours, theirs))
+/// Whether one answer leaves out all that the other does.
+fn is_within(answer: &Value, other: &Value) -> bool {
+    let ranges = answer.get("ranges").zip(other.get("ranges"));
+    ranges.is_some_and(|(ranges, others)| evidence::is_within(ranges, others))
 }
 
 /// In what two answers differ.

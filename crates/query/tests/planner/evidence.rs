@@ -94,7 +94,8 @@ pub(crate) fn is_within(ranges: &Value, others: &Value) -> bool {
     let others = list(others);
     list(ranges).iter().all(|range| {
         let (min, max) = bounds(range);
-        max.is_empty() || others.iter().any(|other| bounds(other).0 <= min && max <= bounds(other).1)
+        max.is_empty()
+            || others.iter().any(|other| bounds(other).0 <= min && max <= bounds(other).1)
     })
 }
 

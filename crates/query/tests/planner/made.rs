@@ -4,26 +4,91 @@
 use super::dice::Dice;
 
 const VALUES: &[&str] = &[
-    "0", "1", "2", "-1", "3.5", "1e3", "true", "false", "null", "undefined", "'x'", "'y'", "'X'",
-    "''", "'xy'", "\"x\"", "[]", "[1]", "['x', 1]", "{}", "{'a': 1}", "@p", "@s", "@none",
+    "0",
+    "1",
+    "2",
+    "-1",
+    "3.5",
+    "1e3",
+    "true",
+    "false",
+    "null",
+    "undefined",
+    "'x'",
+    "'y'",
+    "'X'",
+    "''",
+    "'xy'",
+    "\"x\"",
+    "[]",
+    "[1]",
+    "['x', 1]",
+    "{}",
+    "{'a': 1}",
+    "@p",
+    "@s",
+    "@none",
 ];
 
 const NAMES: &[&str] = &["pk", "pk", "a", "b", "k", "id"];
 
 const UNARY: &[&str] = &[
-    "ABS", "SIGN", "LENGTH", "LOWER", "UPPER", "REVERSE", "FLOOR", "ROUND", "TOSTRING", "TRIM",
-    "SQRT", "IS_DEFINED", "IS_NULL", "IS_BOOL", "IS_NUMBER", "IS_STRING", "IS_ARRAY", "IS_OBJECT",
-    "IS_PRIMITIVE", "IS_INTEGER", "ARRAY_LENGTH", "StringToNumber", "ltrim", "year",
-    "OBJECTTOARRAY", "ARRAY_SUM", "StringToArray", "ST_ISVALID", "DateTimeToTimestamp",
+    "ABS",
+    "SIGN",
+    "LENGTH",
+    "LOWER",
+    "UPPER",
+    "REVERSE",
+    "FLOOR",
+    "ROUND",
+    "TOSTRING",
+    "TRIM",
+    "SQRT",
+    "IS_DEFINED",
+    "IS_NULL",
+    "IS_BOOL",
+    "IS_NUMBER",
+    "IS_STRING",
+    "IS_ARRAY",
+    "IS_OBJECT",
+    "IS_PRIMITIVE",
+    "IS_INTEGER",
+    "ARRAY_LENGTH",
+    "StringToNumber",
+    "ltrim",
+    "year",
+    "OBJECTTOARRAY",
+    "ARRAY_SUM",
+    "StringToArray",
+    "ST_ISVALID",
+    "DateTimeToTimestamp",
 ];
 
 const BINARY: &[&str] = &[
-    "STRINGEQUALS", "STARTSWITH", "ENDSWITH", "CONTAINS", "ARRAY_CONTAINS", "ARRAY_CONTAINS_ANY",
-    "ARRAY_CONTAINS_ALL", "CHOOSE", "CONCAT", "INDEX_OF", "SETINTERSECT", "POWER", "LEFT", "RIGHT",
-    "ARRAY_CONCAT", "REPLICATE", "REGEXMATCH", "INTADD", "STRINGJOIN", "StringSplit",
+    "STRINGEQUALS",
+    "STARTSWITH",
+    "ENDSWITH",
+    "CONTAINS",
+    "ARRAY_CONTAINS",
+    "ARRAY_CONTAINS_ANY",
+    "ARRAY_CONTAINS_ALL",
+    "CHOOSE",
+    "CONCAT",
+    "INDEX_OF",
+    "SETINTERSECT",
+    "POWER",
+    "LEFT",
+    "RIGHT",
+    "ARRAY_CONCAT",
+    "REPLICATE",
+    "REGEXMATCH",
+    "INTADD",
+    "STRINGJOIN",
+    "StringSplit",
 ];
 
-const AGGREGATES: &[&str] = &["COUNT", "SUM", "AVG", "MIN", "MAX", "COUNTIF", "MAKELIST", "MAKESET"];
+const AGGREGATES: &[&str] =
+    &["COUNT", "SUM", "AVG", "MIN", "MAX", "COUNTIF", "MAKELIST", "MAKESET"];
 
 /// The keys of containers that queries are planned for.
 pub(crate) const KEYS: &[&str] = &[
@@ -211,14 +276,17 @@ impl Maker<'_> {
         if self.dice.once_in(3) {
             all.push(key(self));
         }
-        let ways: Vec<String> =
-            all.iter().map(|key| format!("{key}{}", self.dice.pick(&["", " ASC", " DESC"]))).collect();
+        let ways: Vec<String> = all
+            .iter()
+            .map(|key| format!("{key}{}", self.dice.pick(&["", " ASC", " DESC"])))
+            .collect();
         format!(" ORDER BY {}", ways.join(", "))
     }
 
     fn path(&mut self) -> String {
         let at = self.dice.below(self.names.len());
-        let root = if self.dice.once_in(40) { Some("c") } else { self.names.get(at).map(String::as_str) };
+        let root =
+            if self.dice.once_in(40) { Some("c") } else { self.names.get(at).map(String::as_str) };
         let root = root.unwrap_or("c").to_owned();
         match self.dice.below(16) {
             0 => root,
@@ -238,10 +306,13 @@ impl Maker<'_> {
             4..=7 => self.dice.pick(VALUES).to_owned(),
             8 | 9 => format!("{}({})", self.dice.pick(UNARY), self.operand(depth - 1)),
             10 | 11 => {
-                let op = self.dice.pick(&["+", "-", "*", "/", "%", "||", "&", "|", "^", "<<", ">>"]);
+                let op =
+                    self.dice.pick(&["+", "-", "*", "/", "%", "||", "&", "|", "^", "<<", ">>"]);
                 format!("({} {op} {})", self.operand(depth - 1), self.operand(depth - 1))
             }
-            12 => format!("({}{})", self.dice.pick(&["-", "+", "~", "NOT "]), self.operand(depth - 1)),
+            12 => {
+                format!("({}{})", self.dice.pick(&["-", "+", "~", "NOT "]), self.operand(depth - 1))
+            }
             13 => format!("({} ?? {})", self.operand(depth - 1), self.operand(depth - 1)),
             14 => {
                 let (condition, yes) = (self.test(depth - 1), self.operand(depth - 1));
@@ -294,7 +365,8 @@ impl Maker<'_> {
             16 => format!("{}({})", self.dice.pick(UNARY), self.operand(inner)),
             17 => self.operand(depth - 1),
             _ => {
-                let name = self.dice.pick(&["STRINGEQUALS", "STARTSWITH", "ARRAY_CONTAINS", "CONTAINS"]);
+                let name =
+                    self.dice.pick(&["STRINGEQUALS", "STARTSWITH", "ARRAY_CONTAINS", "CONTAINS"]);
                 let (a, b) = (self.operand(inner), self.operand(inner));
                 match self.dice.below(3) {
                     0 => format!("{name}({a}, {b}, {})", self.dice.pick(&["true", "false", "c.a"])),
