@@ -102,7 +102,12 @@ fn length<'a>(arguments: &[Datum<'a>]) -> Datum<'a> {
 }
 
 fn left<'a>(arguments: &[Datum<'a>]) -> Datum<'a> {
-    defined((|| part(&at(arguments, 0).as_str()?, &Datum::count(0), at(arguments, 1)))())
+    defined((|| {
+        let (text, count) = (at(arguments, 0).as_str()?, at(arguments, 1).as_numeric()?);
+        // An empty text has one beginning whatever the number is, whole or not.
+        let count = if text.is_empty() { 0 } else { count.as_i64()? };
+        Some(Datum::string(slice(&text, 0, count).to_owned()))
+    })())
 }
 
 fn right<'a>(arguments: &[Datum<'a>]) -> Datum<'a> {
@@ -116,16 +121,10 @@ fn right<'a>(arguments: &[Datum<'a>]) -> Datum<'a> {
 
 /// A negative start gives nothing: it does not count from the end.
 fn substring<'a>(arguments: &[Datum<'a>]) -> Datum<'a> {
-    defined((|| part(&at(arguments, 0).as_str()?, at(arguments, 1), at(arguments, 2)))())
-}
-
-/// An empty text has one part whatever the numbers are, whole or not.
-fn part<'a>(text: &str, start: &Datum<'_>, count: &Datum<'_>) -> Option<Datum<'a>> {
-    let (start, count) = (start.as_numeric()?, count.as_numeric()?);
-    if text.is_empty() {
-        return Some(Datum::string(""));
-    }
-    Some(Datum::string(slice(text, start.as_i64()?, count.as_i64()?).to_owned()))
+    defined((|| {
+        let (start, count) = (at(arguments, 1).as_i64()?, at(arguments, 2).as_i64()?);
+        Some(Datum::string(slice(&at(arguments, 0).as_str()?, start, count).to_owned()))
+    })())
 }
 
 /// At most `count` characters from `start`; empty where either is out of range.
@@ -140,12 +139,12 @@ fn slice(text: &str, start: i64, count: i64) -> &str {
     rest.get(..offset(rest, count)).unwrap_or_default()
 }
 
-/// The second argument is a set of characters; without it, blanks go.
+/// The second argument is a set of characters; without one, blanks go.
 fn trim<'a>(arguments: &[Datum<'a>], (start, end): (bool, bool)) -> Datum<'a> {
     defined((|| {
         let text = only(arguments).as_str()?;
         let set = match arguments.get(1) {
-            Some(set) => Some(set.as_str()?),
+            Some(set) => Some(set.as_str()?).filter(|set| !set.is_empty()),
             None => None,
         };
         // A set, because both the text and the list of characters may be long.

@@ -63,12 +63,19 @@ pub(super) fn to_null<'a>(ambient: &Ambient, arguments: &[Datum<'a>]) -> Evaluat
     parsed(ambient, arguments, Kind::Null)
 }
 
-pub(super) fn to_number<'a>(ambient: &Ambient, arguments: &[Datum<'a>]) -> Evaluated<'a> {
-    parsed(ambient, arguments, Kind::Number)
-}
-
 pub(super) fn to_object<'a>(ambient: &Ambient, arguments: &[Datum<'a>]) -> Evaluated<'a> {
     parsed(ambient, arguments, Kind::Object)
+}
+
+/// A number in a string, which may begin with zeros.
+pub(super) fn to_number<'a>(ambient: &Ambient, arguments: &[Datum<'a>]) -> Evaluated<'a> {
+    let Some(text) = only(arguments).as_str() else { return Ok(Datum::Undefined) };
+    let text = text.trim_matches([' ', '\t', '\n', '\r']);
+    let (sign, digits) = text.split_at(usize::from(text.starts_with('-')));
+    let zeros = digits.bytes().take_while(|byte| *byte == b'0').count();
+    let significant = digits.get(zeros..).filter(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
+    let digits = significant.or(digits.get(zeros.saturating_sub(1)..)).unwrap_or(digits);
+    parsed(ambient, &[Datum::string(format!("{sign}{digits}"))], Kind::Number)
 }
 
 /// The JSON value in a string, if it is of that kind.
