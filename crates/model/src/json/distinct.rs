@@ -33,13 +33,6 @@ impl DistinctHash {
         DistinctHash(bytes(low, high))
     }
 
-    /// The hash of a value, begun from another number than clients begin from.
-    #[must_use]
-    pub fn seeded(value: &Value, seed: i64) -> DistinctHash {
-        let (low, high) = hashed(value, (seed.cast_unsigned(), 0));
-        DistinctHash(bytes(low, high))
-    }
-
     /// The hash whose halves a client names.
     #[must_use]
     pub fn from_halves(low: i64, high: i64) -> DistinctHash {

@@ -10,6 +10,7 @@
 use std::collections::BTreeSet;
 
 use super::domain::{Domain, Values};
+use crate::functions::{lower, upper};
 use crate::syntax::BinaryOp;
 
 /// Spellings of a text in upper and lower case that are worth looking for each.
@@ -116,22 +117,6 @@ pub(super) fn beginning_with(prefix: String) -> Values<String> {
         }
     }
     Values::span(Some((prefix, true)), None)
-}
-
-fn lower(c: char) -> char {
-    alone(c, c.to_lowercase())
-}
-
-fn upper(c: char) -> char {
-    alone(c, c.to_uppercase())
-}
-
-/// As the functions do it: a letter that would become several stays as it is.
-fn alone(letter: char, mut others: impl Iterator<Item = char>) -> char {
-    match (others.next(), others.next()) {
-        (Some(other), None) => other,
-        _ => letter,
-    }
 }
 
 /// Letters that take part in more than one pair of cases, or that only some maps change.

@@ -1,10 +1,9 @@
 //! Functions about the item itself, and those that give another value each time.
 
-use model::json::DistinctHash;
 use model::rid::ItemRid;
 
 use super::{Function, at, defined, only};
-use crate::eval::Datum;
+use crate::eval::{Datum, identity};
 
 pub(super) const TABLE: &[Function] = &[
     Function::new(&["DOCUMENTID"], (1, 1), document_id),
@@ -21,12 +20,19 @@ fn document_id<'a>(arguments: &[Datum<'a>]) -> Datum<'a> {
     })())
 }
 
-/// The lower half of the hash by which clients tell values apart, begun from a seed. A
-/// number that it is divided by, and the seed, may follow.
+/// A 64-bit hash (FNV-1a) of what the value means: equal values have equal hashes. A
+/// number that it is divided by, and one that it begins from, may follow.
 fn hash<'a>(arguments: &[Datum<'a>]) -> Datum<'a> {
     let seed = at(arguments, 2).as_i64().unwrap_or(0);
-    let Ok(value) = only(arguments).to_value() else { return Datum::Undefined };
-    let hash = value.map_or(seed, |value| DistinctHash::seeded(&value, seed).halves().0);
+    let mix = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01B3);
+    let value = only(arguments);
+    let hash = match value.is_defined() {
+        true => {
+            let begin = 0xCBF2_9CE4_8422_2325_u64 ^ seed.cast_unsigned();
+            identity(value).bytes().fold(begin, mix).cast_signed()
+        }
+        false => seed,
+    };
     match at(arguments, 1).as_i64() {
         None => Datum::number(hash),
         Some(modulo) => defined(hash.checked_rem(modulo).map(Datum::number)),

@@ -41,11 +41,9 @@ fn map2<'a>(arguments: &[Datum<'a>], f: impl Fn(f64, f64) -> f64) -> Datum<'a> {
     defined(a.as_f64().zip(b.as_f64()).map(|(a, b)| Datum::number(f(a, b))))
 }
 
-/// By way of the binary logarithm, which is exact where the base and the
-/// number are powers of two.
 fn log<'a>(arguments: &[Datum<'a>]) -> Datum<'a> {
     match arguments {
-        [_, _] => map2(arguments, |number, base| number.log2() / base.log2()),
+        [_, _] => map2(arguments, |number, base| number.ln() / base.ln()),
         _ => map(arguments, f64::ln),
     }
 }

@@ -77,11 +77,23 @@ fn map<'a>(arguments: &[Datum<'a>], f: impl Fn(&str) -> Cow<'_, str>) -> Datum<'
 /// The text in lower case, letter by letter: no letter becomes two, and none looks
 /// at its neighbours.
 fn lowered(text: &str) -> String {
-    text.chars().map(|c| alone(c, c.to_lowercase())).collect()
+    text.chars().map(lower).collect()
 }
 
 fn raised(text: &str) -> String {
-    text.chars().map(|c| alone(c, c.to_uppercase())).collect()
+    text.chars().map(upper).collect()
+}
+
+/// Cases come in pairs: a letter whose lower case belongs to another stays as it is.
+pub(crate) fn lower(letter: char) -> char {
+    let other = alone(letter, letter.to_lowercase());
+    if alone(other, other.to_uppercase()) == letter { other } else { letter }
+}
+
+/// The same the other way round.
+pub(crate) fn upper(letter: char) -> char {
+    let other = alone(letter, letter.to_uppercase());
+    if alone(other, other.to_lowercase()) == letter { other } else { letter }
 }
 
 /// The one letter that a letter becomes, or itself where it would become several.

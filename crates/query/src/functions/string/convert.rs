@@ -4,7 +4,7 @@ use model::json::{self, Kind, Raw};
 
 use super::super::only;
 use crate::eval::{Ambient, Datum, Evaluated, Type};
-use crate::number::Numeric;
+use crate::syntax::Spelled;
 
 /// Strings stay as they are; arrays and objects become compact JSON.
 pub(super) fn to_string<'a>(arguments: &[Datum<'a>]) -> Datum<'a> {
@@ -22,9 +22,7 @@ fn write(datum: &Datum<'_>, out: &mut String) {
         Type::Undefined => {}
         Type::Null => out.push_str("null"),
         Type::Bool => out.push_str(if datum.as_bool() == Some(true) { "true" } else { "false" }),
-        Type::Number => {
-            out.push_str(&datum.as_numeric().map_or_else(String::new, Numeric::spelling))
-        }
+        Type::Number => out.extend(datum.as_numeric().map(|number| Spelled(number).to_string())),
         Type::String => json::write_string(out, &datum.as_str().unwrap_or_default()),
         Type::Array => {
             out.push('[');
