@@ -120,7 +120,8 @@ fn bin<'a>(arguments: &[Datum<'a>]) -> Datum<'a> {
     written((|| {
         let (instant, part) = (read(at(arguments, 0))?, read_part(at(arguments, 1))?);
         let size = arguments.get(2).map_or(Some(1), Datum::as_i64).filter(|size| *size > 0)?;
-        let origin = arguments.get(3).map_or(Some(Instant::EPOCH), read)?;
+        let given = arguments.get(3).filter(|origin| origin.as_str().as_deref() != Some(""));
+        let origin = given.map_or(Some(Instant::EPOCH), read)?;
         part.bin(instant, size, origin)
     })())
 }
@@ -142,14 +143,14 @@ fn from_parts<'a>(arguments: &[Datum<'a>]) -> Datum<'a> {
 
 fn formatted<'a>(arguments: &[Datum<'a>]) -> Datum<'a> {
     defined((|| {
-        let instant = read(at(arguments, 0))?;
-        Some(Datum::string(format::format(instant, &at(arguments, 1).as_str()?)))
+        let (instant, form) = (read(at(arguments, 0))?, at(arguments, 1).as_str()?);
+        (!form.is_empty()).then(|| Datum::string(format::format(instant, &form)))
     })())
 }
 
-/// Whole units since 1970.
+/// Whole units from 1970 on, or before.
 fn count<'a>(arguments: &[Datum<'a>], unit: i64) -> Datum<'a> {
-    let counted = |instant: Instant| Datum::number(instant.ticks().div_euclid(unit));
+    let counted = |instant: Instant| Datum::number(instant.ticks() / unit);
     defined(read(only(arguments)).map(counted))
 }
 

@@ -43,8 +43,18 @@ fn map2<'a>(arguments: &[Datum<'a>], f: impl Fn(f64, f64) -> f64) -> Datum<'a> {
 
 fn log<'a>(arguments: &[Datum<'a>]) -> Datum<'a> {
     match arguments {
-        [_, _] => map2(arguments, |number, base| number.ln() / base.ln()),
+        [_, _] => map2(arguments, log_of),
         _ => map(arguments, f64::ln),
+    }
+}
+
+fn log_of(number: f64, base: f64) -> f64 {
+    if base == 10.0 {
+        number.log10()
+    } else if base == 2.0 {
+        number.log2()
+    } else {
+        number.ln() / base.ln()
     }
 }
 

@@ -8,7 +8,6 @@ use std::collections::BTreeSet;
 
 use super::{Function, MANY, at, defined, only};
 use crate::eval::Datum;
-use crate::number::Numeric;
 
 /// Characters that REPLICATE may give, as in the service.
 const REPLICATE_CHARS_MAX: usize = 10_000;
@@ -36,7 +35,7 @@ pub(super) const TABLE: &[Function] = &[
     })
     .taking_undefined(),
     Function::new(&["INDEX_OF", "INDEXOF"], (2, 3), search::index_of),
-    Function::new(&["LASTINDEXOF"], (2, 3), search::last_index_of),
+    Function::new(&["LASTINDEXOF"], (2, 3), search::last_index_of).taking_undefined(),
     Function::new(&["SUBSTRINGBEFORE"], (2, 2), |a| {
         search::cut(a, |s, t| Some(s.split_once(t)?.0))
     }),
@@ -115,9 +114,7 @@ fn length<'a>(arguments: &[Datum<'a>]) -> Datum<'a> {
 
 fn left<'a>(arguments: &[Datum<'a>]) -> Datum<'a> {
     defined((|| {
-        let (text, count) = (at(arguments, 0).as_str()?, at(arguments, 1).as_numeric()?);
-        // An empty text has one beginning whatever the number is, whole or not.
-        let count = if text.is_empty() { 0 } else { count.as_i64()? };
+        let (text, count) = (at(arguments, 0).as_str()?, at(arguments, 1).as_i64()?);
         Some(Datum::string(slice(&text, 0, count).to_owned()))
     })())
 }
@@ -192,9 +189,7 @@ fn replaced_bytes(arguments: &[Datum<'_>]) -> usize {
 fn replicate<'a>(arguments: &[Datum<'a>]) -> Datum<'a> {
     defined((|| {
         let text = at(arguments, 0).as_str()?;
-        let times = at(arguments, 1).as_f64().filter(|times| *times >= 0.0)?;
-        let times = Numeric::Double(times.trunc()).as_i64()?;
-        let times = usize::try_from(times).ok()?;
+        let times = usize::try_from(at(arguments, 1).as_i64()?).ok()?;
         let chars = text.chars().count().checked_mul(times)?;
         (chars <= REPLICATE_CHARS_MAX).then(|| Datum::string(text.repeat(times)))
     })())

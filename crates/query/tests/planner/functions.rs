@@ -132,12 +132,21 @@ const FUNCTIONS: &[(&str, &str)] = &[
     ("ST_AREA", "g"),
 ];
 
-/// What is left open, and why.
+/// Calls that are left open, and why.
 const LEFT_OPEN: &[(&str, &str)] = &[
-    ("HASH", "which hash it is, is not known: it is none of the usual ones"),
-    ("ST_AREA", "areas agree to four digits: the ellipsoid is approximated otherwise"),
-    ("ST_DISTANCE", "distances agree to a metre: the ellipsoid is approximated otherwise"),
-    ("DATETIMEBIN", "bins of more than 29,000 years overflow in the library"),
+    ("^HASH", "which hash it is, is not known: it is none of the usual ones"),
+    ("^ST_AREA", "areas agree to four digits: the ellipsoid is approximated otherwise"),
+    ("^ST_DISTANCE", "distances agree to a metre: the ellipsoid is approximated otherwise"),
+    (r"^ST_.*\b0\]", "the library takes lines that end on the equator for invalid"),
+    ("^SETINTERSECT", "the order of elements follows hashes"),
+    (
+        r"^DATETIMEBIN.* ('|-?\d+\.|-?\d{9}|-?\d+e)",
+        "great bins overflow in the library, and parts of one are taken",
+    ),
+    (r"^DATETIMEDIFF\('(ms|millisecond|mcs|microsecond)'", "long spans round in the library"),
+    (r"^(DATETIMEFROMPARTS|INDEX_OF|LASTINDEXOF).*\d{10}", "the library keeps 32 bits of a number"),
+    (r"^(NUMBERBIN|ROUND|ARRAY_\w+)\(.*(\d{16}|e1[5-9])", "integers beyond doubles stay integers"),
+    (r"^TOSTRING\([\[{].*\de1[78]", "doubles that are integers are written as such in arrays"),
 ];
 
 /// Calls that are sent together.
@@ -169,7 +178,7 @@ pub(crate) fn run(
                 let Some(theirs) = row.as_ref().and_then(told) else { continue };
                 figures.folded += 1;
                 let ours = value(call);
-                if !same(&ours, &theirs) && !is_left_open(name) {
+                if !same(&ours, &theirs) && !is_left_open(call) {
                     figures.different.push(format!("{call}: ours {ours}, theirs {theirs}"));
                 }
             }
@@ -178,8 +187,9 @@ pub(crate) fn run(
     Ok(all)
 }
 
-fn is_left_open(name: &str) -> bool {
-    LEFT_OPEN.iter().any(|(own, why)| *own == name && !why.is_empty())
+fn is_left_open(call: &str) -> bool {
+    let fits = |pattern: &str| regex::Regex::new(pattern).is_ok_and(|own| own.is_match(call));
+    LEFT_OPEN.iter().any(|(pattern, why)| !why.is_empty() && fits(pattern))
 }
 
 /// Arrays and objects are told as texts.

@@ -71,7 +71,8 @@ pub(super) fn to_number<'a>(ambient: &Ambient, arguments: &[Datum<'a>]) -> Evalu
     let text = text.trim_matches([' ', '\t', '\n', '\r']);
     let (sign, digits) = text.split_at(usize::from(text.starts_with('-')));
     let zeros = digits.bytes().take_while(|byte| *byte == b'0').count();
-    let significant = digits.get(zeros..).filter(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
+    let significant =
+        digits.get(zeros..).filter(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
     let digits = significant.or(digits.get(zeros.saturating_sub(1)..)).unwrap_or(digits);
     parsed(ambient, &[Datum::string(format!("{sign}{digits}"))], Kind::Number)
 }

@@ -80,7 +80,7 @@ pub(super) fn last_index_of<'a>(arguments: &[Datum<'a>]) -> Datum<'a> {
     defined((|| {
         let (text, part) = (at(arguments, 0).as_str()?, at(arguments, 1).as_str()?);
         let length = text.chars().count();
-        let start = match arguments.get(2) {
+        let start = match arguments.get(2).filter(|start| start.is_defined()) {
             Some(start) => usize::try_from(start.as_i64()?).ok().filter(|start| *start <= length),
             None => Some(length),
         };
