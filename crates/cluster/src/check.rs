@@ -89,7 +89,7 @@ impl Cluster {
     }
 
     fn known_buckets(&self) -> Result<Known, ClusterError> {
-        let mut known = Known { containers: BTreeMap::new(), retired: self.retired()? };
+        let mut known = Known { containers: BTreeMap::new(), retired: self.retired_blocking()? };
         for container in [Arc::clone(self.system())].into_iter().chain(self.containers()) {
             let slots = container.slots();
             let homes = slots.iter().map(|slot| slot.setup());

@@ -56,7 +56,10 @@ impl Cluster {
         let (mut items, now) = (0, self.now());
         for (_, slot) in container.layout().1 {
             let reader = slot.reader();
-            if reader.size(self.store().view()?.as_ref())?.ts_millis <= now.millis() {
+            let (sizes, store) = (reader.clone(), Arc::clone(self.store()));
+            let size =
+                self.aside(move || Ok::<_, ClusterError>(sizes.size(store.view()?.as_ref())?));
+            if size.await??.ts_millis <= now.millis() {
                 continue;
             }
             let mut first = None;
@@ -64,8 +67,13 @@ impl Cluster {
                 let (number, mut after) = (bucket.number, None::<Position>);
                 first = first.or(Some(number));
                 loop {
-                    let view = self.store().view()?;
-                    let names = reader.names(view.as_ref(), number, after.as_ref(), CHUNK_ITEMS)?;
+                    let (reader, view) = (reader.clone(), self.store().view()?);
+                    let start = after.take();
+                    let names = self
+                        .aside(move || {
+                            reader.names(view.as_ref(), number, start.as_ref(), CHUNK_ITEMS)
+                        })
+                        .await??;
                     let Some(last) = names.last() else { break };
                     after = Some(last.clone());
                     let done = self

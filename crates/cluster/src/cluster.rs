@@ -7,13 +7,14 @@ use std::time::Duration;
 use model::limits::Limits;
 use model::position::{Lsn, Timestamp};
 use partition::{Command, ContainerNumber, Item, Outcome, Purpose, Remedy, Setup};
-use runtime::{Runtime, Tasks};
+use runtime::Runtime;
 use storage::Store;
 
 use crate::container::{Container, ContainerSpec};
 use crate::due::Due;
 use crate::error::ClusterError;
 use crate::executor::Executors;
+use crate::maintenance::Maintenance;
 use crate::map::{ContainerMap, Division, RangeId};
 use crate::query::QueryThreads;
 use crate::retired::Territory;
@@ -39,6 +40,7 @@ pub struct Cluster {
     map_changes: tokio::sync::Mutex<()>,
     executors: Executors,
     query_threads: QueryThreads,
+    maintenance: Maintenance,
     observer: Observer,
     pub(crate) due: Due,
     storage_splits: Division,
@@ -62,6 +64,7 @@ impl Cluster {
     ) -> Result<Cluster, ClusterError> {
         let executors = Executors::start(&runtime).map_err(|_| ClusterError::Stopping)?;
         let query_threads = QueryThreads::new(&runtime);
+        let maintenance = Maintenance::new(&runtime);
         let system_limits = Arc::new(system::limits());
         let system = Container::new(
             Arc::clone(&store),
@@ -80,6 +83,7 @@ impl Cluster {
             map_changes: tokio::sync::Mutex::default(),
             executors,
             query_threads,
+            maintenance,
             observer: Observer::default(),
             due: Due::default(),
             storage_splits: Division::default(),
@@ -120,6 +124,10 @@ impl Cluster {
 
     pub(crate) fn query_threads(&self) -> &QueryThreads {
         &self.query_threads
+    }
+
+    pub(crate) fn maintenance(&self) -> &Maintenance {
+        &self.maintenance
     }
 
     pub(crate) async fn one_map_change(&self) -> tokio::sync::MutexGuard<'_, ()> {
@@ -210,10 +218,23 @@ impl Cluster {
         for &number in numbers {
             let dropped = self.forget(number);
             if let Some(container) = dropped {
-                container.retire().await;
+                self.retire(&container).await;
             }
         }
         Ok(())
+    }
+
+    /// Refuses whoever still holds a container, and waits until what they have begun is
+    /// on the disk: only then can its keys be removed for good.
+    async fn retire(&self, container: &Container) {
+        for (range, slot) in container.close() {
+            let lane = lane(&slot.setup(), range);
+            let last = self.executors.call(lane, move || slot.retire()).await;
+            if let Ok(Some(ticket)) = last {
+                // Whatever became of it, nothing comes after it.
+                let _ = ticket.await;
+            }
+        }
     }
 
     pub fn container(&self, number: ContainerNumber) -> Result<Arc<Container>, ClusterError> {
@@ -306,25 +327,46 @@ impl Cluster {
         Ok(slot.reader().find(view.as_ref(), self.now(), &system::epk(), id)?)
     }
 
-    /// Reads the system items whose ids begin with `prefix`, from behind `after`, in
-    /// order, and says whether there are more: also large ones have to fit into memory.
-    pub fn list_system(
+    /// Reads the system items whose ids begin with `prefix`, after `after`, in order, and
+    /// says whether there are more: also large ones have to fit into memory. Never refused
+    /// because much is going on, as changes of the catalogue depend on it.
+    pub async fn list_system(
         &self,
         prefix: &str,
         after: Option<&str>,
         items_max: usize,
     ) -> Result<(Vec<Item>, bool), ClusterError> {
-        let (_, slot) = self.system.route(&system::epk())?;
-        let (view, room) = (self.store.view()?, (items_max, self.limits.response_bytes_max));
-        Ok(slot.reader().list_prefix(view.as_ref(), (&system::epk(), prefix), after, room)?)
+        let (prefix, after) = (prefix.to_owned(), after.map(str::to_owned));
+        let list = self.system_list(items_max);
+        self.query_threads.run_always(move |_| list(&prefix, after.as_deref())).await?
+    }
+
+    /// The same on the thread of the caller, which may wait.
+    pub fn list_system_blocking(
+        &self,
+        prefix: &str,
+        after: Option<&str>,
+        items_max: usize,
+    ) -> Result<(Vec<Item>, bool), ClusterError> {
+        self.system_list(items_max)(prefix, after)
+    }
+
+    /// Reads a part of the system items, wherever it is called.
+    pub(crate) fn system_list(
+        &self,
+        items_max: usize,
+    ) -> impl Fn(&str, Option<&str>) -> Result<(Vec<Item>, bool), ClusterError> + use<> {
+        let room = (items_max, self.limits.response_bytes_max);
+        let (system, store) = (Arc::clone(&self.system), Arc::clone(&self.store));
+        move |prefix, after| {
+            let (epk, view) = (system::epk(), store.view()?);
+            let (_, slot) = system.route(&epk)?;
+            Ok(slot.reader().list_prefix(view.as_ref(), (&epk, prefix), after, room)?)
+        }
     }
 
     pub(crate) fn now(&self) -> Timestamp {
         Timestamp::from_millis(self.runtime.clock.now().as_unix_ms())
-    }
-
-    pub(crate) fn tasks(&self) -> &dyn Tasks {
-        self.runtime.tasks.as_ref()
     }
 
     pub(crate) fn limits(&self) -> &Limits {

@@ -40,7 +40,7 @@ impl Cluster {
         if quiet < rule.quiet || container.map().ranges().len() <= needed {
             return Ok(None);
         }
-        let (map, sizes) = self.sizes(container)?;
+        let (map, sizes) = self.sizes(container).await?;
         match self.coldest(container, &map, &sizes) {
             Some(pair) => self.merge(container, &pair).await.map(Some),
             None => Ok(None),

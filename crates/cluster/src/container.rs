@@ -157,7 +157,7 @@ impl Container {
         for (id, slot) in replaced {
             if state.slots.get(&id).is_none_or(|now| !Arc::ptr_eq(now, &slot)) {
                 // It was drained before: there is nothing to wait for.
-                drop(slot.retire());
+                slot.replace();
             }
         }
     }
@@ -177,16 +177,10 @@ impl Container {
         Ok(())
     }
 
-    /// Refuses whoever still holds it, and waits until what they have begun is
-    /// on the disk: only then can its keys be removed for good.
-    pub(crate) async fn retire(&self) {
+    /// Refuses whoever still holds it. What is left of it is to be retired.
+    pub(crate) fn close(&self) -> BTreeMap<RangeId, Arc<Slot>> {
         self.state.write().unwrap_or_else(PoisonError::into_inner).dropped = true;
-        for slot in self.slots() {
-            if let Some(ticket) = slot.retire() {
-                // Whatever became of it, nothing comes after it.
-                let _ = ticket.await;
-            }
-        }
+        self.layout().1
     }
 
     /// Lets a request into the partition that owns a position, or says when to come
@@ -283,4 +277,56 @@ fn setups(
         limits: Arc::clone(limits),
     };
     map.ranges().iter().map(|record| (record.id, Arc::new(setup(record)))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::sync_channel;
+
+    use runtime::{Tasks as _, ThreadTasks};
+
+    use super::*;
+    use crate::system;
+
+    const LONG: Duration = Duration::from_secs(60);
+
+    /// An executor keeps its sequencer while it waits for the store. Nobody else may wait
+    /// for that, least of all with the lock on the container in hand.
+    #[test]
+    fn neither_a_change_nor_a_reader_waits_for_a_sequencer() {
+        let (spec, map) = (system::spec(), system::map());
+        let clock = Arc::new(runtime::SimulatedClock::new());
+        let store = storage::memory::create();
+        let container = Container::new(store, Arc::default(), clock, spec.clone(), map.clone());
+        let container = Arc::new(container);
+        let (range, slot) = container.route(&system::epk()).unwrap();
+        let (begun, has_begun) = sync_channel(1);
+        let (release, released) = sync_channel::<()>(1);
+        let kept = Arc::clone(&slot);
+        let keep = move || {
+            let kept = kept.with(|_| {
+                begun.send(()).unwrap();
+                released.recv().unwrap();
+                Ok(())
+            });
+            kept.unwrap();
+        };
+        let busy = ThreadTasks.spawn("busy", Box::new(keep)).unwrap();
+        has_begun.recv_timeout(LONG).unwrap();
+        let (done, is_done) = sync_channel(1);
+        let (changed, changing) = (map.with_more_numbers(range), Arc::clone(&container));
+        let numbers = changed.range(range).unwrap().numbers.clone();
+        let change = move || {
+            changing.reconfigure(spec, changed);
+            let (_, slot) = changing.route(&system::epk()).unwrap();
+            done.send((changing.map(), slot.durable_lsn().unwrap())).unwrap();
+        };
+        drop(ThreadTasks.spawn("changing", Box::new(change)).unwrap());
+        let (map, _) = is_done.recv_timeout(LONG).expect("nobody waits for the sequencer");
+        assert_eq!(map.range(range).unwrap().numbers, numbers);
+        release.send(()).unwrap();
+        busy.join().unwrap();
+        let followed = slot.with(|partition| Ok(partition.setup().numbers.clone()));
+        assert_eq!(followed.unwrap(), numbers, "the next command follows the change");
+    }
 }

@@ -13,7 +13,7 @@ use model::position::Timestamp;
 use partition::{Command, CommandError, Outcome, Purpose};
 use runtime::{Runtime, TaskHandle};
 use storage::Outcome as Fate;
-use tokio::sync::oneshot;
+use tokio::sync::{Semaphore, oneshot};
 
 use crate::error::ClusterError;
 use crate::map::RangeId;
@@ -27,8 +27,8 @@ const EXECUTORS: usize = 2;
 /// is a tenth of a second of work; whoever comes later is told to try again.
 const QUEUE_MAX: usize = 1024;
 
-/// Calls that may wait for one executor. There is one for each change of a layout
-/// that is under way and one for each copier, so this is plenty.
+/// Calls that may wait for one executor; further ones wait for room. There is one for each
+/// change of a layout that is under way and one for each copier, so this is plenty.
 const CALLS_MAX: usize = 64;
 
 type Reply = oneshot::Sender<Result<Outcome, ClusterError>>;
@@ -61,6 +61,8 @@ struct Lane {
     /// Apart from the commands, and looked at first: whoever changes the layout
     /// must not be turned away because much is going on.
     calls: SyncSender<Call>,
+    /// As many permits as there is room for calls.
+    room: Arc<Semaphore>,
 }
 
 impl std::fmt::Debug for Lane {
@@ -80,7 +82,8 @@ impl Executors {
                 &format!("executor-{number}"),
                 Box::new(move || execute(&runtime_of_thread, &to_do, &called)),
             )?;
-            executors.lanes.push(Lane { jobs, calls });
+            let room = Arc::new(Semaphore::new(CALLS_MAX));
+            executors.lanes.push(Lane { jobs, calls, room });
             executors.threads.push(thread);
         }
         Ok(executors)
@@ -100,7 +103,7 @@ impl Executors {
     }
 
     /// Does something on the thread that applies a partition's commands, before
-    /// those that wait.
+    /// those that wait. Never refused because much is going on.
     pub(crate) async fn call<T: Send + 'static>(
         &self,
         lane: usize,
@@ -108,7 +111,13 @@ impl Executors {
     ) -> Result<T, ClusterError> {
         let (reply, answer) = oneshot::channel();
         let lane = self.lane(lane)?;
-        lane.calls.try_send(Box::new(move || drop(reply.send(work())))).map_err(refused)?;
+        let room = Arc::clone(&lane.room).acquire_owned().await;
+        let room = room.map_err(|_| ClusterError::Stopping)?;
+        let call: Call = Box::new(move || {
+            drop(room);
+            drop(reply.send(work()));
+        });
+        lane.calls.try_send(call).map_err(refused)?;
         // If there is no room, the executor is awake and will come by.
         drop(lane.jobs.try_send(Job::Wake));
         answer.await.map_err(|_| ClusterError::Internal)

@@ -80,7 +80,7 @@ impl Cluster {
     ) -> Result<Vec<Position>, ClusterError> {
         let (container, now) = (Arc::clone(container), self.now());
         let (_, slot) = owner(&container, bucket)?;
-        let found = self.query_threads().run(move |_| {
+        let found = self.aside(move || {
             let (reader, view) = (slot.reader(), container.store().view()?);
             let mut passed = container.searched.of(bucket);
             let names = reader.expired((view.as_ref(), now), bucket, &mut passed, CHUNK_ITEMS)?;

@@ -21,6 +21,7 @@ mod error;
 mod executor;
 mod expire;
 mod governor;
+mod maintenance;
 mod map;
 mod meter;
 mod query;
@@ -51,6 +52,7 @@ pub use query::{
     Cursor, CursorError, FunctionTimes, PageBounds, PageQuery, Point, QueryFailure, QueryPage,
     QueryReport, QueryTimes, Turn,
 };
+pub use read::Sizes;
 pub use retired::{Removed, Territory};
 pub use statistics::{KeyCharge, KeySize, KeySummary};
 pub use switch::{Stage, Switched};

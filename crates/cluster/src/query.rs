@@ -28,7 +28,7 @@ use model::epk::EpkRange;
 use model::partition_key::PartitionKey;
 use model::position::Timestamp;
 use partition::{Approach, OrderError, Problem};
-use query::{Bound, IndexUse, QueryError};
+use query::{Bound, IndexUse, QueryError, ValueKey};
 
 use cursor::{Behind, Past, Place};
 pub use cursor::{Cursor, CursorError};
@@ -87,9 +87,31 @@ impl PageQuery {
         }
     }
 
-    /// For each key of the order, whether it descends.
+    /// For each key of the order, or of the values by which rows are told apart, whether it
+    /// descends.
     fn descends(&self) -> Vec<bool> {
-        self.bound.order().iter().map(|key| key.descending).collect()
+        match self.value_order() {
+            Some(values) => values.iter().map(|key| key.descending).collect(),
+            None => self.bound.order().iter().map(|key| key.descending).collect(),
+        }
+    }
+
+    /// The values by which rows are told apart, if nothing else is said about where to begin.
+    fn value_order(&self) -> Option<Vec<ValueKey>> {
+        self.bound.value_order().filter(|_| self.resume.is_none())
+    }
+
+    /// How many rows are left out by OFFSET from here on, and how many were given.
+    fn counted(&self) -> (u64, u64) {
+        let (offset, _) = self.bound.window();
+        self.after.as_ref().map_or((offset as u64, 0), |after| (after.skip, after.given))
+    }
+
+    /// How many rows the page can need.
+    fn rows_wanted(&self) -> u64 {
+        let ((skip, given), (_, limit)) = (self.counted(), self.bound.window());
+        let left = (limit as u64).saturating_sub(given);
+        skip.saturating_add(left.min(self.bounds.rows as u64))
     }
 }
 

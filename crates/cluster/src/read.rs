@@ -1,7 +1,9 @@
 //! Reading: from views, without asking the sequencers, also while a layout is
 //! being switched.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use model::epk::{Epk, EpkRange};
 use model::name::ItemId;
@@ -46,9 +48,9 @@ impl Cluster {
     /// early, even empty; only its `rest` tells whether there is more. None when
     /// there is nothing behind `after`. Positions mean the same under every layout.
     /// There is room for so many items and so many bytes, and always for one item.
-    pub fn list(
+    pub async fn list(
         &self,
-        container: &Container,
+        container: &Arc<Container>,
         (within, prefix): (&EpkRange, Option<&PartitionKey>),
         after: Option<&Position>,
         room: (usize, u64),
@@ -57,16 +59,19 @@ impl Cluster {
         if *start >= within.max {
             return Ok(None);
         }
-        let page = read_from_owner(container, start, |reader, view| {
-            let mut page = reader.list(view, self.now(), (within, prefix), after, room)?;
-            if page.rest.is_none() {
-                let end = reader.end();
-                let behind = || Position { epk: end.clone(), id: String::new() };
-                page.rest = (*end < within.max).then(behind);
-            }
-            Ok(page)
+        let (container, now, start) = (Arc::clone(container), self.now(), start.clone());
+        let (within, prefix, after) = (within.clone(), prefix.cloned(), after.cloned());
+        let page = self.query_threads().run(move |turn| {
+            let page = read_from_owner(&container, &start, |reader, view| {
+                let go_on = &mut || turn.go_on(Duration::MAX);
+                let asked = (&within, prefix.as_ref());
+                let page = reader.list_while(go_on, (view, now), asked, after.as_ref(), room)?;
+                Ok(on_to_the_next(page, reader.end(), &within.max))
+            })?;
+            turn.check()?;
+            Ok(Some(page))
         });
-        page.map(Some)
+        page.await?
     }
 
     /// The part of the ring that a range has, for whoever addresses it to read.
@@ -101,19 +106,56 @@ impl Cluster {
 
     /// The layout of one moment, with the size and position of each of its ranges
     /// in the same order.
-    pub fn sizes(
-        &self,
-        container: &Container,
-    ) -> Result<(Arc<ContainerMap>, Vec<Head>), ClusterError> {
-        let (map, slots) = container.layout();
-        let view = self.store().view()?;
-        let size = |id: RangeId| -> Result<Head, ClusterError> {
-            let slot = slots.get(&id).ok_or(ClusterError::NoRange(id))?;
-            Ok(slot.reader().size(view.as_ref())?)
-        };
-        let sizes = map.ranges().iter().map(|record| size(record.id)).collect::<Result<_, _>>()?;
-        Ok((map, sizes))
+    pub async fn sizes(&self, container: &Container) -> Result<Sizes, ClusterError> {
+        let sizes = self.sizes_of(std::iter::once(container)).await?;
+        sizes.into_iter().next().ok_or(ClusterError::Internal)
     }
+
+    /// The same for several containers, in their order. Few are read where one is, as a
+    /// short read.
+    pub async fn sizes_of(
+        &self,
+        containers: impl IntoIterator<Item = &Container>,
+    ) -> Result<Vec<Sizes>, ClusterError> {
+        let layouts: Vec<Layout> = containers.into_iter().map(Container::layout).collect();
+        let slots = layouts.iter().flat_map(|(_, slots)| slots.values());
+        let keys: usize = slots.map(|slot| slot.setup().buckets.len()).sum();
+        let store = Arc::clone(self.store());
+        let read = move || -> Result<Vec<Sizes>, ClusterError> {
+            let view = store.view()?;
+            layouts.into_iter().map(|layout| read_sizes(view.as_ref(), layout)).collect()
+        };
+        match keys {
+            ..=SIZES_KEYS_MAX => read(),
+            _ => self.query_threads().run_always(move |_| read()).await?,
+        }
+    }
+}
+
+/// A layout, with the size and position of each of its ranges in the same order.
+pub type Sizes = (Arc<ContainerMap>, Vec<Head>);
+
+type Layout = (Arc<ContainerMap>, BTreeMap<RangeId, Arc<Slot>>);
+
+/// Keys that are read for sizes on an async worker, so that other short reads find room
+/// beside them.
+const SIZES_KEYS_MAX: usize = runtime::SHORT_READ_KEYS_MAX / 4;
+
+fn read_sizes(view: &dyn View, (map, slots): Layout) -> Result<Sizes, ClusterError> {
+    let size = |id: RangeId| -> Result<Head, ClusterError> {
+        let slot = slots.get(&id).ok_or(ClusterError::NoRange(id))?;
+        Ok(slot.reader().size(view)?)
+    };
+    let sizes = map.ranges().iter().map(|record| size(record.id)).collect::<Result<_, _>>()?;
+    Ok((map, sizes))
+}
+
+/// A page of a partition that has no more goes on where the partition ends, if there is
+/// something after it.
+fn on_to_the_next(page: ItemPage, end: &Epk, max: &Epk) -> ItemPage {
+    let after = || Position { epk: end.clone(), id: String::new() };
+    let rest = page.rest.or_else(|| (end < max).then(after));
+    ItemPage { rest, ..page }
 }
 
 /// Reads from the partition that owns a key, as of a moment at which it did:

@@ -14,8 +14,10 @@ use std::fmt;
 use std::sync::Arc;
 
 use model::json::Object;
-use partition::{BucketNumber, ContainerNumber, bucket_prefix, container_prefix};
-use storage::{Batch, Direction, KeyRange, Outcome, ScanLimit};
+use partition::{BucketNumber, ContainerNumber, Item, bucket_prefix, container_prefix};
+use storage::{
+    Batch, Chunk, Direction, KeyRange, Outcome, ScanLimit, StorageError, Store, Stream, Ticket,
+};
 
 use crate::cluster::Cluster;
 use crate::error::ClusterError;
@@ -100,19 +102,14 @@ impl fmt::Display for Territory {
 
 impl Cluster {
     /// What is still to be removed.
-    pub fn retired(&self) -> Result<Vec<Territory>, ClusterError> {
-        let mut retired = Vec::new();
-        let mut after: Option<String> = None;
-        loop {
-            let (items, _) = self.list_system(PREFIX, after.as_deref(), CHUNK_MARKS)?;
-            let ids = items.iter().filter_map(|item| item.json().get("id")?.as_str());
-            let ids: Vec<String> = ids.map(Cow::into_owned).collect();
-            retired.extend(ids.iter().filter_map(|id| Territory::parse_mark(id)));
-            match ids.into_iter().next_back() {
-                Some(last) => after = Some(last),
-                None => return Ok(retired),
-            }
-        }
+    pub async fn retired(&self) -> Result<Vec<Territory>, ClusterError> {
+        let list = self.system_list(CHUNK_MARKS);
+        self.aside(move || list_retired(list)).await?
+    }
+
+    /// The same on the thread of the caller, which may wait.
+    pub(crate) fn retired_blocking(&self) -> Result<Vec<Territory>, ClusterError> {
+        list_retired(self.system_list(CHUNK_MARKS))
     }
 
     /// Removes the keys of something retired.
@@ -140,25 +137,20 @@ impl Cluster {
         let (mut stream, mut limit) = (self.store().stream(), ScanLimit::default());
         let mut rest = Some(range.clone());
         while let Some(range) = rest.take() {
-            let view = self.store().view()?;
-            let chunk = view.scan(&range, Direction::Forward, limit)?;
-            drop(view);
-            let (rows, mut bytes) = (chunk.rows.len(), 0);
-            let mut batch = Batch::new().for_relief(true);
-            for (key, value) in chunk.rows {
-                bytes += (key.len() + value.len()) as u64;
-                batch.delete(key);
-            }
-            match stream.submit(batch).await {
+            let (store, chunk) = (Arc::clone(self.store()), (range.clone(), limit));
+            let deleting = self.aside(move || delete_chunk(store.as_ref(), stream, chunk));
+            let chunk = deleting.await??;
+            stream = chunk.stream;
+            match chunk.ticket.await {
                 Outcome::Durable => {
-                    removed.keys += rows as u64;
-                    removed.bytes += bytes;
+                    removed.keys += chunk.removed.keys;
+                    removed.bytes += chunk.removed.bytes;
                     rest = chunk.rest;
                 }
                 // A tombstone takes less than what it removes, but comes first: in smaller
                 // portions what one frees is there for the next.
-                Outcome::Full if rows > 1 => {
-                    (stream, limit.rows) = (self.store().stream(), rows / 2);
+                Outcome::Full if chunk.rows > 1 => {
+                    (stream, limit.rows) = (self.store().stream(), chunk.rows / 2);
                     rest = Some(range);
                 }
                 Outcome::Full => return Err(ClusterError::Full),
@@ -172,11 +164,57 @@ impl Cluster {
 
     /// Has the store rewritten when so many deleted bytes are much of it. Whether it was.
     pub async fn reclaim(&self, garbage: u64) -> Result<bool, ClusterError> {
-        let store = Arc::clone(self.store());
-        if garbage < GARBAGE_BYTES_MIN || garbage < store.table_bytes()? / GARBAGE_PART {
+        if garbage < GARBAGE_BYTES_MIN {
             return Ok(false);
         }
-        self.aside(move || store.compact()).await??;
-        Ok(true)
+        let store = Arc::clone(self.store());
+        let rewriting = self.aside(move || {
+            let worth_it = garbage >= store.table_bytes()? / GARBAGE_PART;
+            if worth_it { store.compact().map(|()| true) } else { Ok(false) }
+        });
+        Ok(rewriting.await??)
     }
+}
+
+fn list_retired(
+    list: impl Fn(&str, Option<&str>) -> Result<(Vec<Item>, bool), ClusterError>,
+) -> Result<Vec<Territory>, ClusterError> {
+    let mut retired = Vec::new();
+    let mut after: Option<String> = None;
+    loop {
+        let (items, _) = list(PREFIX, after.as_deref())?;
+        let ids = items.iter().filter_map(|item| item.json().get("id")?.as_str());
+        let ids: Vec<String> = ids.map(Cow::into_owned).collect();
+        retired.extend(ids.iter().filter_map(|id| Territory::parse_mark(id)));
+        match ids.into_iter().next_back() {
+            Some(last) => after = Some(last),
+            None => return Ok(retired),
+        }
+    }
+}
+
+/// Some keys that are about to be deleted.
+struct DeletedChunk {
+    stream: Box<dyn Stream>,
+    ticket: Ticket,
+    rows: usize,
+    removed: Removed,
+    rest: Option<KeyRange>,
+}
+
+/// Submits the deletion of the first keys of a range.
+fn delete_chunk(
+    store: &dyn Store,
+    mut stream: Box<dyn Stream>,
+    (range, limit): (KeyRange, ScanLimit),
+) -> Result<DeletedChunk, StorageError> {
+    let Chunk { rows, rest } = store.view()?.scan(&range, Direction::Forward, limit)?;
+    let bytes = rows.iter().map(|(key, value)| (key.len() + value.len()) as u64).sum();
+    let (count, removed) = (rows.len(), Removed { keys: rows.len() as u64, bytes });
+    let mut batch = Batch::new().for_relief(true);
+    for (key, _) in rows {
+        batch.delete(key);
+    }
+    let ticket = stream.submit(batch);
+    Ok(DeletedChunk { stream, ticket, rows: count, removed, rest })
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use model::position::{Lsn, Timestamp};
-use partition::{Application, Command, Partition, Problem, Purpose, Reader, Setup, Size};
+use partition::{Application, Command, Head, Partition, Problem, Purpose, Reader, Setup, Size};
 use storage::{Store, Ticket};
 use tokio::sync::watch;
 
@@ -149,12 +149,10 @@ impl Slot {
         Ok(work(self.opened(&mut self.sequencer())?)?)
     }
 
-    /// Takes a setup with the same buckets. Commands after this one follow it.
+    /// Takes a setup with the same buckets. Readers follow it at once, commands that begin
+    /// after this as well: the sequencer looks for it before each. It is not waited for, as
+    /// it may itself be waiting for the disk.
     pub(crate) fn reconfigure(&self, setup: Arc<Setup>) {
-        let mut sequencer = self.sequencer();
-        if let Sequencer::Open(partition) | Sequencer::Paused(partition) = &mut *sequencer {
-            partition.reconfigure(Arc::clone(&setup));
-        }
         *self.setup.write().unwrap_or_else(PoisonError::into_inner) = setup;
     }
 
@@ -190,7 +188,7 @@ impl Slot {
 
     /// Takes commands again after a pause.
     pub(crate) fn resume(&self) {
-        let mut sequencer = self.sequencer();
+        let mut sequencer = self.paused();
         match std::mem::replace(&mut *sequencer, Sequencer::Closed) {
             Sequencer::Paused(partition) => {
                 *sequencer = Sequencer::Open(partition);
@@ -202,7 +200,14 @@ impl Slot {
         }
     }
 
-    /// Takes no more commands. The ticket resolves when the last one has its fate.
+    /// Takes no more commands after a pause, as others have taken its place.
+    pub(crate) fn replace(&self) {
+        *self.paused() = Sequencer::Retired;
+        self.standing.send_replace(Standing::Gone);
+    }
+
+    /// Takes no more commands. The ticket resolves when the last one has its fate. Only
+    /// the slot's executor calls this.
     pub(crate) fn retire(&self) -> Option<Ticket> {
         let mut sequencer = self.sequencer();
         let last = std::mem::replace(&mut *sequencer, Sequencer::Retired);
@@ -241,13 +246,23 @@ impl Slot {
     /// The position that readers may rely on.
     pub(crate) fn durable_lsn(&self) -> Result<Lsn, Unserved> {
         if !self.opened_once.load(Ordering::Acquire) {
-            let mut sequencer = self.sequencer();
-            // Somebody may have opened it since, only to pause it: readers do not mind.
-            if matches!(*sequencer, Sequencer::Closed) {
-                self.opened(&mut sequencer)?;
-            }
+            self.look_up()?;
         }
         Ok(self.durable.lsn())
+    }
+
+    /// Finds out where the partition stands from what is durable: a reader does not wait
+    /// for the sequencer, which may be waiting for the disk.
+    fn look_up(&self) -> Result<(), Problem> {
+        let (reader, view) = (self.reader(), self.store.view()?);
+        self.durable.raise(reader.lsn(view.as_ref())?);
+        let Head { items, bytes, .. } = reader.size(view.as_ref())?;
+        // The sequencer may know better by now.
+        for (known, found) in [(&self.items, items), (&self.bytes, bytes)] {
+            let _ = known.compare_exchange(0, found, Ordering::Relaxed, Ordering::Relaxed);
+        }
+        self.opened_once.store(true, Ordering::Release);
+        Ok(())
     }
 
     fn opened<'a>(&self, sequencer: &'a mut Sequencer) -> Result<&'a mut Partition, Unserved> {
@@ -260,15 +275,30 @@ impl Slot {
             *sequencer = Sequencer::Open(Box::new(partition));
         }
         match sequencer {
-            Sequencer::Open(partition) => Ok(partition),
+            Sequencer::Open(partition) => {
+                let setup = self.setup();
+                if !Arc::ptr_eq(partition.setup(), &setup) {
+                    partition.reconfigure(setup);
+                }
+                Ok(partition)
+            }
             Sequencer::Paused(_) => Err(Unserved::Switching),
             Sequencer::Closed | Sequencer::Retired => Err(Problem::Gone.into()),
         }
     }
 
+    /// The sequencer, which its executor may keep while it waits for the store's queue.
+    fn sequencer(&self) -> MutexGuard<'_, Sequencer> {
+        runtime::may_wait();
+        self.paused()
+    }
+
+    /// The sequencer of a partition that is paused: nobody keeps it for longer than it takes
+    /// to refuse a command.
+    ///
     /// A panic while a command was worked out leaves the state unused: the
     /// executor closes the slot, and the next use reads the disk.
-    fn sequencer(&self) -> MutexGuard<'_, Sequencer> {
+    fn paused(&self) -> MutexGuard<'_, Sequencer> {
         self.sequencer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -93,37 +93,43 @@ impl Cluster {
     }
 
     /// The logical partitions of a range that cost most during the last minutes.
-    pub fn heaviest_keys(
+    pub async fn heaviest_keys(
         &self,
-        container: &Container,
+        container: &Arc<Container>,
         range: RangeId,
         keys_max: usize,
     ) -> Result<Vec<KeyCharge>, ClusterError> {
         let gauge = container.governor().gauge(&container.map(), range);
         let Some(gauge) = gauge else { return Ok(Vec::new()) };
-        let heavy = gauge.meter().heaviest(self.monotonic(), keys_max).into_iter();
-        let spec = container.spec();
-        heavy
-            .map(|HeavyKey { position, charge, error }| {
-                let key = self.key_at(container, &position)?;
+        let heavy = gauge.meter().heaviest(self.monotonic(), keys_max);
+        if heavy.is_empty() {
+            return Ok(Vec::new());
+        }
+        let (container, now) = (Arc::clone(container), self.now());
+        let named = self.query_threads().run(move |_| {
+            let spec = container.spec();
+            let named = heavy.into_iter().map(|HeavyKey { position, charge, error }| {
+                let key = key_at(&container, now, &position)?;
                 let epk = spec.definition.partition_key().epk_at(&position);
                 Ok(KeyCharge { epk, key, charge, error })
-            })
-            .collect()
-    }
-
-    /// The partition key of the items at a position, if there are any.
-    pub(crate) fn key_at(
-        &self,
-        container: &Container,
-        position: &Epk,
-    ) -> Result<Option<PartitionKey>, ClusterError> {
-        let definition = Arc::clone(&container.spec().definition);
-        let found = read_from_owner(container, position, |reader, view| {
-            Scene { reader: reader.clone(), view, now: self.now() }.key_at(&definition, position)
+            });
+            named.collect()
         });
-        Ok(found?.value)
+        named.await?
     }
+}
+
+/// The partition key of the items at a position, if there are any.
+pub(crate) fn key_at(
+    container: &Container,
+    now: Timestamp,
+    position: &Epk,
+) -> Result<Option<PartitionKey>, ClusterError> {
+    let definition = Arc::clone(&container.spec().definition);
+    let found = read_from_owner(container, position, |reader, view| {
+        Scene { reader: reader.clone(), view, now }.key_at(&definition, position)
+    });
+    Ok(found?.value)
 }
 
 /// What is counted, and when.

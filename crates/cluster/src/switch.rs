@@ -216,7 +216,7 @@ impl Drop for Held {
             Ending::Replace => {}
             Ending::Unknown => {
                 tracing::error!("it is not known which layout counts: restart to find out");
-                drop(self.slot.retire());
+                self.slot.replace();
             }
         }
     }

@@ -4,13 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use model::epk::Epk;
-use tokio::sync::oneshot;
 
 use crate::choose::{self, Cut, Uncut};
 use crate::cluster::Cluster;
 use crate::container::Container;
 use crate::error::ClusterError;
 use crate::map::{Closing, ContainerMap, Division, LayoutError, RangeId};
+use crate::statistics::key_at;
 use crate::switch::{Part, Switched};
 
 /// Times a cut is looked for: the second time it is a bound, unless a move from
@@ -139,26 +139,16 @@ impl Cluster {
                 self.aside(key).await?
             }
         };
-        chosen.map_err(|uncut| match uncut {
-            Uncut::Narrow | Uncut::Empty => ClusterError::Indivisible { range, key: None },
-            Uncut::OneKey(position) => {
-                let key = self.key_at(container, &position).ok().flatten();
-                ClusterError::Indivisible { range, key }
+        Err(match chosen {
+            Ok(cut) => return Ok(cut),
+            Err(Uncut::Narrow | Uncut::Empty) => ClusterError::Indivisible { range, key: None },
+            Err(Uncut::OneKey(position)) => {
+                let (container, now) = (Arc::clone(container), self.now());
+                let key = self.aside(move || key_at(&container, now, &position).ok().flatten());
+                ClusterError::Indivisible { range, key: key.await? }
             }
-            Uncut::Problem(problem) => problem.into(),
+            Err(Uncut::Problem(problem)) => problem.into(),
         })
-    }
-
-    /// Does something that reads much on a thread of its own: neither those who
-    /// serve requests nor those who apply commands may wait for it.
-    pub(crate) async fn aside<T: Send + 'static>(
-        &self,
-        work: impl FnOnce() -> T + Send + 'static,
-    ) -> Result<T, ClusterError> {
-        let (reply, answer) = oneshot::channel();
-        let body = Box::new(move || drop(reply.send(work())));
-        self.tasks().spawn("transition", body).map_err(|_| ClusterError::Stopping)?;
-        answer.await.map_err(|_| ClusterError::Internal)
     }
 }
 

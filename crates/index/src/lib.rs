@@ -19,7 +19,10 @@ mod range;
 mod value;
 
 pub use absence::{Absence, Members, is_of_members, same_members};
-pub use order::{EntryEnd, EntryOrder, Seek, SortKey, encode_key, encode_order, encode_ordinal};
+pub use order::{
+    EntryEnd, EntryOrder, Seek, SortKey, encode_key, encode_order, encode_ordinal, told_of_values,
+    values_place,
+};
 pub use path_hash::PathHash;
 pub use plan::{CompositeIndex, IndexPlan, IndexedPath, Next};
 pub use range::KeyRange;

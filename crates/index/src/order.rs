@@ -51,6 +51,37 @@ pub fn encode_key(key: &SortKey, descending: bool, out: &mut Vec<u8>) {
     }
 }
 
+/// Bytes of a place of values behind which it goes on by a hash: more than any index entry
+/// has.
+const VALUES_BYTES_MAX: usize = 512;
+
+/// The place of a row that is told from all others by values, each with whether it
+/// descends. A long one ends with a hash: behind all of the values, if rows are to be in
+/// their order, or instead of the rest of them, so that the place is short.
+#[must_use]
+pub fn values_place<'v>(
+    values: impl Iterator<Item = (Option<&'v Value>, bool)>,
+    in_order: bool,
+) -> Vec<u8> {
+    let mut place = Vec::new();
+    values.for_each(|(value, descends)| encode_order(value, descends, &mut place));
+    if place.len() > VALUES_BYTES_MAX {
+        let hash = DistinctHash::of_bytes(&place);
+        place.truncate(if in_order { place.len() } else { VALUES_BYTES_MAX });
+        place.extend(hash.to_bytes());
+    }
+    place
+}
+
+/// What entries can have of such a place, and whether that is all.
+#[must_use]
+pub fn told_of_values(place: &[u8]) -> (&[u8], bool) {
+    match place.get(..VALUES_BYTES_MAX) {
+        Some(told) if told.len() < place.len() => (told, false),
+        Some(_) | None => (place, true),
+    }
+}
+
 /// Appends what an item counts for among those with the same keys.
 pub fn encode_ordinal(ordinal: u64, backwards: bool, out: &mut Vec<u8>) {
     let ordinal = if backwards { !ordinal } else { ordinal };
@@ -97,21 +128,37 @@ impl EntryOrder {
     /// descend or not. Bytes that are no place lead to where places like it would be.
     #[must_use]
     pub fn seek(&self, place: &[u8], descends: &[bool]) -> Seek {
-        let (mut key, mut rest) = (self.before.clone(), place);
-        for (part, descends) in self.parts.iter().zip(descends) {
-            if rest.is_empty() {
-                return Seek { key, whole: true };
-            }
-            if let Some(whole) = self.seek_part(*part, &mut rest, *descends, &mut key) {
-                return Seek { key, whole };
-            }
-        }
+        let mut rest = place;
+        let Seek { mut key, whole } = self.seek_keys(&mut rest, descends);
         let Some((ordinal, behind)) = rest.split_first_chunk::<ORDINAL_BYTES>() else {
-            return Seek { key, whole: rest.is_empty() };
+            return Seek { key, whole };
         };
         let ordinal = u64::from_be_bytes(*ordinal);
         encode_ordinal(ordinal, descends.first() == Some(&true), &mut key);
         Seek { key, whole: behind.is_empty() }
+    }
+
+    /// As [`EntryOrder::seek`], for places that are sort keys and nothing else, of which there
+    /// may be more than entries have.
+    #[must_use]
+    pub fn seek_values(&self, mut place: &[u8], descends: &[bool]) -> Seek {
+        self.seek_keys(&mut place, descends)
+    }
+
+    /// What entries have of the keys that a place begins with. Keys that they do not tell are
+    /// all that there is.
+    fn seek_keys(&self, rest: &mut &[u8], descends: &[bool]) -> Seek {
+        let mut key = self.before.clone();
+        for (part, descends) in self.parts.iter().zip(descends) {
+            if rest.is_empty() {
+                return Seek { key, whole: true };
+            }
+            if let Some(whole) = self.seek_part(*part, rest, *descends, &mut key) {
+                *rest = &[];
+                return Seek { key, whole };
+            }
+        }
+        Seek { key, whole: rest.is_empty() }
     }
 
     /// Takes a key off a place and appends what entries have of it. Unless that is all and
@@ -175,6 +222,21 @@ impl EntryOrder {
             encode_ordinal(ordinal, descends.first() == Some(&true), &mut place);
         }
         EntryEnd { place, past }
+    }
+
+    /// What an entry has in common with those of all items that have the same values, as far as
+    /// entries tell, and whether they tell.
+    #[must_use]
+    pub fn values<'e>(&self, entry: &'e [u8]) -> (&'e [u8], bool) {
+        let cut = self.cut_of(entry);
+        let end = cut.unwrap_or(entry.len().saturating_sub(ORDINAL_BYTES));
+        (entry.get(..end).unwrap_or(entry), cut.is_none())
+    }
+
+    /// How many values an entry has.
+    #[must_use]
+    pub fn width(&self) -> usize {
+        self.parts.len()
     }
 
     /// Where entries that share their bytes up to there may differ in what is not in
@@ -266,6 +328,54 @@ mod tests {
             let cut = (!whole).then_some(key.len());
             assert_eq!(order.cut_of(&key), cut, "{keys:?}");
         }
+    }
+
+    /// Values lead to their entries, and a walk goes on behind these, also where entries tell
+    /// only the first of them or not all of one.
+    #[test]
+    fn values_lead_to_entries() {
+        use SortOrder::{Ascending, Descending};
+        for (parts, keys, whole) in [
+            (&[Ascending][..], &[("5", false)][..], true),
+            (&[Ascending], &[("", true)], true),
+            (&[Ascending], &[("5", false), ("6", false)], false),
+            (&[Ascending], &[("\"abcdefgh\"", false)], false),
+            (&[Ascending, Descending], &[("true", true), ("\"a\"", false)], true),
+            (&[Ascending, Descending], &[("[1]", true), ("1", false)], false),
+        ] {
+            let order = order(parts);
+            let values: Vec<Option<Value>> =
+                keys.iter().map(|(key, _)| model::json::parse(key.as_bytes()).ok()).collect();
+            let descends: Vec<bool> = keys.iter().map(|(_, way)| *way).collect();
+            let place =
+                values_place(values.iter().map(Option::as_ref).zip(descends.iter().copied()), true);
+            assert_eq!(told_of_values(&place), (&*place, true));
+            let Seek { key, whole: is_whole } = order.seek_values(&place, &descends);
+            assert_eq!(is_whole, whole, "{keys:?}");
+            let entry = [&*key, &7_u64.to_be_bytes()].concat();
+            let (shared, is_told) = order.values(&entry);
+            assert_eq!(shared, key, "{keys:?}");
+            let end = order.end(shared, &descends);
+            assert!(if end.past { place.starts_with(&end.place) } else { place < end.place });
+            assert_eq!(is_told && order.width() == keys.len(), whole, "{keys:?}");
+        }
+    }
+
+    /// However long values are, their places can be kept, and tell them apart.
+    #[test]
+    fn places_of_values_are_short() {
+        let place = |text: String, in_order: bool| {
+            values_place([(Some(&Value::from(text)), false)].into_iter(), in_order)
+        };
+        let long = |end: &str| "x".repeat(10_000) + end;
+        assert!(place(long("a"), true) < place(long("aa"), true));
+        assert!(place(long("aa"), true) < place(long("b"), true));
+        let place = |text: String| place(text, false);
+        let [one, other] = ["a", "b"].map(|end| place(long(end)));
+        assert_eq!(one.len(), VALUES_BYTES_MAX + HASH_BYTES);
+        assert_ne!(one, other);
+        assert_eq!(told_of_values(&one), (&one[..VALUES_BYTES_MAX], false));
+        assert!(place("x".repeat(300)) < one && one < place("y".to_owned()));
     }
 
     /// However much of a place is there, its entries begin with what is found.

@@ -17,6 +17,7 @@ use std::cmp::Ordering;
 use std::fmt;
 use std::sync::Arc;
 
+use crate::hex;
 use crate::partition_key::KeyComponent;
 
 /// Bytes that an EPK may have. The longest real one, of a version 1 string, has
@@ -74,12 +75,7 @@ impl Epk {
         if text.len() > 2 * EPK_BYTES_MAX {
             return Err(EpkError::TooLong { bytes: text.len() / 2 });
         }
-        let (pairs, odd) = text.as_bytes().as_chunks::<2>();
-        if !odd.is_empty() {
-            return Err(EpkError::NotHex);
-        }
-        let bytes: Option<Vec<u8>> = pairs.iter().map(|pair| hex_byte(*pair)).collect();
-        bytes.map(|bytes| Epk::new(&bytes)).ok_or(EpkError::NotHex)
+        hex::decode(text).map(|bytes| Epk::new(&bytes)).ok_or(EpkError::NotHex)
     }
 
     pub(crate) fn new(bytes: &[u8]) -> Epk {
@@ -127,11 +123,6 @@ impl Epk {
     }
 }
 
-fn hex_byte(pair: [u8; 2]) -> Option<u8> {
-    let [high, low] = pair.map(|digit| char::from(digit).to_digit(16));
-    u8::try_from(high? << 4 | low?).ok()
-}
-
 impl PartialEq for Epk {
     fn eq(&self, other: &Epk) -> bool {
         self.as_bytes() == other.as_bytes()
@@ -154,7 +145,7 @@ impl Ord for Epk {
 
 impl fmt::Display for Epk {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.as_bytes().iter().try_for_each(|byte| write!(f, "{byte:02X}"))
+        hex::Upper(self.as_bytes()).fmt(f)
     }
 }
 

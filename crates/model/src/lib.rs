@@ -10,6 +10,7 @@
 pub mod charge;
 pub mod epk;
 pub mod etag;
+pub mod hex;
 pub mod json;
 pub mod limits;
 mod murmur;

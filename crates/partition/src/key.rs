@@ -3,6 +3,7 @@
 
 use bytes::Bytes;
 use model::epk::Epk;
+use model::hex::Upper;
 use model::position::{Lsn, Ordinal};
 use storage::KeyRange;
 
@@ -270,7 +271,7 @@ pub fn describe_key(key: &[u8]) -> String {
         let rest = describe_rest(group, rest)?;
         Some(format!("{}/{} {rest}", container.0, bucket.0))
     });
-    words.unwrap_or_else(|| format!("unknown key {}", hex(key)))
+    words.unwrap_or_else(|| format!("unknown key {}", Upper(key)))
 }
 
 fn describe_rest(group: Group, rest: &[u8]) -> Option<String> {
@@ -293,7 +294,7 @@ fn describe_rest(group: Group, rest: &[u8]) -> Option<String> {
         Group::Unique => {
             let (epk, rest) = take_terminated(rest)?;
             let (constraint, digest) = rest.split_first()?;
-            format!("unique {} constraint {constraint} {}", describe_epk(&epk), hex(digest))
+            format!("unique {} constraint {constraint} {}", describe_epk(&epk), Upper(digest))
         }
         Group::Expiry => {
             let (ttl, times) = rest.split_first_chunk::<4>()?;
@@ -325,18 +326,14 @@ fn describe_entry(entry: &[u8]) -> Option<String> {
     let mut rest = value;
     let value = match index::Decoded::read(&mut rest) {
         Ok(decoded) if rest.is_empty() => decoded.to_string(),
-        Ok(_) | Err(_) => hex(value),
+        Ok(_) | Err(_) => Upper(value).to_string(),
     };
-    Some(format!("path {} = {value}", hex(path)))
+    Some(format!("path {} = {value}", Upper(path)))
 }
 
 /// The one position of containers without a key has no bytes.
 fn describe_epk(epk: &[u8]) -> String {
-    if epk.is_empty() { "-".to_owned() } else { hex(epk) }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02X}")).collect()
+    if epk.is_empty() { "-".to_owned() } else { Upper(epk).to_string() }
 }
 
 fn write_ordinal(key: &mut Vec<u8>, ordinal: Ordinal) {

@@ -9,6 +9,7 @@
 
 mod absent;
 mod access;
+mod by_value;
 mod choose;
 mod composite;
 mod indexes;
@@ -18,7 +19,7 @@ mod walk;
 pub use access::Access;
 pub(crate) use choose::choose;
 pub use choose::{Choice, OrderError, Survey, Way};
-pub(crate) use set::{count_entries, count_sets_of_names};
+pub(crate) use set::{count_entries, count_sets_of_names, count_values};
 pub use walk::{Candidate, Effort, Found, Start, Walk, Wanted};
 
 /// How a query finds its items.

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use model::epk::{Epk, EpkRange};
 use model::name::ItemId;
 use model::partition_key::PartitionKey;
-use model::position::{Ordinal, Timestamp};
+use model::position::{Lsn, Ordinal, Timestamp};
 use storage::{Direction, KeyRange, ScanLimit, View};
 
 use crate::command::{Effect, EtagMatch, Problem};
@@ -102,12 +102,25 @@ impl Reader {
         now: Timestamp,
         (range, prefix): (&EpkRange, Option<&PartitionKey>),
         after: Option<&Position>,
+        room: (usize, u64),
+    ) -> Result<ItemPage, Problem> {
+        self.list_while(&mut || true, (view, now), (range, prefix), after, room)
+    }
+
+    /// The same as long as `go_on` says so, which is asked now and then.
+    pub fn list_while(
+        &self,
+        go_on: &mut dyn FnMut() -> bool,
+        (view, now): (&dyn View, Timestamp),
+        (range, prefix): (&EpkRange, Option<&PartitionKey>),
+        after: Option<&Position>,
         (items_max, bytes_max): (usize, u64),
     ) -> Result<ItemPage, Problem> {
         let start = after.map_or(&range.min, |position| &position.epk);
         let items_max = items_max.max(1);
         let mut listing = Listing {
             reader: self,
+            go_on,
             view,
             now,
             range,
@@ -160,6 +173,15 @@ impl Reader {
                 None => return Ok((items, false)),
             }
         }
+    }
+
+    /// How far the partition is.
+    pub fn lsn(&self, view: &dyn View) -> Result<Lsn, Problem> {
+        let mut lsn = self.setup.lsn_floor;
+        for bucket in self.setup.homes() {
+            lsn = lsn.max(Lsn::from_u64(self.head(view, bucket)?.lsn));
+        }
+        Ok(lsn)
     }
 
     /// The sizes of all buckets together.
@@ -250,6 +272,17 @@ impl Reader {
         finding::count_sets_of_names(view, &self.setup.keys(bucket), range, most)
     }
 
+    /// How many values there are in a part of an index of a bucket; counting stops at `most`.
+    pub fn count_values(
+        &self,
+        view: &dyn View,
+        bucket: &Bucket,
+        part: (&index::KeyRange, &index::EntryOrder),
+        most: u64,
+    ) -> Result<u64, Problem> {
+        finding::count_values(view, &self.setup.keys(bucket), part, most)
+    }
+
     pub(crate) fn setup(&self) -> &Setup {
         &self.setup
     }
@@ -278,6 +311,7 @@ const PAGE_ROWS_MAX: usize = 10_000;
 /// A page in the making.
 struct Listing<'a> {
     reader: &'a Reader,
+    go_on: &'a mut dyn FnMut() -> bool,
     view: &'a dyn View,
     now: Timestamp,
     range: &'a EpkRange,
@@ -310,6 +344,7 @@ impl Listing<'_> {
                 }
             }
             match chunk.rest {
+                Some(_) if !(self.go_on)() => return Ok(false),
                 Some(rest) => remaining = rest,
                 None => return Ok(true),
             }

@@ -40,6 +40,30 @@ impl<'v> Rows<'v> {
         Ok(self.ahead.front())
     }
 
+    /// Leaves out what begins so, if that is what comes next.
+    pub(crate) fn skip(&mut self, beginning: &[u8]) {
+        let before = self.ahead.len();
+        while self.ahead.front().is_some_and(|(key, _)| key.starts_with(beginning)) {
+            self.ahead.pop_front();
+        }
+        if self.ahead.len() < before {
+            // Whoever jumps will most likely jump again.
+            self.chunk = FIRST_ROWS;
+        }
+        let Some(rest) = self.rest.as_mut().filter(|_| self.ahead.is_empty()) else { return };
+        let left_out = KeyRange::prefix(beginning);
+        match (self.direction, left_out.end) {
+            (Direction::Forward, Some(end)) => rest.start = end.max(rest.start.clone()),
+            (Direction::Forward, None) => self.rest = None,
+            (Direction::Backward, _) => {
+                let end =
+                    rest.end.take().map_or(left_out.start.clone(), |end| end.min(left_out.start));
+                rest.end = Some(end);
+            }
+        }
+        self.rest.take_if(|rest| rest.is_empty());
+    }
+
     /// Leaves out what comes before `key`. For ranges that are read forwards.
     pub(crate) fn seek(&mut self, key: &Bytes) {
         while self.ahead.front().is_some_and(|(first, _)| first < key) {

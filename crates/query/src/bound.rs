@@ -155,8 +155,10 @@ fn rows(count: u32) -> usize {
 pub(crate) struct Grouping {
     pub(crate) keys: Vec<GroupKey>,
     pub(crate) aggregates: Vec<Aggregate>,
-    /// Groups come in the order of these; without them, in the order of their keys.
+    /// What groups come in the order of. No two of them agree in all of it.
     pub(crate) order: Vec<GroupOrder>,
+    /// Whether the query asks for an order.
+    pub(crate) is_ordered: bool,
 }
 
 /// What groups are ordered by, as a function of their keys.

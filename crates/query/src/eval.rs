@@ -13,7 +13,7 @@ mod operators;
 pub(crate) use ambient::Ambient;
 pub(crate) use budget::Budget;
 pub use budget::{STEPS_MAX, VALUE_BYTES_MAX, WATCH_STEPS};
-pub(crate) use compare::{equal, identity, place, total_order};
+pub(crate) use compare::{equal, identity, representative, total_order};
 pub(crate) use datum::{ALLOCATION_BYTES, Datum, Type};
 pub(crate) use like::{Fits, Pattern};
 pub(crate) use operators::{Truth, and, or};

@@ -44,8 +44,8 @@ pub(crate) fn run<'a>(block: &'a Block, env: &mut Env<'a>, sink: Sink<'_, 'a>) -
             groups.add(grouping, env)?;
             MORE
         })?;
-        let _ =
-            groups.finish(block, grouping, env, &mut |env, _, row| tail.pass(env, row, sink))?;
+        let _ = groups
+            .finish_in_order(block, grouping, env, &mut |env, row| tail.pass(env, row, sink))?;
     } else if !block.order.is_empty() {
         let rows = order::rows(block, env)?;
         tail.pass_all(env, rows, sink)?;

@@ -50,5 +50,5 @@ pub use query::{
     check_computed_property, evaluate, evaluate_in,
 };
 pub use requirement::{Comparison, Filter, Requirement};
-pub use run::{Aggregated, Argument, Row, RowSink, Run};
+pub use run::{Aggregated, Argument, Row, RowSink, Run, ValueKey};
 pub use syntax::EXPRESSION_HEIGHT_MAX;

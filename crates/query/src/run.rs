@@ -5,16 +5,15 @@
 //! document, or gathers groups. Order, DISTINCT and counts are then for the
 //! caller to apply; the rows carry what is needed for it.
 
-use std::collections::BTreeSet;
 use std::fmt;
 use std::ops::ControlFlow;
 use std::rc::Rc;
 
 use model::json::{Raw, Value};
 
-use crate::bound::{Block, Expr, Origin};
+use crate::bound::{Block, Expr, GroupOrder, Grouping, Origin};
 use crate::error::QueryError;
-use crate::eval::{Ambient, Budget, Datum, Env, STEPS_MAX, evaluate, identity, place};
+use crate::eval::{Ambient, Budget, Datum, Env, STEPS_MAX, evaluate, identity, representative};
 use crate::execute::{self, AggregateKind, Groups, MORE};
 use crate::ledger::Ledger;
 use crate::query::Bound;
@@ -28,6 +27,10 @@ pub struct Run<'q> {
     /// the query could not stop it for a long time.
     later: usize,
     groups: Option<Groups>,
+    /// Bytes that are kept for the groups.
+    kept: usize,
+    /// How rows are made, if they are told from others by what they give.
+    shown: Option<&'q Expr>,
 }
 
 /// A row before it is counted, ordered and compared with others.
@@ -35,8 +38,18 @@ pub struct Row<'r, 'd> {
     keys: &'r [Datum<'d>],
     output: &'r Datum<'d>,
     budget: &'r Budget,
-    /// Of a group.
-    place: Option<&'r [u8]>,
+    /// How it is made, if it is told from others by what it gives.
+    shown: Option<&'r Expr>,
+}
+
+/// One of the values by which rows are told apart that are groups or all different.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ValueKey {
+    /// Where it stands in the document, if it is not computed.
+    pub path: Option<Path>,
+    pub descending: bool,
+    /// Whether there is no row without it.
+    pub required: bool,
 }
 
 /// Takes rows; whether it wants more.
@@ -71,7 +84,7 @@ impl<'q> Run<'q> {
     pub fn within(bound: &'q Bound, steps: usize, ledger: Rc<Ledger>) -> Run<'q> {
         let ambient = Ambient::within(&bound.program().context, steps, ledger);
         let groups = bound.program().block.grouping.as_ref().map(Groups::new);
-        Run { bound, ambient, later: 0, groups }
+        Run { bound, ambient, later: 0, groups, kept: 0, shown: bound.shown() }
     }
 
     /// Gives a document to the query, and what it gives to `sink`. Where the query
@@ -89,9 +102,12 @@ impl<'q> Run<'q> {
         let mut env = Env::new(program.slots, ambient);
         env.documents = Some(Box::new(std::iter::once(document)));
         let mut groups = self.groups.as_mut().zip(block.grouping.as_ref());
+        let (kept, shown) = (&mut self.kept, self.shown);
         let flow = execute::visit(block, &block.sources, &mut env, &mut |env| {
             if let Some((groups, grouping)) = &mut groups {
-                env.budget().keep(groups.add(grouping, env)?);
+                let bytes = groups.add(grouping, env)?;
+                env.budget().keep(bytes);
+                *kept += bytes;
                 return MORE;
             }
             let mut keys = Vec::with_capacity(block.order.len());
@@ -99,32 +115,29 @@ impl<'q> Run<'q> {
                 keys.push(evaluate(&key.expr, env)?);
             }
             let output = evaluate(&block.output, env)?;
-            sink(Row::new(&keys, &output, env.budget()))
+            sink(Row { shown, ..Row::new(&keys, &output, env.budget()) })
         });
         drop(env);
         ambient.budget.end_document();
         flow
     }
 
-    /// Gives the rows of the groups to `sink`, in the order of their keys and without
-    /// repetitions if the query says so; none where it does not aggregate.
-    pub fn finish(self, sink: RowSink<'_>) -> Result<ControlFlow<()>, QueryError> {
-        let program = self.bound.program();
-        let (Some(groups), Some(grouping)) = (self.groups, &program.block.grouping) else {
+    /// Gives the rows of the groups so far to `sink`, in no order and with repetitions, and
+    /// goes on without them; none where the query does not aggregate.
+    pub fn finish(&mut self, sink: RowSink<'_>) -> Result<ControlFlow<()>, QueryError> {
+        let block = &self.bound.program().block;
+        let Some((groups, grouping)) = self.groups.as_mut().zip(block.grouping.as_ref()) else {
             return MORE;
         };
-        let mut env = Env::new(program.slots, &self.ambient);
-        let mut seen = program.block.distinct.then(BTreeSet::new);
-        groups.finish(&program.block, grouping, &mut env, &mut |env, place, row| {
-            if let Some(seen) = &mut seen {
-                let identity = identity(&row);
-                env.budget().spend_bytes(identity.len())?;
-                if !seen.insert(identity) {
-                    return MORE;
-                }
-            }
-            sink(Row { place: Some(place), ..Row::new(&[], &row, env.budget()) })
-        })
+        let groups = std::mem::replace(groups, Groups::new(grouping));
+        let mut env = Env::new(self.bound.program().slots, &self.ambient);
+        let flow = groups.finish(block, grouping, &mut env, &mut |env, order, row| {
+            sink(Row { shown: self.shown, ..Row::new(order, &row, env.budget()) })
+        });
+        drop(env);
+        self.ambient.budget.end_document();
+        self.ambient.budget.release(std::mem::take(&mut self.kept));
+        flow
     }
 
     /// Adds documents that are known only by their number. For queries that count
@@ -148,7 +161,7 @@ impl<'r, 'd> Row<'r, 'd> {
         output: &'r Datum<'d>,
         budget: &'r Budget,
     ) -> Row<'r, 'd> {
-        Row { keys, output, budget, place: None }
+        Row { keys, output, budget, shown: None }
     }
 
     fn built(&self, datum: &Datum<'d>) -> Result<Option<Value>, QueryError> {
@@ -178,14 +191,13 @@ impl<'r, 'd> Row<'r, 'd> {
         self.keys.iter().map(|key| self.built(key)).collect()
     }
 
-    /// Bytes that compare as rows do that are all different: groups by their keys, others by
-    /// what they give. They are short, however long that is.
-    #[must_use]
-    pub fn place(&self) -> Vec<u8> {
-        match self.place {
-            Some(place) => place.to_vec(),
-            None => place(std::iter::once(identity(self.output).as_str())),
-        }
+    /// The values by which it is told from all others, as [`Bound::value_order`] lists them:
+    /// rows that are told apart differ in them, and those that are not agree in them.
+    pub fn values(&self) -> Result<Vec<Option<Value>>, QueryError> {
+        let Some(shown) = self.shown else { return self.keys() };
+        self.budget.spend_reading(self.output.effort())?;
+        let Expr::Object(members) = shown else { return Ok(vec![representative(self.output)]) };
+        Ok(members.iter().map(|(name, _)| representative(&self.output.get(name))).collect())
     }
 
     /// A text that two rows share exactly if DISTINCT takes them for one.
@@ -221,6 +233,63 @@ impl Bound {
     #[must_use]
     pub fn is_distinct(&self) -> bool {
         self.program().block.distinct
+    }
+
+    /// The order in which rows come that are groups or all different: that of the values by
+    /// which they are told apart. None for other queries, and for rows that are all different
+    /// and in the order of something that they do not show.
+    #[must_use]
+    pub fn value_order(&self) -> Option<Vec<ValueKey>> {
+        let block = &self.program().block;
+        if let Some(output) = self.shown() {
+            let descends = block.order.iter().map(|key| key.descending);
+            let descends = descends.chain(std::iter::repeat(false));
+            let required = !matches!(output, Expr::Object(_));
+            let keys = members(output).zip(descends);
+            let key = |(expr, descending)| ValueKey { path: self.path(expr), descending, required };
+            return Some(keys.map(key).collect());
+        }
+        let grouping = block.grouping.as_ref()?;
+        let key = |own: &GroupOrder| ValueKey {
+            path: self.path_of_group(grouping, &own.expr),
+            descending: own.descending,
+            required: false,
+        };
+        Some(grouping.order.iter().map(key).collect())
+    }
+
+    /// How rows are made, where they are told apart by what they give: they have no order, or
+    /// that of what they show.
+    fn shown(&self) -> Option<&Expr> {
+        let block = &self.program().block;
+        let is_ordered = match &block.grouping {
+            Some(grouping) => grouping.is_ordered,
+            None => !block.order.is_empty() && !self.shows_order(),
+        };
+        (block.distinct && !is_ordered).then_some(&block.output)
+    }
+
+    /// Whether a row shows what it is sorted by, in the same sequence, and nothing else.
+    fn shows_order(&self) -> bool {
+        let block = &self.program().block;
+        // What is computed has no names.
+        let is_place = |path: &Path| path.names().is_some_and(|names| !names.is_empty());
+        let shown = members(&block.output).map(|expr| self.path(expr).filter(is_place));
+        block.order.iter().all(|key| is_place(&key.path))
+            && shown.eq(block.order.iter().map(|key| Some(key.path.clone())))
+    }
+
+    /// Whether the query asks for an order of its groups.
+    #[must_use]
+    pub fn orders_groups(&self) -> bool {
+        self.program().block.grouping.as_ref().is_some_and(|grouping| grouping.is_ordered)
+    }
+
+    /// The place of what groups are ordered by, if it is one of their keys.
+    fn path_of_group(&self, grouping: &Grouping, expr: &Expr) -> Option<Path> {
+        let Expr::Slot(slot) = expr else { return None };
+        let key = grouping.keys.iter().find(|key| key.slot == *slot)?;
+        self.path(&key.expr)
     }
 
     /// How many rows to leave out, and how many to give then.
@@ -266,9 +335,19 @@ impl Bound {
         if let Expr::Constant(constant) = expr {
             return Argument::Constant(constant.to_value());
         }
-        bind::path_of(expr, &|slot| self.program().paths.get(&slot))
-            .map_or(Argument::Computed, Argument::Path)
+        self.path(expr).map_or(Argument::Computed, Argument::Path)
     }
+
+    fn path(&self, expr: &Expr) -> Option<Path> {
+        bind::path_of(expr, &|slot| self.program().paths.get(&slot))
+    }
+}
+
+/// The members of an object that is written out, or the one expression that there is.
+fn members(output: &Expr) -> impl Iterator<Item = &Expr> {
+    let own = if let Expr::Object(members) = output { Some(members) } else { None };
+    let alone = own.is_none().then_some(output);
+    own.into_iter().flatten().map(|(_, expr)| expr).chain(alone)
 }
 
 fn gathers(block: &Block) -> bool {

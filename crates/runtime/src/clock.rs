@@ -104,6 +104,7 @@ impl Clock for RealClock {
 
     #[allow(clippy::disallowed_methods, reason = "this is the clock everyone else takes")]
     fn sleep(&self, duration: Duration) {
+        crate::may_wait();
         std::thread::sleep(duration);
     }
 }

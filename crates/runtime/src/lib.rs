@@ -17,6 +17,7 @@ mod clock;
 mod memory;
 mod random;
 mod tasks;
+mod worker;
 
 use std::sync::Arc;
 
@@ -24,6 +25,7 @@ pub use clock::{Clock, Millis, RealClock, SimulatedClock};
 pub use memory::{MemoryBudget, MemoryUsage, OutOfMemory, Reservation};
 pub use random::{Random, RealRandom, SeededRandom};
 pub use tasks::{TaskHandle, TaskPanicked, Tasks, ThreadTasks};
+pub use worker::{SHORT_READ_KEYS_MAX, may_wait, on_async_worker, short_read, yield_now};
 
 /// One bundle of the outside world, cheap to clone and hand down.
 #[derive(Clone, Debug)]

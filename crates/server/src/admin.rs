@@ -12,7 +12,6 @@ use subtle::ConstantTimeEq as _;
 
 use crate::front::{Answer, Front, json, problem};
 use crate::layout::Order;
-use crate::metrics;
 use crate::settings::Secret;
 
 /// Where the official emulators have it.
@@ -31,6 +30,8 @@ pub(crate) struct Admin {
 pub(crate) enum Route {
     /// This is the answer.
     Answered(Answer),
+    /// How containers are used, which has to be read first.
+    Metrics,
     /// The service has to be asked, and its body may say what for.
     Order(Order),
     /// It belongs to a protocol.
@@ -52,10 +53,8 @@ pub(crate) fn route<B>(front: &Front, request: &Request<B>) -> Route {
         _ if !bears(request.headers(), &front.admin.key) => unauthorised(),
         "/version" => get_only(request, version),
         "/counters" => get_only(request, || counters(front)),
-        "/metrics" => get_only(request, || match front.open.get() {
-            Some(open) => metrics::answer(open.service.usage(), &front.memory()),
-            None => ready(front),
-        }),
+        "/metrics" if reads(request) => return Route::Metrics,
+        "/metrics" => not_read(),
         _ => match Order::at(below, request.method(), request.uri().query()) {
             Ok(Some(order)) => return Route::Order(order),
             Ok(None) => {
@@ -67,9 +66,14 @@ pub(crate) fn route<B>(front: &Front, request: &Request<B>) -> Route {
 }
 
 fn get_only<B>(request: &Request<B>, answer: impl FnOnce() -> Answer) -> Answer {
-    if matches!(*request.method(), Method::GET | Method::HEAD) {
-        return answer();
-    }
+    if reads(request) { answer() } else { not_read() }
+}
+
+fn reads<B>(request: &Request<B>) -> bool {
+    matches!(*request.method(), Method::GET | Method::HEAD)
+}
+
+fn not_read() -> Answer {
     not_allowed("This path can only be read.", "GET, HEAD")
 }
 
@@ -85,7 +89,7 @@ fn certificate(front: &Front) -> Answer {
     answer
 }
 
-fn ready(front: &Front) -> Answer {
+pub(crate) fn ready(front: &Front) -> Answer {
     let not_ready = |status: &str, message: &str| {
         json(StatusCode::SERVICE_UNAVAILABLE, &json!({ "status": status, "message": message }))
     };

@@ -22,8 +22,9 @@ pub(crate) async fn run(front: Arc<Front>, mut stop: Stop) {
             tokio::time::sleep(LOOK).await;
         };
         tokio::select! {
-            () = work => {}
+            biased;
             () = stop.raised() => return,
+            () = work => {}
         }
     }
 }

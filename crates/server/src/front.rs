@@ -16,9 +16,9 @@ use http::header::{CONNECTION, CONTENT_TYPE, EXPECT, HOST};
 use http::request::Parts;
 use http::{HeaderValue, Method, Request, Response, StatusCode};
 use hyper::body::{Body as _, Incoming};
-use runtime::{MemoryBudget, MemoryUsage};
+use runtime::{MemoryBudget, MemoryUsage, on_async_worker};
 use service::Service;
-use tokio::sync::{Notify, Semaphore};
+use tokio::sync::Semaphore;
 use tokio::time::timeout;
 use wire_cosmos::{BODY_BYTES_MAX, Gateway, HttpHead, LetIn};
 
@@ -31,6 +31,7 @@ use crate::host::Hosts;
 use crate::layout::Order;
 use crate::listener::Room;
 use crate::memory::{MemoryPlan, MemoryReport};
+use crate::metrics::{self, Durations};
 use crate::stop::Stop;
 
 /// How long a refusal waits for the rest of a body that is thrown away: time for a packet
@@ -62,8 +63,7 @@ pub(crate) struct Front {
     pub(crate) open: OnceLock<Open>,
     pub(crate) admin: Admin,
     pub(crate) counters: Counters,
-    /// Told when something was dropped that leaves data behind.
-    pub(crate) dropped: Notify,
+    pub(crate) durations: Arc<Durations>,
     pub(crate) room: Room,
     pub(crate) answers: Answers,
     hosts: Hosts,
@@ -95,7 +95,7 @@ impl Front {
             open: OnceLock::new(),
             admin,
             counters: Counters::default(),
-            dropped: Notify::new(),
+            durations: Arc::default(),
             room,
             answers: Answers::new(&plan),
             hosts,
@@ -109,9 +109,10 @@ impl Front {
     /// Answers one request, whatever it is.
     pub(crate) async fn answer(&self, request: Request<Incoming>, client: &Client) -> Answer {
         let named = Named::of(&request);
-        let answer = caught(named, async {
+        let answering = on_async_worker(async {
             match self.route(&request) {
                 Route::Answered(answer) => self.own(client, answer),
+                Route::Metrics => self.own(client, self.metrics().await),
                 Route::Order(order) => {
                     let answer = self.answer_order(order, request, client).await;
                     self.own(client, answer)
@@ -119,9 +120,20 @@ impl Front {
                 Route::Protocol => self.answer_protocol(request, client).await,
             }
         });
-        let answer = answer.await;
+        let answer = caught(named, answering).await;
         self.counters.answered(answer.status());
         answer
+    }
+
+    async fn metrics(&self) -> Answer {
+        match self.open.get() {
+            Some(open) => {
+                let (usage, counters) = (open.service.usage().await, self.counters.readings());
+                let readings = metrics::Readings::of(usage, self.memory(), counters);
+                metrics::answer(&self.durations, readings)
+            }
+            None => admin::ready(self),
+        }
     }
 
     /// An answer to an operator. There is no saying how long it becomes before it is there.
@@ -183,7 +195,6 @@ impl Front {
         let (mut head, body) = request.into_parts();
         name_host(&mut head);
         let expects = head.headers.contains_key(EXPECT);
-        let drops = drops(&head);
         let request = match gateway.let_in(HttpHead {
             method: head.method,
             path: head.uri.path().to_owned(),
@@ -195,13 +206,13 @@ impl Front {
             Err(refusal) => return refused(*refusal, body, expects).await,
         };
         if !request.is_query() {
-            return self.work(gateway, request, (body, expects, drops), client).await;
+            return self.work(gateway, request, (body, expects), client).await;
         }
         let mut stop = self.stop.clone();
         tokio::select! {
             biased;
             () = stop.raised() => closing(unavailable("The server is stopping.")),
-            answer = self.work(gateway, request, (body, expects, drops), client) => answer,
+            answer = self.work(gateway, request, (body, expects), client) => answer,
         }
     }
 
@@ -210,7 +221,7 @@ impl Front {
         &self,
         gateway: &Arc<Gateway>,
         request: LetIn,
-        (body, expects, drops): (Incoming, bool, bool),
+        (body, expects): (Incoming, bool),
         client: &Client,
     ) -> Answer {
         let declared = body.size_hint().upper().and_then(|bytes| usize::try_from(bytes).ok());
@@ -225,9 +236,6 @@ impl Front {
         let answering = answering(Arc::clone(gateway), request, body);
         // What only reads goes with its client, and so does a query that it waits for.
         let response = if changes { to_the_end(answering, shares).await } else { answering.await };
-        if drops && response.status().is_success() {
-            self.dropped.notify_one();
-        }
         let succeeded = response.status().is_success();
         match self.answers.hold(client, response, Some(room)) {
             Ok(response) => response,
@@ -269,11 +277,11 @@ async fn to_the_end(
     answering: impl Future<Output = Answer> + Send + 'static,
     shares: Shares,
 ) -> Answer {
-    let answering = tokio::spawn(async move {
+    let answering = tokio::spawn(on_async_worker(async move {
         let answer = answering.await;
         drop(shares);
         answer
-    });
+    }));
     match answering.await {
         Ok(answer) => answer,
         Err(error) => match error.try_into_panic() {
@@ -336,12 +344,6 @@ fn closing(mut answer: Answer) -> Answer {
     answer
 }
 
-/// Whether a request drops something. An item does not count: it leaves nothing behind.
-fn drops(head: &Parts) -> bool {
-    let mut segments = head.uri.path().split('/').filter(|segment| !segment.is_empty());
-    head.method == Method::DELETE && segments.nth(4) != Some("docs")
-}
-
 /// An answer of the server's own, in the shape of the protocol's errors: SDKs look
 /// into it.
 pub(crate) fn problem(status: StatusCode, code: &str, message: &str) -> Answer {
@@ -374,7 +376,10 @@ fn unavailable(message: &str) -> Answer {
 mod tests {
     use std::task::{Context, Waker};
 
+    use tokio::sync::Notify;
+
     use super::*;
+    use crate::log::Captured;
     use crate::memory::MemorySize;
 
     fn client() -> Client {
@@ -391,10 +396,15 @@ mod tests {
     }
 
     #[test]
-    fn a_request_that_panics_is_answered() {
-        let answered = ready(caught(named(Method::GET), async { panic!("as the test wants it") }));
-        let Poll::Ready(answer) = answered else { panic!("there is nothing to wait for") };
-        assert_eq!(answer.status(), StatusCode::INTERNAL_SERVER_ERROR);
+    fn a_request_that_panics_is_answered_and_logged() {
+        for method in [Method::GET, Method::POST] {
+            let panicking = caught(named(method.clone()), async { panic!("as the test wants it") });
+            let (answered, log) = Captured::of(|| ready(panicking));
+            let Poll::Ready(answer) = answered else { panic!("there is nothing to wait for") };
+            assert_eq!(answer.status(), StatusCode::INTERNAL_SERVER_ERROR);
+            assert!(log.contains("ERROR") && log.contains("a request panicked"), "{log}");
+            assert!(log.contains(method.as_str()), "{log}");
+        }
     }
 
     #[tokio::test]

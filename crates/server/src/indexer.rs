@@ -24,8 +24,9 @@ pub(crate) async fn run(front: Arc<Front>, mut stop: Stop) {
             }
         };
         tokio::select! {
-            () = work => {}
+            biased;
             () = stop.raised() => return,
+            () = work => {}
         }
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::{Method, StatusCode};
+use percent_encoding::percent_decode_str;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use service::{Halve, LayoutChange, Link, PartitionInfo, RangeId, Remedy, Service, ServiceError};
@@ -106,7 +107,7 @@ impl Order {
             Order::List(query) => list(service, &query).await,
             Order::Split => split(service, body).await,
             Order::Merge => merge(service, body).await,
-            Order::ShowThroughput(query) => throughput::show(service, &query),
+            Order::ShowThroughput(query) => throughput::show(service, &query).await,
             Order::Redistribute => throughput::redistribute(service, body).await,
             Order::ShowBackup => Ok(backups.describe()),
             Order::Backup => backups.begin(service, body),
@@ -242,19 +243,13 @@ pub(crate) fn parameter(query: &str, name: &str) -> Option<String> {
         .split('&')
         .filter_map(|pair| pair.split_once('='))
         .find(|(found, _)| *found == name)?;
-    let mut bytes = Vec::with_capacity(value.len());
-    let mut rest = value.bytes();
-    while let Some(byte) = rest.next() {
-        bytes.push(match byte {
-            b'%' => {
-                let [high, low] = [rest.next()?, rest.next()?].map(|b| char::from(b).to_digit(16));
-                u8::try_from(high? << 4 | low?).ok()?
-            }
-            b'+' => b' ',
-            _ => byte,
-        });
-    }
-    String::from_utf8(bytes).ok()
+    let is_code = |after: &str| {
+        let digits = after.as_bytes().first_chunk::<2>();
+        digits.is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit))
+    };
+    let spaced = value.replace('+', " ");
+    let decoded = percent_decode_str(&spaced).decode_utf8().ok()?;
+    spaced.split('%').skip(1).all(is_code).then(|| decoded.into_owned())
 }
 
 #[cfg(test)]

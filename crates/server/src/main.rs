@@ -4,6 +4,7 @@
 //! Must not know: what the layers decide; it wires them.
 
 mod admin;
+mod allocator;
 mod backup;
 mod backups;
 mod banner;
@@ -40,11 +41,6 @@ mod transport;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-
-/// Gives memory back to the system when it is free: the system's own allocator keeps what
-/// many threads have freed. Measured in docs/design/memory.md.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// A database that speaks Azure Cosmos DB's protocols.
 ///

@@ -5,7 +5,6 @@
 //! from everybody else. What a part is for waits or is refused when it is used up; see
 //! `docs/design/memory.md`, which also says what is not counted.
 
-use std::fmt::Write as _;
 use std::str::FromStr;
 
 use model::limits::parse_number;
@@ -115,34 +114,6 @@ impl MemoryReport {
         }
         report["bodies"]["waited"] = json!(self.bodies_waited);
         report
-    }
-
-    /// In the text format of Prometheus.
-    pub(crate) fn to_metrics(&self) -> String {
-        type Read = fn(&MemoryUsage) -> u64;
-        let metrics: [(&str, &str, &str, Read); 4] = [
-            ("orrery_memory_limit_bytes", "gauge", "Memory set aside for a purpose.", |of| {
-                of.limit as u64
-            }),
-            ("orrery_memory_held_bytes", "gauge", "How much of it is in use.", |of| of.held as u64),
-            ("orrery_memory_high_bytes", "gauge", "The most that was in use at once.", |of| {
-                of.high as u64
-            }),
-            (
-                "orrery_memory_refused_total",
-                "counter",
-                "How often there was not enough of it left.",
-                |of| of.refused,
-            ),
-        ];
-        let mut out = String::new();
-        for (name, kind, help, read) in metrics {
-            let _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} {kind}");
-            for (purpose, usage) in &self.parts {
-                let _ = writeln!(out, "{name}{{purpose=\"{purpose}\"}} {}", read(usage));
-            }
-        }
-        out
     }
 }
 

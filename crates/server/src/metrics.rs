@@ -1,108 +1,273 @@
-//! `/_orrery/metrics`: how containers are used, in the text format of Prometheus.
+//! `/_orrery/metrics`: how long requests take, how containers are used, what is held of the
+//! memory, in the text format of OpenMetrics.
+//!
+//! Durations are kept from request to request, by verb and status: both are few, and known
+//! beforehand. All else is read when somebody asks.
 
-use std::fmt::Write as _;
+use std::fmt;
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::CONTENT_TYPE;
-use http::{HeaderValue, Response};
+use http::{HeaderValue, Response, StatusCode};
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::text::{encode_eof, encode_registry};
+use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric, MetricEncoder};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::ConstGauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::{Registry, Unit};
+use runtime::MemoryUsage;
 use service::{ContainerUsage, PartitionInfo, ServiceError, Usage};
+use wire_cosmos::{Observer, Verb};
 
+use crate::counters::Reading;
 use crate::front::Answer;
 use crate::memory::MemoryReport;
 
-/// One metric: its name, its kind, what it means, and where to read it.
-struct Metric {
-    name: &'static str,
-    kind: &'static str,
-    help: &'static str,
-    read: fn(&PartitionInfo, &Usage) -> Option<f64>,
-}
+const FORMAT: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-const METRICS: &[Metric] = &[
-    Metric {
-        name: "orrery_request_units_total",
-        kind: "counter",
-        help: "Request units charged since this process serves the physical partition.",
-        read: |_, usage| Some(usage.totals.charge.request_units()),
-    },
-    Metric {
-        name: "orrery_requests_total",
-        kind: "counter",
-        help: "Requests that the physical partition took.",
-        read: |_, usage| Some(number(usage.totals.requests)),
-    },
-    Metric {
-        name: "orrery_throttled_requests_total",
-        kind: "counter",
-        help: "Requests that were refused with 429 as the throughput was used up.",
-        read: |_, usage| Some(number(usage.totals.throttled)),
-    },
-    Metric {
-        name: "orrery_normalized_ru_consumption_ratio",
-        kind: "gauge",
-        help: "The busiest second of the last minute, as a part of what a second provides.",
-        read: |_, usage| Some(usage.normalised),
-    },
-    Metric {
-        name: "orrery_provisioned_throughput",
-        kind: "gauge",
-        help: "Request units per second that the physical partition serves at most; absent if that is not limited.",
-        read: |_, usage| usage.throughput,
-    },
-    Metric {
-        name: "orrery_items",
-        kind: "gauge",
-        help: "Items in the physical partition.",
-        read: |partition, _| Some(number(partition.items)),
-    },
-    Metric {
-        name: "orrery_storage_bytes",
-        kind: "gauge",
-        help: "Bytes of the items in the physical partition.",
-        read: |partition, _| Some(number(partition.bytes)),
-    },
+/// Upper bounds in seconds: from a point read in memory to what a query may take at most.
+const BOUNDS: [f64; 16] = [
+    0.0001, 0.000_25, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5,
+    5.0, 10.0,
 ];
 
-pub(crate) fn answer(
-    usage: Result<Vec<ContainerUsage>, ServiceError>,
-    memory: &MemoryReport,
-) -> Answer {
-    let mut text = match usage {
-        Ok(usage) => render(&usage),
-        // Whoever collects metrics wants those that there are.
-        Err(error) => format!("# what the containers hold cannot be read: {error}\n"),
-    };
-    text.push_str(&memory.to_metrics());
+/// How long requests took.
+#[derive(Debug)]
+pub(crate) struct Durations {
+    registry: Registry,
+    requests: Family<Labels, Histogram>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Labels {
+    verb: &'static str,
+    status: u16,
+}
+
+impl Default for Durations {
+    fn default() -> Durations {
+        let mut registry = Registry::default();
+        let requests = Family::<Labels, Histogram>::new_with_constructor(|| Histogram::new(BOUNDS));
+        registry.register_with_unit(
+            "orrery_request_duration",
+            "How long requests took, from their last byte to the answer",
+            Unit::Seconds,
+            requests.clone(),
+        );
+        Durations { registry, requests }
+    }
+}
+
+impl Observer for Durations {
+    fn answered(&self, verb: Verb, status: StatusCode, elapsed: Duration) {
+        let labels = Labels { verb: verb.name(), status: status.as_u16() };
+        self.requests.get_or_create(&labels).observe(elapsed.as_secs_f64());
+    }
+}
+
+/// What is read when somebody asks.
+#[derive(Debug)]
+pub(crate) struct Readings {
+    pub(crate) containers: Vec<ContainerUsage>,
+    pub(crate) memory: MemoryReport,
+    pub(crate) counters: Vec<Reading>,
+}
+
+impl Readings {
+    /// Whoever collects metrics wants those that there are.
+    pub(crate) fn of(
+        usage: Result<Vec<ContainerUsage>, ServiceError>,
+        memory: MemoryReport,
+        counters: Vec<Reading>,
+    ) -> Readings {
+        let containers = usage.unwrap_or_else(|error| {
+            tracing::warn!(%error, "what the containers hold cannot be read for metrics");
+            Vec::new()
+        });
+        Readings { containers, memory, counters }
+    }
+}
+
+pub(crate) fn answer(durations: &Durations, readings: Readings) -> Answer {
+    let mut read = Registry::default();
+    read.register_collector(Box::new(readings));
+    let mut text = String::new();
+    let written = encode_registry(&mut text, &durations.registry)
+        .and_then(|()| encode_registry(&mut text, &read))
+        .and_then(|()| encode_eof(&mut text));
+    // A text takes whatever is written to it.
+    debug_assert!(written.is_ok());
     let mut answer = Response::new(Bytes::from(text));
-    let format = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
-    answer.headers_mut().insert(CONTENT_TYPE, format);
+    answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(FORMAT));
     answer
 }
 
-fn render(containers: &[ContainerUsage]) -> String {
-    let mut out = String::new();
-    for Metric { name, kind, help, read } in METRICS {
-        let _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} {kind}");
-        for container in containers {
-            let link = escaped(&container.link);
-            for (partition, usage) in &container.partitions {
-                if let Some(value) = read(partition, usage) {
-                    let range = partition.id;
-                    let _ =
-                        writeln!(out, "{name}{{container=\"{link}\",range=\"{range}\"}} {value}");
+/// What a metric says.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Figure {
+    /// Only ever grows.
+    Count(u64),
+    /// The same, in parts.
+    Sum(f64),
+    Level(u64),
+    Ratio(f64),
+}
+
+impl Figure {
+    fn encode(self, encoder: MetricEncoder<'_>) -> fmt::Result {
+        match self {
+            Figure::Count(count) => ConstCounter::new(count).encode(encoder),
+            Figure::Sum(sum) => ConstCounter::new(sum).encode(encoder),
+            Figure::Level(level) => {
+                ConstGauge::new(i64::try_from(level).unwrap_or(i64::MAX)).encode(encoder)
+            }
+            Figure::Ratio(ratio) => ConstGauge::new(ratio).encode(encoder),
+        }
+    }
+}
+
+/// One metric: its name, its kind, what it means, and where to read it.
+struct Metric<T> {
+    name: &'static str,
+    kind: MetricType,
+    help: &'static str,
+    read: fn(&T) -> Option<Figure>,
+}
+
+const OF_PARTITIONS: &[Metric<(PartitionInfo, Usage)>] = &[
+    Metric {
+        name: "orrery_request_units",
+        kind: MetricType::Counter,
+        help: "Request units charged since this process serves the physical partition.",
+        read: |(_, usage)| Some(Figure::Sum(usage.totals.charge.request_units())),
+    },
+    Metric {
+        name: "orrery_requests",
+        kind: MetricType::Counter,
+        help: "Requests that the physical partition took.",
+        read: |(_, usage)| Some(Figure::Count(usage.totals.requests)),
+    },
+    Metric {
+        name: "orrery_throttled_requests",
+        kind: MetricType::Counter,
+        help: "Requests that were refused with 429 as the throughput was used up.",
+        read: |(_, usage)| Some(Figure::Count(usage.totals.throttled)),
+    },
+    Metric {
+        name: "orrery_normalized_ru_consumption_ratio",
+        kind: MetricType::Gauge,
+        help: "The busiest second of the last minute, as a part of what a second provides.",
+        read: |(_, usage)| Some(Figure::Ratio(usage.normalised)),
+    },
+    Metric {
+        name: "orrery_provisioned_throughput",
+        kind: MetricType::Gauge,
+        help: "Request units per second that the physical partition serves at most; absent if that is not limited.",
+        read: |(_, usage)| usage.throughput.map(Figure::Ratio),
+    },
+    Metric {
+        name: "orrery_items",
+        kind: MetricType::Gauge,
+        help: "Items in the physical partition.",
+        read: |(partition, _)| Some(Figure::Level(partition.items)),
+    },
+    Metric {
+        name: "orrery_storage_bytes",
+        kind: MetricType::Gauge,
+        help: "Bytes of the items in the physical partition.",
+        read: |(partition, _)| Some(Figure::Level(partition.bytes)),
+    },
+];
+
+const OF_MEMORY: &[Metric<MemoryUsage>] = &[
+    Metric {
+        name: "orrery_memory_limit_bytes",
+        kind: MetricType::Gauge,
+        help: "Memory set aside for a purpose.",
+        read: |usage| Some(Figure::Level(usage.limit as u64)),
+    },
+    Metric {
+        name: "orrery_memory_held_bytes",
+        kind: MetricType::Gauge,
+        help: "How much of it is in use.",
+        read: |usage| Some(Figure::Level(usage.held as u64)),
+    },
+    Metric {
+        name: "orrery_memory_high_bytes",
+        kind: MetricType::Gauge,
+        help: "The most that was in use at once.",
+        read: |usage| Some(Figure::Level(usage.high as u64)),
+    },
+    Metric {
+        name: "orrery_memory_refused",
+        kind: MetricType::Counter,
+        help: "How often there was not enough of it left.",
+        read: |usage| Some(Figure::Count(usage.refused)),
+    },
+];
+
+impl Collector for Readings {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        for metric in OF_PARTITIONS {
+            let mut family =
+                encoder.encode_descriptor(metric.name, metric.help, None, metric.kind)?;
+            for container in &self.containers {
+                for partition in &container.partitions {
+                    let range = partition.0.id.to_string();
+                    let labels = [("container", container.link.as_ref()), ("range", &range)];
+                    if let Some(figure) = (metric.read)(partition) {
+                        figure.encode(family.encode_family(&labels)?)?;
+                    }
                 }
             }
         }
+        for metric in OF_MEMORY {
+            let mut family =
+                encoder.encode_descriptor(metric.name, metric.help, None, metric.kind)?;
+            for (purpose, usage) in &self.memory.parts {
+                if let Some(figure) = (metric.read)(usage) {
+                    figure.encode(family.encode_family(&[("purpose", *purpose)])?)?;
+                }
+            }
+        }
+        for Reading { name, help, figure } in &self.counters {
+            let kind = match figure {
+                Figure::Count(_) | Figure::Sum(_) => MetricType::Counter,
+                Figure::Level(_) | Figure::Ratio(_) => MetricType::Gauge,
+            };
+            figure.encode(encoder.encode_descriptor(name, help, None, kind)?)?;
+        }
+        Ok(())
     }
-    out
 }
 
-/// Names may be anything; in a label three characters have to be escaped.
-fn escaped(text: &str) -> String {
-    text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-#[expect(clippy::cast_precision_loss, reason = "the format has doubles only")]
-fn number(count: u64) -> f64 {
-    count as f64
+    #[test]
+    fn durations_are_kept_by_verb_and_status_and_by_nothing_else() {
+        let durations = Durations::default();
+        for status in [StatusCode::OK, StatusCode::OK, StatusCode::NOT_FOUND] {
+            durations.answered(Verb::ReadItem, status, Duration::from_micros(300));
+        }
+        durations.answered(Verb::QueryItems, StatusCode::OK, Duration::from_secs(60));
+        let mut text = String::new();
+        encode_registry(&mut text, &durations.registry).unwrap();
+        let name = "orrery_request_duration_seconds";
+        for line in [
+            format!("# TYPE {name} histogram\n"),
+            format!("{name}_count{{verb=\"read_item\",status=\"200\"}} 2\n"),
+            format!("{name}_bucket{{le=\"0.00025\",verb=\"read_item\",status=\"200\"}} 0\n"),
+            format!("{name}_bucket{{le=\"0.0005\",verb=\"read_item\",status=\"404\"}} 1\n"),
+            format!("{name}_bucket{{le=\"10.0\",verb=\"query_items\",status=\"200\"}} 0\n"),
+            format!("{name}_bucket{{le=\"+Inf\",verb=\"query_items\",status=\"200\"}} 1\n"),
+        ] {
+            assert!(text.contains(&line), "{line}{text}");
+        }
+    }
 }

@@ -4,6 +4,7 @@
 use std::process::ExitCode;
 
 use http::Method;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
 
 use crate::data::say;
@@ -108,10 +109,9 @@ fn names(ids: &Value) -> String {
     ids.collect::<Vec<_>>().join(", ")
 }
 
-/// A value for the query of a URL.
+/// All but what may stand in the query of a URL.
+const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'/').remove(b'-').remove(b'_').remove(b'.');
+
 fn encoded(text: &str) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/-_.".contains(&byte);
-    let one =
-        |byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") };
-    text.bytes().map(one).collect()
+    utf8_percent_encode(text, RESERVED).to_string()
 }

@@ -34,8 +34,9 @@ pub(crate) async fn run(front: Arc<Front>, merge_after: Option<Duration>, mut st
             }
         };
         tokio::select! {
-            () = work => {}
+            biased;
             () = stop.raised() => return,
+            () = work => {}
         }
     }
 }

@@ -7,10 +7,11 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use bytes::Bytes;
-use runtime::{MemoryBudget, Runtime};
+use runtime::{MemoryBudget, Runtime, on_async_worker};
 use service::Service;
 use storage::Loss;
 use storage::local::LocalConfig;
+use tokio::task::JoinHandle;
 use tokio_rustls::TlsAcceptor;
 use wire_cosmos::{Gateway, GatewayConfig};
 
@@ -23,7 +24,7 @@ use crate::host::Hosts;
 use crate::listener::{Listener, Room};
 use crate::memory::MemoryPlan;
 use crate::settings::{Layer, Place, Settings};
-use crate::{banner, expirer, indexer, log, scaler, stop, sweeper};
+use crate::{allocator, banner, expirer, indexer, log, scaler, stop, sweeper};
 
 /// How far the clock of a signed request may be off, as in the service.
 const SKEW_SECS_MAX: u64 = 15 * 60;
@@ -77,32 +78,42 @@ async fn serve(settings: Settings, mut outside: Runtime) -> anyhow::Result<()> {
 
     let service = open(home.clone(), &settings, &outside).await?;
     let region = settings.region.as_str().to_owned();
-    let config = GatewayConfig { keys, region, skew_secs_max: SKEW_SECS_MAX };
-    let gateway = Arc::new(Gateway::new(Arc::clone(&service), outside, config));
+    let slow_after = Some(settings.slow_after);
+    let config = GatewayConfig { keys, region, skew_secs_max: SKEW_SECS_MAX, slow_after };
+    let gateway = Gateway::new(Arc::clone(&service), outside, config);
+    let gateway = Arc::new(gateway.observed_by(Arc::clone(&front.durations) as Arc<_>));
     let backups = Arc::new(Backups::default());
     let open = Open { service: Arc::clone(&service), gateway, backups: Arc::clone(&backups) };
     let opened = front.open.set(open);
     opened.expect("the data is opened once");
-    let sweeping = tokio::spawn(sweeper::run(Arc::clone(&front), stop.clone()));
-    let expiring = tokio::spawn(expirer::run(Arc::clone(&front), stop.clone()));
-    let indexing = tokio::spawn(indexer::run(Arc::clone(&front), stop.clone()));
-    let scaling = tokio::spawn(scaler::run(Arc::clone(&front), settings.rules.merge_after, stop));
+    let sweeping = spawn(sweeper::run(Arc::clone(&front), stop.clone()));
+    let expiring = spawn(expirer::run(Arc::clone(&front), stop.clone()));
+    let indexing = spawn(indexer::run(Arc::clone(&front), stop.clone()));
+    let merge_after = settings.rules.merge_after;
+    let scaling = spawn(scaler::run(Arc::clone(&front), merge_after, stop.clone()));
+    let reminding = spawn(allocator::run(stop));
     announce(&settings, &addresses, service.store().loss());
 
     signals.stop_asked().await;
-    // Nobody waits for what only reads.
-    service.stop_queries();
     stopper.raise();
+    // Nobody waits for what only reads. Whoever works in the background has been told before,
+    // so it does not take its end for a failure.
+    service.stop_queries();
     tokio::select! {
         ended = async {
             backups.end().await;
-            tokio::try_join!(listening, sweeping, expiring, indexing, scaling)
+            tokio::try_join!(listening, sweeping, expiring, indexing, scaling, reminding)
         } => { ended?; }
         () = signals.stop_asked() => tracing::warn!("stopping at once, as asked twice"),
     }
     tokio::task::spawn_blocking(move || service.store().close())
         .await?
         .context("the data was not closed cleanly")
+}
+
+/// Starts something that must not wait where it runs.
+fn spawn(task: impl Future<Output = ()> + Send + 'static) -> JoinHandle<()> {
+    tokio::spawn(on_async_worker(task))
 }
 
 /// Opens the data off the async workers: replaying a journal can take seconds, and

@@ -9,8 +9,9 @@ use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::time::Duration;
 
-use anyhow::{Context as _, bail, ensure};
+use anyhow::{Context as _, anyhow, bail, ensure};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use model::limits::Profile;
@@ -31,119 +32,157 @@ const DEFAULT_PORT: u16 = 8081;
 /// cores are the norm.
 const DEFAULT_WORKERS: u16 = 2;
 
+/// What counts as slow: far longer than anything that finds its items by an index.
+const SLOW_AFTER: Duration = Duration::from_secs(1);
+
 /// Bytes of a key that is made up for a message: as many as the service's own.
 const KEY_BYTES: usize = 64;
 
-/// Settings as one source gives them.
-#[derive(Debug, Default, PartialEq, Eq, Deserialize, clap::Args)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
-pub(crate) struct Layer {
-    /// Address and port to listen on; port 0 takes any free one [default: 127.0.0.1:8081].
-    ///
-    /// Plain HTTP and TLS share the port. Any address but a loopback one needs --key. A bare port or
-    /// localhost:PORT is 127.0.0.1 and, where there is IPv6, ::1; so is the default.
-    #[arg(long, value_name = "ADDR")]
-    pub(crate) listen: Option<Listen>,
+/// Settings are declared once, as the fields of the struct: each is a flag by its name, a line
+/// of the file, and a variable by its name in capitals after `ORRERY_`.
+macro_rules! layer {
+    ($(#[$of_struct:meta])* pub(crate) struct Layer {
+        $($(#[$of_field:meta])* pub(crate) $field:ident: $type:ty,)*
+    }) => {
+        $(#[$of_struct])*
+        pub(crate) struct Layer {
+            $($(#[$of_field])* pub(crate) $field: $type,)*
+        }
 
-    /// A name, besides localhost, by which clients call this server, such as cosmosdb; may be repeated.
-    ///
-    /// With the well-known key, requests for any other name are refused, so that no web page can reach the server
-    /// under a name of its own. The name is also put into the certificate. `*` allows every name.
-    #[arg(long, value_name = "NAME", value_delimiter = ',')]
-    pub(crate) host_name: Option<Vec<HostName>>,
+        impl Layer {
+            #[cfg(test)]
+            const NAMES: &[&str] = &[$(stringify!($field)),*];
 
-    /// The Azure region that the account says it is in, as clients may name it [default: South Central US].
-    ///
-    /// SDKs know the regions of Azure, and some refuse to prefer another.
-    #[arg(long, value_name = "NAME")]
-    pub(crate) region: Option<RegionName>,
+            /// An empty variable counts as absent: compose files pass on what is not set.
+            fn from_environment(read: impl Fn(&str) -> Option<OsString>) -> anyhow::Result<Layer> {
+                Ok(Layer { $($field: variable(&read, stringify!($field))?,)* })
+            }
 
-    /// Folder that holds the data, created when missing [default: ./orrery-data].
-    #[arg(long, value_name = "DIR")]
-    pub(crate) data: Option<PathBuf>,
+            /// What `self` does not say is taken from `other`.
+            fn or(self, other: Layer) -> Layer {
+                Layer { $($field: self.$field.or_from(other.$field),)* }
+            }
+        }
+    };
+}
 
-    /// Keep everything in memory; it is gone when the server stops.
-    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
-    pub(crate) in_memory: Option<bool>,
+layer! {
+    /// Settings as one source gives them.
+    #[derive(Debug, Default, PartialEq, Eq, Deserialize, clap::Args)]
+    #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+    pub(crate) struct Layer {
+        /// Address and port to listen on; port 0 takes any free one [default: 127.0.0.1:8081].
+        ///
+        /// Plain HTTP and TLS share the port. Any address but a loopback one needs --key. A bare port or
+        /// localhost:PORT is 127.0.0.1 and, where there is IPv6, ::1; so is the default.
+        #[arg(long, value_name = "ADDR")]
+        pub(crate) listen: Option<Listen>,
 
-    /// Account key, in base64 [default: the emulators' well-known key, on loopback only].
-    ///
-    /// Other users of the machine can see flags: prefer ORRERY_KEY or the file.
-    #[arg(long, value_name = "KEY")]
-    pub(crate) key: Option<Secret>,
+        /// A name, besides localhost, by which clients call this server, such as cosmosdb; may be repeated.
+        ///
+        /// With the well-known key, requests for any other name are refused, so that no web page can reach the server
+        /// under a name of its own. The name is also put into the certificate. `*` allows every name.
+        #[arg(long, value_name = "NAME", value_delimiter = ',')]
+        pub(crate) host_name: Option<Vec<HostName>>,
 
-    /// Let the emulators' well-known key in from other machines, too: whoever reaches the port has all the data.
-    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
-    pub(crate) allow_well_known_key: Option<bool>,
+        /// The Azure region that the account says it is in, as clients may name it [default: South Central US].
+        ///
+        /// SDKs know the regions of Azure, and some refuse to prefer another.
+        #[arg(long, value_name = "NAME")]
+        pub(crate) region: Option<RegionName>,
 
-    /// A second key, in base64, that only reads.
-    #[arg(long, value_name = "KEY")]
-    pub(crate) read_only_key: Option<Secret>,
+        /// Folder that holds the data, created when missing [default: ./orrery-data].
+        #[arg(long, value_name = "DIR")]
+        pub(crate) data: Option<PathBuf>,
 
-    /// When a write is answered: after an fsync, or once the operating system has it [default: full].
-    #[arg(long, value_enum)]
-    pub(crate) durability: Option<DurabilitySetting>,
+        /// Keep everything in memory; it is gone when the server stops.
+        #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+        pub(crate) in_memory: Option<bool>,
 
-    /// Open the data although writes that were answered are known to be missing, or nobody can tell. Says what is lost.
-    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
-    pub(crate) accept_lost_writes: Option<bool>,
+        /// Account key, in base64 [default: the emulators' well-known key, on loopback only].
+        ///
+        /// Other users of the machine can see flags: prefer ORRERY_KEY or the file.
+        #[arg(long, value_name = "KEY")]
+        pub(crate) key: Option<Secret>,
 
-    /// The year whose rules hold: 2016, 2018 or 2026 [default: 2026].
-    ///
-    /// Until 2019 containers were fixed or unlimited (2016: single-partition or partitioned), with other minima and
-    /// maxima, and a partition held 10 GB.
-    #[arg(long, value_name = "YEAR")]
-    pub(crate) profile: Option<Named<Profile>>,
+        /// Let the emulators' well-known key in from other machines, too: whoever reaches the port has all the data.
+        #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+        pub(crate) allow_well_known_key: Option<bool>,
 
-    /// A limit to change, such as physical_partition_bytes_max=64MiB; may be given often. A wrong name lists them all.
-    #[arg(long, value_name = "NAME=VALUE")]
-    pub(crate) limits: Vec<String>,
+        /// A second key, in base64, that only reads.
+        #[arg(long, value_name = "KEY")]
+        pub(crate) read_only_key: Option<Secret>,
 
-    /// Make a scale model: storage limits are so many times smaller and throughput refills so many times slower, while
-    /// all that clients say and see stays as it is [default: 1].
-    #[arg(long, value_name = "FACTOR")]
-    pub(crate) scale: Option<u32>,
+        /// When a write is answered: after an fsync, or once the operating system has it [default: full].
+        #[arg(long, value_enum)]
+        pub(crate) durability: Option<DurabilitySetting>,
 
-    /// Whose throughput is enforced: explicit (what was asked for), always or never [default: explicit].
-    #[arg(long, value_name = "WHOSE")]
-    pub(crate) throttle: Option<Named<Throttle>>,
+        /// Open the data although writes that were answered are known to be missing, or nobody can tell. Says what is lost.
+        #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+        pub(crate) accept_lost_writes: Option<bool>,
 
-    /// Let small partitions save unused throughput for bursts.
-    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
-    pub(crate) burst: Option<bool>,
+        /// The year whose rules hold: 2016, 2018 or 2026 [default: 2026].
+        ///
+        /// Until 2019 containers were fixed or unlimited (2016: single-partition or partitioned), with other minima and
+        /// maxima, and a partition held 10 GB.
+        #[arg(long, value_name = "YEAR")]
+        pub(crate) profile: Option<Named<Profile>>,
 
-    /// Be a serverless account: no provisioned throughput, 5,000 RU/s for each physical partition.
-    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
-    pub(crate) serverless: Option<bool>,
+        /// A limit to change, such as physical_partition_bytes_max=64MiB; may be given often. A wrong name lists them all.
+        #[arg(long, value_name = "NAME=VALUE")]
+        pub(crate) limits: Vec<String>,
 
-    /// Who gets the throughput of a partition that is split for its storage: even (everyone an equal part, as it is
-    /// documented) or inherited (its children, as users have reported it) [default: even].
-    #[arg(long, value_name = "WHO")]
-    pub(crate) storage_splits: Option<Named<Division>>,
+        /// Make a scale model: storage limits are so many times smaller and throughput refills so many times slower, while
+        /// all that clients say and see stays as it is [default: 1].
+        #[arg(long, value_name = "FACTOR")]
+        pub(crate) scale: Option<u32>,
 
-    /// Merge small, unused neighbouring partitions that the throughput does not need, when a container's layout has not
-    /// changed for so many seconds [default: never].
-    #[arg(long, value_name = "SECONDS")]
-    pub(crate) merge_after: Option<u32>,
+        /// Whose throughput is enforced: explicit (what was asked for), always or never [default: explicit].
+        #[arg(long, value_name = "WHOSE")]
+        pub(crate) throttle: Option<Named<Throttle>>,
 
-    /// Memory that the server may take, such as 512MiB or 2GiB; at least 128MiB [default: 512MiB].
-    ///
-    /// Bodies, answers and what queries keep have a part of it each: who finds none left waits or is told to try again
-    /// (503). The data of --in-memory is not counted.
-    #[arg(long, value_name = "SIZE")]
-    pub(crate) memory: Option<MemorySize>,
+        /// Let small partitions save unused throughput for bursts.
+        #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+        pub(crate) burst: Option<bool>,
 
-    /// Log to stderr: off, error, warn, info, debug or trace [default: warn].
-    #[arg(long, value_name = "LEVEL")]
-    pub(crate) log: Option<LogLevel>,
+        /// Be a serverless account: no provisioned throughput, 5,000 RU/s for each physical partition.
+        #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+        pub(crate) serverless: Option<bool>,
 
-    /// Threads that handle requests [default: 2].
-    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u16).range(1..=256))]
-    pub(crate) workers: Option<u16>,
+        /// Who gets the throughput of a partition that is split for its storage: even (everyone an equal part, as it is
+        /// documented) or inherited (its children, as users have reported it) [default: even].
+        #[arg(long, value_name = "WHO")]
+        pub(crate) storage_splits: Option<Named<Division>>,
 
-    /// Print one line of JSON when ready, instead of words.
-    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
-    pub(crate) json: Option<bool>,
+        /// Merge small, unused neighbouring partitions that the throughput does not need, when a container's layout has not
+        /// changed for so many seconds [default: never].
+        #[arg(long, value_name = "SECONDS")]
+        pub(crate) merge_after: Option<u32>,
+
+        /// Memory that the server may take, such as 512MiB or 2GiB; at least 128MiB [default: 512MiB].
+        ///
+        /// Bodies, answers and what queries keep have a part of it each: who finds none left waits or is told to try again
+        /// (503). The data of --in-memory is not counted.
+        #[arg(long, value_name = "SIZE")]
+        pub(crate) memory: Option<MemorySize>,
+
+        /// Log to stderr: off, error, warn, info, debug or trace [default: warn].
+        #[arg(long, value_name = "LEVEL")]
+        pub(crate) log: Option<LogLevel>,
+
+        /// Log a warning about each request that takes as many milliseconds or more, with its activity id, container,
+        /// charge and, for a query, how it found its items; 0 logs all requests [default: 1000].
+        #[arg(long, value_name = "MILLISECONDS")]
+        pub(crate) slow_after: Option<u32>,
+
+        /// Threads that handle requests [default: 2].
+        #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u16).range(1..=256))]
+        pub(crate) workers: Option<u16>,
+
+        /// Print one line of JSON when ready, instead of words.
+        #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+        pub(crate) json: Option<bool>,
+    }
 }
 
 /// Where the data is kept.
@@ -167,6 +206,7 @@ pub(crate) struct Settings {
     pub(crate) rules: Rules,
     pub(crate) memory: MemorySize,
     pub(crate) log: LogLevel,
+    pub(crate) slow_after: Duration,
     pub(crate) workers: usize,
     pub(crate) json: bool,
 }
@@ -222,6 +262,7 @@ impl Settings {
             rules,
             memory: layer.memory.unwrap_or_default(),
             log: layer.log.unwrap_or_default(),
+            slow_after: layer.slow_after.map_or(SLOW_AFTER, millis),
             workers: usize::from(layer.workers.unwrap_or(DEFAULT_WORKERS).max(1)),
             json: layer.json.unwrap_or_default(),
         };
@@ -262,6 +303,10 @@ fn place(layers: &[Layer]) -> anyhow::Result<Place> {
     Ok(Place::Folder(PathBuf::from(DEFAULT_FOLDER)))
 }
 
+fn millis(millis: u32) -> Duration {
+    Duration::from_millis(u64::from(millis))
+}
+
 fn key_needed(listen: SocketAddr, random: &dyn Random) -> String {
     let mut bytes = [0; KEY_BYTES];
     random.fill(&mut bytes);
@@ -280,79 +325,95 @@ impl Layer {
         toml::from_str(&text)
             .with_context(|| format!("the settings file {} is not valid", path.display()))
     }
+}
 
-    /// An empty variable counts as absent: compose files pass on what is not set.
-    fn from_environment(read: impl Fn(&str) -> Option<OsString>) -> anyhow::Result<Layer> {
-        let read = |name: &str| read(name).filter(|value| !value.is_empty());
-        Ok(Layer {
-            listen: variable(read, "ORRERY_LISTEN")?,
-            host_name: variable(read, "ORRERY_HOST_NAME")?.map(|HostNames(names)| names),
-            region: variable(read, "ORRERY_REGION")?,
-            data: read("ORRERY_DATA").map(PathBuf::from),
-            in_memory: variable(read, "ORRERY_IN_MEMORY")?,
-            key: variable(read, "ORRERY_KEY")?,
-            allow_well_known_key: variable(read, "ORRERY_ALLOW_WELL_KNOWN_KEY")?,
-            read_only_key: variable(read, "ORRERY_READ_ONLY_KEY")?,
-            durability: variable(read, "ORRERY_DURABILITY")?,
-            accept_lost_writes: variable(read, "ORRERY_ACCEPT_LOST_WRITES")?,
-            profile: variable(read, "ORRERY_PROFILE")?,
-            limits: variable(read, "ORRERY_LIMITS")?.into_iter().collect(),
-            scale: variable(read, "ORRERY_SCALE")?,
-            throttle: variable(read, "ORRERY_THROTTLE")?,
-            burst: variable(read, "ORRERY_BURST")?,
-            serverless: variable(read, "ORRERY_SERVERLESS")?,
-            storage_splits: variable(read, "ORRERY_STORAGE_SPLITS")?,
-            merge_after: variable(read, "ORRERY_MERGE_AFTER")?,
-            memory: variable(read, "ORRERY_MEMORY")?,
-            log: variable(read, "ORRERY_LOG")?,
-            workers: variable(read, "ORRERY_WORKERS")?,
-            json: variable(read, "ORRERY_JSON")?,
-        })
+/// A setting as a variable gives it, if there is one.
+fn variable<T: Setting>(read: impl Fn(&str) -> Option<OsString>, field: &str) -> anyhow::Result<T> {
+    let name = format!("ORRERY_{}", field.to_ascii_uppercase());
+    let Some(value) = read(&name).filter(|value| !value.is_empty()) else {
+        return Ok(T::default());
+    };
+    T::from_variable(value).map_err(|error| match error {
+        Unreadable::NoText => anyhow!("{name} is not text"),
+        Unreadable::Invalid(error) => anyhow!("{name} is not valid: {error}"),
+    })
+}
+
+/// Why a variable does not give a setting.
+enum Unreadable {
+    NoText,
+    Invalid(String),
+}
+
+/// What a field of a [`Layer`] is: said or not.
+trait Setting: Default {
+    fn from_variable(value: OsString) -> Result<Self, Unreadable>;
+
+    /// What was said here, or else what was said there.
+    fn or_from(self, other: Self) -> Self;
+}
+
+/// What is written as one word.
+trait Word: FromStr<Err: fmt::Display> {}
+
+impl Word for Listen {}
+impl Word for RegionName {}
+impl Word for Secret {}
+impl Word for DurabilitySetting {}
+impl Word for MemorySize {}
+impl Word for LogLevel {}
+impl Word for bool {}
+impl Word for u16 {}
+impl Word for u32 {}
+impl<T: FromStr<Err: fmt::Display>> Word for Named<T> {}
+
+fn text(value: OsString) -> Result<String, Unreadable> {
+    value.into_string().map_err(|_| Unreadable::NoText)
+}
+
+fn parse<T: FromStr<Err: fmt::Display>>(value: OsString) -> Result<T, Unreadable> {
+    text(value)?.parse().map_err(|error: T::Err| Unreadable::Invalid(error.to_string()))
+}
+
+impl<T: Word> Setting for Option<T> {
+    fn from_variable(value: OsString) -> Result<Option<T>, Unreadable> {
+        parse(value).map(Some)
     }
 
-    /// What `self` does not say is taken from `other`.
-    fn or(self, other: Layer) -> Layer {
-        Layer {
-            listen: self.listen.or(other.listen),
-            host_name: self.host_name.or(other.host_name),
-            region: self.region.or(other.region),
-            data: self.data.or(other.data),
-            in_memory: self.in_memory.or(other.in_memory),
-            key: self.key.or(other.key),
-            allow_well_known_key: self.allow_well_known_key.or(other.allow_well_known_key),
-            read_only_key: self.read_only_key.or(other.read_only_key),
-            durability: self.durability.or(other.durability),
-            accept_lost_writes: self.accept_lost_writes.or(other.accept_lost_writes),
-            profile: self.profile.or(other.profile),
-            // They add up; the later one wins.
-            limits: [other.limits, self.limits].concat(),
-            scale: self.scale.or(other.scale),
-            throttle: self.throttle.or(other.throttle),
-            burst: self.burst.or(other.burst),
-            serverless: self.serverless.or(other.serverless),
-            storage_splits: self.storage_splits.or(other.storage_splits),
-            merge_after: self.merge_after.or(other.merge_after),
-            memory: self.memory.or(other.memory),
-            log: self.log.or(other.log),
-            workers: self.workers.or(other.workers),
-            json: self.json.or(other.json),
-        }
+    fn or_from(self, other: Option<T>) -> Option<T> {
+        self.or(other)
     }
 }
 
-fn variable<T>(
-    read: impl Fn(&str) -> Option<OsString>,
-    name: &'static str,
-) -> anyhow::Result<Option<T>>
-where
-    T: FromStr,
-    T::Err: fmt::Display,
-{
-    let Some(value) = read(name) else { return Ok(None) };
-    let Ok(text) = value.into_string() else { bail!("{name} is not text") };
-    match text.parse() {
-        Ok(value) => Ok(Some(value)),
-        Err(error) => bail!("{name} is not valid: {error}"),
+/// A path need not be text.
+impl Setting for Option<PathBuf> {
+    fn from_variable(value: OsString) -> Result<Option<PathBuf>, Unreadable> {
+        Ok(Some(PathBuf::from(value)))
+    }
+
+    fn or_from(self, other: Option<PathBuf>) -> Option<PathBuf> {
+        self.or(other)
+    }
+}
+
+impl Setting for Option<Vec<HostName>> {
+    fn from_variable(value: OsString) -> Result<Option<Vec<HostName>>, Unreadable> {
+        parse(value).map(|HostNames(names)| Some(names))
+    }
+
+    fn or_from(self, other: Option<Vec<HostName>>) -> Option<Vec<HostName>> {
+        self.or(other)
+    }
+}
+
+/// These add up; the later one wins.
+impl Setting for Vec<String> {
+    fn from_variable(value: OsString) -> Result<Vec<String>, Unreadable> {
+        Ok(vec![text(value)?])
+    }
+
+    fn or_from(self, other: Vec<String>) -> Vec<String> {
+        [other, self].concat()
     }
 }
 
@@ -610,11 +671,11 @@ mod tests {
             merge-after = 60
             memory = "256MiB"
             log = "trace"
+            slow-after = 250
             workers = 3
             json = true
         "#;
-        let file: Layer = toml::from_str(file).unwrap();
-        let environment = Layer::from_environment(|name| {
+        let variable = |name: &str| {
             let value = match name {
                 "ORRERY_LISTEN" => "[::1]:9",
                 "ORRERY_HOST_NAME" => "one, Two.test.",
@@ -636,14 +697,24 @@ mod tests {
                 | "ORRERY_ACCEPT_LOST_WRITES" => "true",
                 "ORRERY_MEMORY" => "256MiB",
                 "ORRERY_LOG" => "trace",
+                "ORRERY_SLOW_AFTER" => "250",
                 "ORRERY_WORKERS" => "3",
                 "ORRERY_JSON" => "true",
                 _ => return None,
             };
-            Some(value.into())
-        });
-        assert_eq!(environment.unwrap(), file);
-        assert!(file.or(Layer::default()).listen.is_some());
+            Some(OsString::from(value))
+        };
+        for name in Layer::NAMES {
+            assert!(
+                file.contains(&format!("\n            {} = ", name.replace('_', "-"))),
+                "{name}"
+            );
+            assert!(variable(&format!("ORRERY_{}", name.to_uppercase())).is_some(), "{name}");
+        }
+        let layer = || toml::from_str::<Layer>(file).unwrap();
+        assert_eq!(Layer::from_environment(variable).unwrap(), layer());
+        assert_eq!(layer().or(Layer::default()), layer());
+        assert_eq!(Layer::default().or(layer()), layer());
     }
 
     #[test]

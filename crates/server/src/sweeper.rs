@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use service::Service;
+
 use crate::front::Front;
 use crate::stop::Stop;
 
@@ -17,14 +19,16 @@ const AFTER_FAILURE: Duration = Duration::from_secs(5);
 
 /// Sweeps after the start, after drops and now and then, until told to stop.
 pub(crate) async fn run(front: Arc<Front>, mut stop: Stop) {
+    let Some(open) = front.open.get() else { return };
     let mut garbage = 0;
     loop {
         let again = tokio::select! {
-            again = sweep(&front, &mut garbage) => again,
+            biased;
             () = stop.raised() => return,
+            again = sweep(&open.service, &mut garbage) => again,
         };
         let wanted = async {
-            let _told_or_not = tokio::time::timeout(again, front.dropped.notified()).await;
+            let _told_or_not = tokio::time::timeout(again, open.service.sweep_wanted()).await;
             tokio::time::sleep(SETTLE).await;
         };
         tokio::select! {
@@ -36,10 +40,9 @@ pub(crate) async fn run(front: Arc<Front>, mut stop: Stop) {
 
 /// Sweeps, and has the space given back once that is worth it. Counts in `garbage` what
 /// was deleted but is on the disk still. How long to wait before the next time.
-async fn sweep(front: &Front, garbage: &mut u64) -> Duration {
-    let Some(open) = front.open.get() else { return AGAIN };
+async fn sweep(service: &Service, garbage: &mut u64) -> Duration {
     let mut again = AGAIN;
-    match open.service.sweep().await {
+    match service.sweep().await {
         Ok(swept) if swept.resources + swept.containers + swept.buckets > 0 => {
             tracing::info!(swept.resources, swept.containers, swept.buckets, swept.keys, "swept");
             *garbage += swept.bytes;
@@ -50,7 +53,7 @@ async fn sweep(front: &Front, garbage: &mut u64) -> Duration {
             again = AFTER_FAILURE;
         }
     }
-    match open.service.reclaim(*garbage).await {
+    match service.reclaim(*garbage).await {
         Ok(true) => {
             tracing::info!(deleted_bytes = *garbage, "gave back the space of what drops left");
             *garbage = 0;

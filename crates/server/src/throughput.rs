@@ -41,10 +41,10 @@ struct Bucket {
 }
 
 /// How the throughput of the container is divided that the query names.
-pub(crate) fn show(service: &Service, query: &str) -> Result<Value, Refusal> {
+pub(crate) async fn show(service: &Service, query: &str) -> Result<Value, Refusal> {
     let ranges = layout::parameter(query, "ranges");
     let ids = ranges.as_deref().map(|ranges| ids(ranges.split(','))).transpose()?;
-    describe(service, &layout::container(query)?, ids.as_deref())
+    describe(service, &layout::container(query)?, ids.as_deref()).await
 }
 
 /// Does what the body says, and shows what it has come to.
@@ -66,7 +66,7 @@ pub(crate) async fn redistribute(service: &Service, body: &Bytes) -> Result<Valu
             return Err(Refusal::malformed(format!("Nothing is to be done. Try {EXAMPLE}")));
         }
     }
-    describe(service, &wanted.container, None)
+    describe(service, &wanted.container, None).await
 }
 
 impl Wanted {
@@ -88,12 +88,12 @@ fn ids<'a>(texts: impl Iterator<Item = &'a str>) -> Result<Vec<RangeId>, Refusal
     texts.map(|text| layout::range(text.trim())).collect()
 }
 
-fn describe(
+async fn describe(
     service: &Service,
     container: &str,
     ranges: Option<&[RangeId]>,
 ) -> Result<Value, Refusal> {
-    let info = service.throughput(&layout::link(container)?, ranges)?;
+    let info = service.throughput(&layout::link(container)?, ranges).await?;
     let ThroughputInfo { throughput, minimum, pending, custom, enforced, buckets, ranges } = info;
     let bucket = |bucket: &ThroughputBucket| json!({ "id": bucket.id, "maxThroughputPercentage": bucket.percent_max });
     let range = |(id, rate): &(RangeId, f64)| json!({ "id": id.to_string(), "throughput": rate });

@@ -31,7 +31,7 @@ pub(crate) struct Authorised {
 }
 
 impl Service {
-    pub(crate) fn authorise(&self, request: Request) -> Result<Authorised, ServiceError> {
+    pub(crate) async fn authorise(&self, request: Request) -> Result<Authorised, ServiceError> {
         let Request { principal, action, .. } = request;
         match principal {
             Principal::Anonymous => Err(ServiceError::Unauthorised),
@@ -39,12 +39,11 @@ impl Service {
             Principal::Reader if writes(&action) || shows_permissions(&action) => {
                 Err(ServiceError::Forbidden)
             }
-            Principal::Holder(grant) if !self.covers(&grant, &action)? => {
-                Err(ServiceError::NotPermitted)
-            }
-            Principal::Holder(_) | Principal::Reader | Principal::Account => {
-                Ok(Authorised { action })
-            }
+            Principal::Holder(grant) => match self.covers(&grant, &action).await? {
+                true => Ok(Authorised { action }),
+                false => Err(ServiceError::NotPermitted),
+            },
+            Principal::Reader | Principal::Account => Ok(Authorised { action }),
         }
     }
 }

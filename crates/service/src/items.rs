@@ -216,7 +216,7 @@ impl Service {
     }
 
     /// One page of items in the order of their hashed keys, range after range.
-    pub(crate) fn list_items(
+    pub(crate) async fn list_items(
         &self,
         entry: &ContainerEntry,
         list: ItemList<'_>,
@@ -241,7 +241,7 @@ impl Service {
             };
             let room = (items_max - bodies.len(), bytes_left);
             let asked = (&within, prefix.as_ref());
-            let next = self.cluster.list(&entry.container, asked, after.as_ref(), room)?;
+            let next = self.cluster.list(&entry.container, asked, after.as_ref(), room).await?;
             let Some(served) = next else { break };
             let page = receipt.served(served);
             for work in page_work(&page) {

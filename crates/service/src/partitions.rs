@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use cluster::{ClusterError, Halve, MergeRule, RangeId, RangeRecord, Stage, Transition};
+use cluster::{ClusterError, Halve, MergeRule, RangeId, RangeRecord, Sizes, Stage, Transition};
 use model::epk::EpkRange;
 use model::json::Value;
 use model::position::Lsn;
@@ -50,8 +50,8 @@ impl Service {
     }
 
     /// The physical partitions of a container, in the order of the ring.
-    pub fn partitions(&self, container: &Link) -> Result<Vec<PartitionInfo>, ServiceError> {
-        self.layout(&self.container(container)?)
+    pub async fn partitions(&self, container: &Link) -> Result<Vec<PartitionInfo>, ServiceError> {
+        self.layout(&self.container(container)?).await
     }
 
     /// How many buckets of a container are being moved into others.
@@ -68,7 +68,7 @@ impl Service {
     ) -> Result<LayoutChange, ServiceError> {
         let entry = self.container(container)?;
         let split = self.cluster.split(&entry.container, range, halve).await;
-        self.changed(&entry, split)
+        self.changed(&entry, split).await
     }
 
     /// Joins neighbouring physical partitions into one.
@@ -79,7 +79,7 @@ impl Service {
     ) -> Result<LayoutChange, ServiceError> {
         let entry = self.container(container)?;
         let merged = self.cluster.merge(&entry.container, ranges).await;
-        self.changed(&entry, merged)
+        self.changed(&entry, merged).await
     }
 
     /// Splits what has outgrown its limit, and returns how many splits that took.
@@ -107,7 +107,8 @@ impl Service {
             let entry = rid.and_then(|rid| directory.container_of_rid(rid));
             candidates.extend(entry.map(|entry| (Arc::clone(&entry.container), offer)));
             Ok(())
-        })?;
+        })
+        .await?;
         let mut merges = 0;
         for (container, offer) in candidates.iter().filter(|(_, offer)| !offer.pending) {
             let rate = offer.throughput.rate();
@@ -121,30 +122,18 @@ impl Service {
         Ok(merges)
     }
 
-    pub(crate) fn layout(
-        &self,
-        entry: &ContainerEntry,
-    ) -> Result<Vec<PartitionInfo>, ServiceError> {
-        let (map, sizes) = self.cluster.sizes(&entry.container)?;
-        let partition = |(record, head): (&RangeRecord, Head)| PartitionInfo {
-            id: record.id,
-            range: record.range.clone(),
-            parents: record.parents.clone(),
-            lsn: Lsn::from_u64(head.lsn).max(record.lsn_floor),
-            items: head.items,
-            bytes: head.bytes,
-        };
-        Ok(map.ranges().iter().zip(sizes).map(partition).collect())
+    async fn layout(&self, entry: &ContainerEntry) -> Result<Vec<PartitionInfo>, ServiceError> {
+        Ok(partitions_of(self.cluster.sizes(&entry.container).await?))
     }
 
-    fn changed(
+    async fn changed(
         &self,
         entry: &ContainerEntry,
         changed: Result<Transition, ClusterError>,
     ) -> Result<LayoutChange, ServiceError> {
         let Transition { from, into, pause } =
             changed.map_err(|error| self.explained(entry, error))?;
-        let mut new = self.layout(entry)?;
+        let mut new = self.layout(entry).await?;
         new.retain(|partition| into.contains(&partition.id));
         Ok(LayoutChange { old: from, new, pause })
     }
@@ -159,4 +148,16 @@ impl Service {
         let link = &entry.names.link;
         ServiceError::invalid(format!("{error}; the ranges of {link} are {}", ids.join(", ")))
     }
+}
+
+pub(crate) fn partitions_of((map, sizes): Sizes) -> Vec<PartitionInfo> {
+    let partition = |(record, head): (&RangeRecord, Head)| PartitionInfo {
+        id: record.id,
+        range: record.range.clone(),
+        parents: record.parents.clone(),
+        lsn: Lsn::from_u64(head.lsn).max(record.lsn_floor),
+        items: head.items,
+        bytes: head.bytes,
+    };
+    map.ranges().iter().zip(sizes).map(partition).collect()
 }

@@ -106,17 +106,14 @@ impl Service {
 
     /// What the smallest throughput of these containers depends on. `shared` says
     /// that they are all that a database's offer is for.
-    pub(crate) fn footprint(
+    pub(crate) async fn footprint(
         &self,
         offer: &Offer,
         containers: &[Arc<Container>],
         shared: bool,
     ) -> Result<Footprint, ServiceError> {
-        let mut stored_bytes = 0_u64;
-        for container in containers {
-            let (_, sizes) = self.cluster.sizes(container)?;
-            stored_bytes += sizes.iter().map(|head| head.bytes).sum::<u64>();
-        }
+        let sizes = self.cluster.sizes_of(containers.iter().map(Arc::as_ref)).await?;
+        let stored_bytes = sizes.iter().flat_map(|(_, sizes)| sizes).map(|head| head.bytes).sum();
         let grows = shared || containers.iter().all(|container| can_grow(container));
         Ok(Footprint {
             growth: if grows { Growth::Unlimited } else { Growth::Fixed },

@@ -14,8 +14,8 @@ use model::json::Value;
 use model::partition_key::{KeyError, PartitionKey, PartitionKeyDefinition};
 use model::position::Ordinal;
 use query::{
-    Advice, Bound, Context, Features, KeyRanges, KeyShape, Meter, Parameters, PathStep, Query,
-    QueryError,
+    Advice, Bound, Context, Features, KeyRanges, KeyShape, Meter, Parameters, Path, PathStep,
+    Query, QueryError,
 };
 
 use crate::admit::PAGE_ITEMS_MAX;
@@ -400,24 +400,33 @@ fn resume_point(filter: &ResumeFilter, bound: &Bound) -> Result<Point, ServiceEr
 fn fingerprint(entry: &ContainerEntry, query: &ItemQuery, bound: &Bound) -> u32 {
     let mut hasher = crc32fast::Hasher::new();
     hasher.update(entry.rid.to_string().as_bytes());
-    let order = bound.order();
-    if order.is_empty() || bound.is_aggregated() {
+    let Some(order) = lasting_order(bound) else {
         hasher.update(query.text.as_bytes());
         hasher.update(query.parameters.to_string().as_bytes());
         return hasher.finalize();
-    }
-    hasher.update(&[u8::from(bound.is_distinct())]);
-    for key in order {
-        for step in key.path.steps() {
+    };
+    hasher.update(&[u8::from(bound.is_distinct()) | u8::from(bound.is_aggregated()) << 1]);
+    for (path, descending) in order {
+        for step in path.steps() {
             match step {
                 PathStep::Name(name) => hasher.update(&[name.as_bytes(), &[0xFF]].concat()),
                 PathStep::Index(index) => hasher.update(&index.to_be_bytes()),
                 PathStep::Each => hasher.update(&[0xFE]),
             }
         }
-        hasher.update(&[u8::from(key.descending)]);
+        hasher.update(&[u8::from(descending)]);
     }
     hasher.finalize()
+}
+
+/// The order that a query asks for, of rows or of groups, if it is by places in items.
+fn lasting_order(bound: &Bound) -> Option<Vec<(Path, bool)>> {
+    if bound.orders_groups() {
+        let values = bound.value_order()?.into_iter();
+        return values.map(|key| Some((key.path?, key.descending))).collect();
+    }
+    let order = bound.order().into_iter().map(|key| (key.path.clone(), key.descending));
+    Some(order.collect()).filter(|order: &Vec<_>| !order.is_empty() && !bound.is_aggregated())
 }
 
 fn failed(entry: &ContainerEntry, failure: QueryFailure, text: &str) -> ServiceError {

@@ -52,14 +52,14 @@ const MINUTE: Duration = Duration::from_secs(60);
 
 impl Service {
     /// How a container's throughput is divided now, for all ranges or some.
-    pub fn throughput(
+    pub async fn throughput(
         &self,
         container: &Link,
         ranges: Option<&[RangeId]>,
     ) -> Result<ThroughputInfo, ServiceError> {
         let entry = self.container(container)?;
-        let (record, offer) = self.own_offer(&entry)?;
-        let status = self.offer_status(&record)?;
+        let (record, offer) = self.own_offer(&entry).await?;
+        let status = self.offer_status(&record).await?;
         let map = entry.container.map();
         let wanted = |id: &RangeId| ranges.is_none_or(|ranges| ranges.contains(id));
         let rate = offer.throughput.rate();
@@ -93,7 +93,7 @@ impl Service {
     ) -> Result<(), ServiceError> {
         let _one_at_a_time = self.changes.lock().await;
         let entry = self.container(container)?;
-        let (mut record, mut offer) = self.own_offer(&entry)?;
+        let (mut record, mut offer) = self.own_offer(&entry).await?;
         if offer.pending {
             return Err(ServiceError::Scaling);
         }
@@ -107,7 +107,7 @@ impl Service {
             }
         };
         let containers = std::slice::from_ref(&entry.container);
-        let footprint = self.footprint(&offer, containers, false)?;
+        let footprint = self.footprint(&offer, containers, false).await?;
         offer.change(offer.throughput.at(rate).check(&self.limits, &footprint)?);
         offer.pending = match wanted {
             Redistribution::Equal => !self.is_carried(&offer, containers),
@@ -133,7 +133,7 @@ impl Service {
     ) -> Result<(), ServiceError> {
         let _one_at_a_time = self.changes.lock().await;
         let entry = self.container(container)?;
-        let (mut record, mut offer) = self.own_offer(&entry)?;
+        let (mut record, mut offer) = self.own_offer(&entry).await?;
         check_buckets(&self.limits, &buckets)?;
         let now = self.runtime.clock.now().as_unix_seconds();
         let pause = self.limits.throughput_bucket_change_secs_min;
@@ -167,8 +167,8 @@ impl Service {
         Ok(splits)
     }
 
-    fn own_offer(&self, entry: &ContainerEntry) -> Result<(Record, Offer), ServiceError> {
-        let found = self.offer_for(&entry.rid.to_string())?;
+    async fn own_offer(&self, entry: &ContainerEntry) -> Result<(Record, Offer), ServiceError> {
+        let found = self.offer_for(&entry.rid.to_string()).await?;
         found.ok_or_else(|| {
             ServiceError::invalid("The container has no throughput of its own to be divided.")
         })

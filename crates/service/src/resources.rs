@@ -44,7 +44,7 @@ impl Service {
         receipt: &mut Receipt,
     ) -> Result<Reply, ServiceError> {
         let mut counters = self.changes.lock().await;
-        let parent = self.parent(parent, kind, receipt)?;
+        let parent = self.parent(parent, kind, receipt).await?;
         let created = match kind {
             Kind::Database => self.create_database(&mut counters, body, asked).await,
             Kind::Container => {
@@ -66,8 +66,8 @@ impl Service {
             }
         };
         let record = created?;
-        self.note_scripts(&record, receipt)?;
-        self.reply(&record, EffectKind::Created)
+        self.note_scripts(&record, receipt).await;
+        self.reply(&record, EffectKind::Created).await
     }
 
     pub(crate) async fn upsert(
@@ -89,13 +89,13 @@ impl Service {
         }
     }
 
-    pub(crate) fn read(
+    pub(crate) async fn read(
         &self,
         link: &Link,
         conditions: &Conditions,
         receipt: &mut Receipt,
     ) -> Result<Reply, ServiceError> {
-        let stored = self.stored(link, receipt)?;
+        let stored = self.stored(link, receipt).await?;
         let etag = Some(stored.etag.clone());
         let unchanged = conditions
             .if_none_match
@@ -104,9 +104,9 @@ impl Service {
         if unchanged {
             return Ok(Reply::One { kind: EffectKind::NotModified, etag, body: None });
         }
-        self.note_scripts(&stored.record, receipt)?;
+        self.note_scripts(&stored.record, receipt).await;
         let (kind, body) = (EffectKind::Read, Some(stored.render()));
-        self.told(&stored.record, kind, etag, body)
+        self.told(&stored.record, kind, etag, body).await
     }
 
     pub(crate) async fn replace(
@@ -117,7 +117,7 @@ impl Service {
         receipt: &mut Receipt,
     ) -> Result<Reply, ServiceError> {
         let _one_at_a_time = self.changes.lock().await;
-        let old = self.stored(link, receipt)?.record;
+        let old = self.stored(link, receipt).await?.record;
         let if_match = conditions.if_match.clone();
         let record = match old.kind {
             Kind::Database => return Err(ServiceError::invalid("Databases cannot be replaced.")),
@@ -130,8 +130,8 @@ impl Service {
             | Kind::Trigger
             | Kind::UserDefinedFunction => self.replace_child(old, body, if_match).await?,
         };
-        self.note_scripts(&record, receipt)?;
-        self.reply(&record, EffectKind::Replaced)
+        self.note_scripts(&record, receipt).await;
+        self.reply(&record, EffectKind::Replaced).await
     }
 
     pub(crate) async fn delete(
@@ -141,7 +141,7 @@ impl Service {
         receipt: &mut Receipt,
     ) -> Result<Reply, ServiceError> {
         let _one_at_a_time = self.changes.lock().await;
-        let record = self.stored(link, receipt)?.record;
+        let record = self.stored(link, receipt).await?.record;
         let if_match = conditions.if_match.clone();
         match record.kind {
             Kind::Database => self.delete_database(&record, if_match).await?,
@@ -166,10 +166,11 @@ impl Service {
                 self.cluster.write_system(writes).await?;
             }
         }
+        self.dropped.notify_one();
         Ok(Reply::One { kind: EffectKind::Deleted, etag: None, body: None })
     }
 
-    pub(crate) fn list(
+    pub(crate) async fn list(
         &self,
         parent: &Link,
         kind: Kind,
@@ -177,11 +178,11 @@ impl Service {
         items_max: usize,
         receipt: &mut Receipt,
     ) -> Result<Reply, ServiceError> {
-        let parent = self.parent(parent, kind, receipt)?;
+        let parent = self.parent(parent, kind, receipt).await?;
         let prefix = item_prefix(kind, parent.rid());
         let after = after.map(|name| item_id(kind, parent.rid(), name));
         let items_max = items_max.clamp(1, PAGE_ITEMS_MAX);
-        let (items, more) = self.cluster.list_system(&prefix, after.as_deref(), items_max)?;
+        let (items, more) = self.cluster.list_system(&prefix, after.as_deref(), items_max).await?;
         let last = items.last().map(id_of);
         let name = last.filter(|_| more).and_then(|id| Some(id.strip_prefix(&prefix)?.to_owned()));
         let render = |item| Stored::read(kind, parent.rid(), item).map(|stored| stored.render());
@@ -257,7 +258,7 @@ impl Service {
         body: &Value,
     ) -> Result<Record, ServiceError> {
         let definition = definition::parse(kind, body)?;
-        self.check_child_quota(kind, parent)?;
+        self.check_child_quota(kind, parent).await?;
         let rid = child_rid(counters, kind, parent)?;
         let record = Record {
             kind,
@@ -305,9 +306,9 @@ impl Service {
         })
     }
 
-    fn check_child_quota(&self, kind: Kind, parent: &Parent) -> Result<(), ServiceError> {
+    async fn check_child_quota(&self, kind: Kind, parent: &Parent) -> Result<(), ServiceError> {
         let Some(max) = self.scripts_max(kind) else { return Ok(()) };
-        if self.count_up_to(max, kind, parent.rid())? < max {
+        if self.count_up_to(max, kind, parent.rid()).await? < max {
             return Ok(());
         }
         Err(ServiceError::Quota {
@@ -331,10 +332,16 @@ impl Service {
     }
 
     /// How many resources of a kind there are, as far as so many.
-    fn count_up_to(&self, max: usize, kind: Kind, parent: &str) -> Result<usize, ServiceError> {
+    async fn count_up_to(
+        &self,
+        max: usize,
+        kind: Kind,
+        parent: &str,
+    ) -> Result<usize, ServiceError> {
         let (prefix, mut count, mut after) = (item_prefix(kind, parent), 0, None);
         while count < max {
-            let (items, more) = self.cluster.list_system(&prefix, after.as_deref(), max - count)?;
+            let listing = self.cluster.list_system(&prefix, after.as_deref(), max - count);
+            let (items, more) = listing.await?;
             count += items.len();
             after = items.last().map(id_of);
             if !more {
@@ -344,32 +351,35 @@ impl Service {
         Ok(count)
     }
 
-    /// Takes down how many scripts there are beside this one, if it is one.
-    fn note_scripts(&self, record: &Record, receipt: &mut Receipt) -> Result<(), ServiceError> {
-        if self.scripts_max(record.kind).is_none() {
-            return Ok(());
+    /// Takes down how many scripts there are beside this one, if it is one. What was done is
+    /// done, whether or not that can be found out.
+    async fn note_scripts(&self, record: &Record, receipt: &mut Receipt) {
+        if self.scripts_max(record.kind).is_some() {
+            receipt.holding = self.count_scripts(&record.parent_rid).await.ok();
         }
-        let amount = |kind: Kind| -> Result<Amount, ServiceError> {
+    }
+
+    async fn count_scripts(&self, container: &str) -> Result<Holding, ServiceError> {
+        let amount = async |kind: Kind| -> Result<Amount, ServiceError> {
             let max = self.scripts_max(kind).unwrap_or_default();
-            Ok(Amount { count: self.count_up_to(max, kind, &record.parent_rid)?, max })
+            Ok(Amount { count: self.count_up_to(max, kind, container).await?, max })
         };
-        receipt.holding = Some(Holding::Scripts {
-            procedures: amount(Kind::StoredProcedure)?,
-            triggers: amount(Kind::Trigger)?,
-            functions: amount(Kind::UserDefinedFunction)?,
-        });
-        Ok(())
+        Ok(Holding::Scripts {
+            procedures: amount(Kind::StoredProcedure).await?,
+            triggers: amount(Kind::Trigger).await?,
+            functions: amount(Kind::UserDefinedFunction).await?,
+        })
     }
 
     /// The answer after a write: what is stored now.
-    fn reply(&self, record: &Record, kind: EffectKind) -> Result<Reply, ServiceError> {
+    async fn reply(&self, record: &Record, kind: EffectKind) -> Result<Reply, ServiceError> {
         let item = self.cluster.read_system(&record.item_id())?.ok_or(ServiceError::NotFound)?;
         let stored = Stored::read(record.kind, &record.parent_rid, &item)?;
-        self.told(record, kind, Some(stored.etag.clone()), Some(stored.render()))
+        self.told(record, kind, Some(stored.etag.clone()), Some(stored.render())).await
     }
 
     /// A resource as it is told. Of offers more is told than their text.
-    fn told(
+    async fn told(
         &self,
         record: &Record,
         kind: EffectKind,
@@ -377,7 +387,7 @@ impl Service {
         body: Option<Bytes>,
     ) -> Result<Reply, ServiceError> {
         if record.kind == Kind::Offer {
-            let status = self.offer_status(record)?;
+            let status = self.offer_status(record).await?;
             return Ok(Reply::Offer { kind, etag, body, status });
         }
         Ok(Reply::One { kind, etag, body })

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
 
-use cluster::{Ahead, Cluster, ClusterReport, ContainerSpec, RangeRecord};
+use cluster::{Ahead, Cluster, ClusterReport, ContainerSpec, Pool, RangeRecord};
 use model::charge::Work;
 use model::json::Value;
 use model::limits::{Growth, Limits};
@@ -12,7 +12,7 @@ use model::policy::{ContainerDefinition, IndexingPolicy};
 use model::position::{Lsn, Timestamp};
 use model::rid::{ContainerRid, DatabaseRid};
 use partition::{ContainerNumber, Head, Item};
-use runtime::Runtime;
+use runtime::{Runtime, on_async_worker};
 use storage::Store;
 
 use crate::account::{self, CatalogueTab};
@@ -47,6 +47,8 @@ pub struct Service {
     pub(crate) scaling: tokio::sync::Notify,
     /// An indexing policy was changed.
     pub(crate) reindexing: tokio::sync::Notify,
+    /// Something was dropped that leaves data.
+    pub(crate) dropped: tokio::sync::Notify,
     /// When throughput was last divided anew, and whose.
     pub(crate) redistributions: Mutex<Vec<(ContainerRid, Duration)>>,
     directory: RwLock<Directory>,
@@ -86,6 +88,7 @@ impl Service {
             rules,
             scaling: tokio::sync::Notify::new(),
             reindexing: tokio::sync::Notify::new(),
+            dropped: tokio::sync::Notify::new(),
             redistributions: Mutex::default(),
             directory: RwLock::default(),
             changes: tokio::sync::Mutex::new(counters),
@@ -101,12 +104,12 @@ impl Service {
     /// being known in memory until a restart.
     pub async fn execute(&self, request: Request) -> Result<Response, Failure> {
         let mut receipt = Receipt::of(request.caller);
-        let done = self.run(request, &mut receipt).await;
+        let done = on_async_worker(self.run(request, &mut receipt)).await;
         account::account(done, receipt)
     }
 
     async fn run(&self, request: Request, receipt: &mut Receipt) -> Result<Reply, ServiceError> {
-        let authorised = self.authorise(request)?;
+        let authorised = self.authorise(request).await?;
         let resolved = self.resolve(authorised, receipt)?;
         let admitted = admit::admit(resolved, &self.limits)?;
         self.perform(admitted, receipt).await
@@ -179,7 +182,7 @@ impl Service {
                 self.create(&parent, kind, &body, asked, receipt).await
             }
             Upsert { parent, kind, body } => self.upsert(&parent, kind, &body, receipt).await,
-            Read { link, conditions } => self.read(&link, &conditions, receipt),
+            Read { link, conditions } => self.read(&link, &conditions, receipt).await,
             Replace { link, body, conditions } => {
                 self.replace(&link, &body, &conditions, receipt).await
             }
@@ -188,7 +191,7 @@ impl Service {
             }
             Delete { link, conditions } => self.delete(&link, &conditions, receipt).await,
             List { parent, kind, after, items_max } => {
-                self.list(&parent, kind, after.as_deref(), items_max, receipt)
+                self.list(&parent, kind, after.as_deref(), items_max, receipt).await
             }
             Query { parent, kind, query } => self.query(&parent, kind, query, receipt).await,
         }
@@ -205,7 +208,7 @@ impl Service {
             QueryItems, ReadItem, ReadRanges, ReadStatistics, ReplaceItem, UpsertItem,
         };
         let (key, operation) = match action {
-            ReadRanges => return self.read_ranges(container, receipt),
+            ReadRanges => return self.read_ranges(container, receipt).await,
             ReadStatistics { keys_max } => {
                 receipt.worked(&Work::Probe);
                 let partitions = self.statistics_of(container, keys_max).await?;
@@ -217,7 +220,7 @@ impl Service {
             ListItems { scope, session, after, items_max } => {
                 let (scope, session) = (&scope, session.as_ref());
                 let list = ItemList { scope, session, after, items_max };
-                return self.list_items(container, list, receipt);
+                return self.list_items(container, list, receipt).await;
             }
             ListChanges(list) => return self.list_changes(container, list, receipt).await,
             QueryItems(query) => return self.query_items(container, *query, receipt).await,
@@ -258,27 +261,28 @@ impl Service {
     }
 
     /// The first records of one kind and parent, in the order of names.
-    pub(crate) fn first_records(
+    pub(crate) async fn first_records(
         &self,
         kind: Kind,
         parent_rid: &str,
         count: usize,
     ) -> Result<Vec<Stored>, ServiceError> {
-        let (items, _) = self.cluster.list_system(&item_prefix(kind, parent_rid), None, count)?;
+        let prefix = item_prefix(kind, parent_rid);
+        let (items, _) = self.cluster.list_system(&prefix, None, count).await?;
         items.iter().map(|item| Stored::read(kind, parent_rid, item)).collect()
     }
 
     /// Calls `visit` with each record of one kind and parent, in the order of names.
-    pub(crate) fn each_record(
+    pub(crate) async fn each_record(
         &self,
         kind: Kind,
         parent_rid: &str,
         mut visit: impl FnMut(Stored) -> Result<(), ServiceError>,
     ) -> Result<(), ServiceError> {
-        let prefix = item_prefix(kind, parent_rid);
-        let mut after: Option<String> = None;
+        let (prefix, mut after) = (item_prefix(kind, parent_rid), None::<String>);
         loop {
-            let (items, _) = self.cluster.list_system(&prefix, after.as_deref(), CHUNK_RECORDS)?;
+            let listing = self.cluster.list_system(&prefix, after.as_deref(), CHUNK_RECORDS);
+            let (items, _) = listing.await?;
             let Some(last) = items.last() else { return Ok(()) };
             after = Some(id_of(last));
             for item in &items {
@@ -287,13 +291,34 @@ impl Service {
         }
     }
 
-    fn read_ranges(
+    /// The records of one kind and parent, in the order of names. For a thread that may
+    /// wait: nobody is served yet, or any more.
+    pub(crate) fn records_blocking(
+        &self,
+        kind: Kind,
+        parent_rid: &str,
+    ) -> Result<Vec<Stored>, ServiceError> {
+        let (prefix, mut records) = (item_prefix(kind, parent_rid), Vec::new());
+        let mut after: Option<String> = None;
+        loop {
+            let after_last = after.as_deref();
+            let listed = self.cluster.list_system_blocking(&prefix, after_last, CHUNK_RECORDS);
+            let (items, _) = listed?;
+            let Some(last) = items.last() else { return Ok(records) };
+            after = Some(id_of(last));
+            for item in &items {
+                records.push(Stored::read(kind, parent_rid, item)?);
+            }
+        }
+    }
+
+    async fn read_ranges(
         &self,
         entry: &ContainerEntry,
         receipt: &mut Receipt,
     ) -> Result<Reply, ServiceError> {
         receipt.worked(&Work::Probe);
-        let (map, sizes) = self.cluster.sizes(&entry.container)?;
+        let (map, sizes) = self.cluster.sizes(&entry.container).await?;
         let info = |(record, head): (&RangeRecord, Head)| RangeInfo {
             id: record.id,
             range: record.range.clone(),
@@ -312,26 +337,28 @@ impl Service {
     }
 
     fn load_directory(&self) -> Result<(), ServiceError> {
-        let mut databases = Vec::new();
-        self.each_record(Kind::Database, "", |stored| {
-            databases.push(stored.record);
-            Ok(())
-        })?;
-        for database in databases {
+        for Stored { record: database, .. } in self.records_blocking(Kind::Database, "")? {
             let rid = DatabaseRid::parse(&database.rid).map_err(ServiceError::internal)?;
             let pool = self.pool(self.offer_of(&database)?.as_ref());
             self.directory_mut().insert_database(database.name(), rid, pool.clone());
-            self.each_record(Kind::Container, &database.rid, |stored| {
-                let spec = container_spec(&stored.record)?;
-                let (rid, container) = (spec.rid, self.cluster.attach(spec)?);
-                let offer = self.offer_of(&stored.record)?;
-                container.governor().provide(self.plan(offer.as_ref(), pool.as_ref()));
-                let shares = offer.is_none() && pool.is_some();
-                let name = stored.record.name();
-                self.directory_mut().insert_container(name, rid, container, shares);
-                Ok(())
-            })?;
+            for Stored { record, .. } in self.records_blocking(Kind::Container, &database.rid)? {
+                self.load_container(&record, pool.as_ref())?;
+            }
         }
+        Ok(())
+    }
+
+    fn load_container(
+        &self,
+        record: &Record,
+        pool: Option<&Arc<Pool>>,
+    ) -> Result<(), ServiceError> {
+        let spec = container_spec(record)?;
+        let (rid, container) = (spec.rid, self.cluster.attach(spec)?);
+        let offer = self.offer_of(record)?;
+        container.governor().provide(self.plan(offer.as_ref(), pool));
+        let shares = offer.is_none() && pool.is_some();
+        self.directory_mut().insert_container(record.name(), rid, container, shares);
         Ok(())
     }
 }

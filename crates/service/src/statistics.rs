@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use cluster::{Gauge, KeyCharge, KeySummary, Totals};
+use cluster::{Gauge, KeyCharge, KeySummary, Sizes, Totals};
 
 use crate::catalogue::ContainerEntry;
 use crate::error::ServiceError;
 use crate::kind::Link;
-use crate::partitions::PartitionInfo;
+use crate::partitions::{PartitionInfo, partitions_of};
 use crate::service::Service;
 
 /// Everything that is known about one physical partition.
@@ -65,8 +65,9 @@ impl Service {
             _ => self.cluster.summarise_keys(container, keys_max).await?,
         };
         let mut statistics = Vec::new();
-        for (partition, usage) in self.usage_of(entry)? {
-            let heaviest = self.cluster.heaviest_keys(container, partition.id, keys_max)?;
+        let sizes = self.cluster.sizes(container).await?;
+        for (partition, usage) in self.usage_of(entry, sizes) {
+            let heaviest = self.cluster.heaviest_keys(container, partition.id, keys_max).await?;
             let keys = keys.remove(&partition.id).unwrap_or_default();
             statistics.push(PartitionStatistics { partition, usage, keys, heaviest });
         }
@@ -74,22 +75,19 @@ impl Service {
     }
 
     /// How all containers are used.
-    pub fn usage(&self) -> Result<Vec<ContainerUsage>, ServiceError> {
+    pub async fn usage(&self) -> Result<Vec<ContainerUsage>, ServiceError> {
         let entries: Vec<ContainerEntry> = self.directory().containers().cloned().collect();
-        let usage = |entry: ContainerEntry| {
-            Ok(ContainerUsage {
-                link: Arc::clone(&entry.names.link),
-                partitions: self.usage_of(&entry)?,
-                totals: entry.container.governor().totals(),
-            })
+        let containers = entries.iter().map(|entry| entry.container.as_ref());
+        let sizes = self.cluster.sizes_of(containers).await?;
+        let usage = |(entry, sizes): (&ContainerEntry, Sizes)| ContainerUsage {
+            link: Arc::clone(&entry.names.link),
+            partitions: self.usage_of(entry, sizes),
+            totals: entry.container.governor().totals(),
         };
-        entries.into_iter().map(usage).collect()
+        Ok(entries.iter().zip(sizes).map(usage).collect())
     }
 
-    fn usage_of(
-        &self,
-        entry: &ContainerEntry,
-    ) -> Result<Vec<(PartitionInfo, Usage)>, ServiceError> {
+    fn usage_of(&self, entry: &ContainerEntry, sizes: Sizes) -> Vec<(PartitionInfo, Usage)> {
         let map = entry.container.map();
         let usage = |partition: PartitionInfo| {
             let gauge = entry.container.governor().gauge(&map, partition.id);
@@ -98,7 +96,7 @@ impl Service {
             let usage = gauge.map(|gauge| self.read_gauge(&gauge, fraction));
             (partition, usage.unwrap_or_default())
         };
-        Ok(self.layout(entry)?.into_iter().map(usage).collect())
+        partitions_of(sizes).into_iter().map(usage).collect()
     }
 
     fn read_gauge(&self, gauge: &Gauge, fraction: f64) -> Usage {

@@ -543,6 +543,7 @@ impl<E: Engine> CommitterStream<E> {
 
 impl<E: Engine> Stream for CommitterStream<E> {
     fn submit(&mut self, batch: Batch) -> Ticket {
+        runtime::may_wait();
         if let Some(outcome) = self.breach.outcome() {
             return Ticket::resolved(outcome);
         }

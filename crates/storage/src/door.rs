@@ -98,6 +98,9 @@ pub trait Stream: Send + fmt::Debug {
 }
 
 /// A snapshot. What is committed later never shows.
+///
+/// Keys may be asked for by name on an async worker, as long as they are few; all else may
+/// wait for the disk, so never to be called there ([`runtime::may_wait`]).
 pub trait View: Send + fmt::Debug {
     /// # Errors
     /// When the data cannot be read or is damaged.

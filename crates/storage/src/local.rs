@@ -355,6 +355,7 @@ impl Store for LocalStore {
     }
 
     fn verify(&self) -> Result<VerifyReport, StorageError> {
+        runtime::may_wait();
         Format::load(&self.path)?.check_fixed_files(&self.path)?;
         self.published.verify()
     }
@@ -364,6 +365,7 @@ impl Store for LocalStore {
     }
 
     fn discard(&self, range: &KeyRange) -> Result<(), StorageError> {
+        runtime::may_wait();
         self.committer.with_engine(LocalEngine::make_room)?;
         let _alone = self.upkeep.alone();
         let engine = self.published.handles()?;
@@ -377,6 +379,7 @@ impl Store for LocalStore {
     }
 
     fn compact(&self) -> Result<(), StorageError> {
+        runtime::may_wait();
         self.committer.with_engine(LocalEngine::make_room)?;
         let _alone = self.upkeep.alone();
         let engine = self.published.handles()?;
@@ -388,6 +391,7 @@ impl Store for LocalStore {
     }
 
     fn close(&self) -> Result<(), StorageError> {
+        runtime::may_wait();
         self.stop()
     }
 }

@@ -64,6 +64,7 @@ impl Store for MemoryStore {
     }
 
     fn verify(&self) -> Result<VerifyReport, StorageError> {
+        runtime::may_wait();
         crate::scan::verify_rows(self.view()?.as_ref())
     }
 
@@ -73,14 +74,17 @@ impl Store for MemoryStore {
 
     /// Leaves all of it, as it may: what is deleted is gone with the next commit.
     fn discard(&self, _range: &KeyRange) -> Result<(), StorageError> {
+        runtime::may_wait();
         self.committer.alive()
     }
 
     fn compact(&self) -> Result<(), StorageError> {
+        runtime::may_wait();
         self.committer.alive()
     }
 
     fn close(&self) -> Result<(), StorageError> {
+        runtime::may_wait();
         self.committer.close()
     }
 }
@@ -228,10 +232,12 @@ impl Drop for MemoryView {
 
 impl View for MemoryView {
     fn get(&self, key: &[u8]) -> Result<Option<Bytes>, StorageError> {
+        runtime::short_read(1);
         Ok(self.shared.versions().get(key, self.commit))
     }
 
     fn multi_get(&self, keys: &[Bytes]) -> Result<Vec<Option<Bytes>>, StorageError> {
+        runtime::short_read(keys.len());
         let versions = self.shared.versions();
         Ok(keys.iter().map(|key| versions.get(key, self.commit)).collect())
     }
@@ -242,6 +248,7 @@ impl View for MemoryView {
         direction: Direction,
         limit: ScanLimit,
     ) -> Result<Chunk, StorageError> {
+        runtime::may_wait();
         let Some((start, end)) = range.visible() else {
             return Ok(Chunk::default());
         };

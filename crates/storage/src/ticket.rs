@@ -109,6 +109,7 @@ impl Ticket {
     /// Blocks until the outcome is known.
     #[must_use]
     pub fn wait(self) -> Outcome {
+        runtime::may_wait();
         let mut state = self.slot.state();
         loop {
             if let Some(outcome) = state.outcome {

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::Thread;
 
-/// Drives a future on this thread. The door needs no more than that: what it
-/// waits for is done by threads of its own.
+/// Drives a future on this thread, as an async worker would: nothing in it may wait. The
+/// door needs no more than that: what it waits for is done by threads of its own.
 pub fn block_on<F: Future>(future: F) -> F::Output {
     struct Unpark(Thread);
     impl Wake for Unpark {
@@ -16,7 +16,7 @@ pub fn block_on<F: Future>(future: F) -> F::Output {
         }
     }
     let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
-    let mut future = pin!(future);
+    let mut future = pin!(runtime::on_async_worker(future));
     loop {
         match future.as_mut().poll(&mut Context::from_waker(&waker)) {
             Poll::Ready(output) => return output,

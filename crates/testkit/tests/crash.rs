@@ -118,7 +118,7 @@ fn links() -> [Link; CONTAINERS.len()] {
 
 /// The ranges follow each other from one end of the hashes to the other.
 fn assert_tiles(service: &Service, link: &Link) {
-    let (ranges, full) = (service.partitions(link).unwrap(), EpkRange::full());
+    let (ranges, full) = (block_on(service.partitions(link)).unwrap(), EpkRange::full());
     let starts = ranges.iter().map(|one| &one.range.min).chain([&full.max]);
     let ends = [&full.min].into_iter().chain(ranges.iter().map(|one| &one.range.max));
     assert!(starts.eq(ends), "{ranges:?}");

@@ -36,6 +36,7 @@ fn all_ways_agree() {
     let first = number("ORRERY_SEED", SEED).wrapping_mul(1_000_000);
     let sum = run(first..first + data_sets, ITEMS_MAX, queries);
     assert!(sum.indexed > sum.queries / 4, "indexes are hardly used: {sum:?}");
+    assert!(sum.walked > sum.queries / 10, "groups are hardly found along indexes: {sum:?}");
     assert!(sum.rows > sum.queries, "queries hardly find anything: {sum:?}");
 }
 

@@ -12,6 +12,7 @@ use base64::engine::general_purpose::STANDARD;
 use hmac::{Hmac, Mac};
 use model::position::Timestamp;
 use model::rid::DatabaseRid;
+use percent_encoding::percent_decode_str;
 use service::Principal;
 use sha2::Sha256;
 
@@ -153,7 +154,8 @@ fn parse_header(header: &str) -> Result<Shown, Refused> {
     if header.len() > HEADER_BYTES_MAX {
         return Err(Refused::Malformed);
     }
-    let decoded = percent_decode(header);
+    // What is malformed stays as it is and fails later.
+    let decoded = percent_decode_str(header).decode_utf8_lossy();
     let mut fields = decoded.splitn(3, '&').map(|field| field.split_once('='));
     let mut field = |name: &str| match fields.next() {
         Some(Some((found, value))) if found.eq_ignore_ascii_case(name) => Ok(value.to_owned()),
@@ -269,29 +271,4 @@ fn is_signature(key: &[u8], payload: &str, signature: &[u8]) -> bool {
     mac.update(payload.as_bytes());
     // Compares in constant time.
     mac.verify_slice(signature).is_ok()
-}
-
-/// Decodes `%XX`; anything malformed stays as it is and fails later.
-fn percent_decode(text: &str) -> String {
-    let mut out = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((&byte, tail)) = rest.split_first() {
-        let decoded = (byte == b'%').then(|| tail.split_first_chunk::<2>()).flatten().and_then(
-            |(digits, after)| {
-                let digits = std::str::from_utf8(digits).ok()?;
-                Some((u8::from_str_radix(digits, 16).ok()?, after))
-            },
-        );
-        match decoded {
-            Some((value, after)) => {
-                out.push(value);
-                rest = after;
-            }
-            None => {
-                out.push(byte);
-                rest = tail;
-            }
-        }
-    }
-    String::from_utf8_lossy(&out).into_owned()
 }

@@ -9,6 +9,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use model::epk::Epk;
+use model::hex::{self, Lower};
 use model::rid::ItemRid;
 use service::{Cursor, Position, Rest};
 
@@ -88,15 +89,11 @@ fn malformed() -> WireError {
 }
 
 fn hex(text: &str) -> String {
-    text.bytes().map(|byte| format!("{byte:02x}")).collect()
+    Lower(text.as_bytes()).to_string()
 }
 
 fn unhex(text: &str) -> Option<String> {
-    let (pairs, rest) = text.as_bytes().as_chunks::<2>();
-    let digit = |byte: u8| char::from(byte).to_digit(16);
-    let byte = |[high, low]: &[u8; 2]| u8::try_from(digit(*high)? * 16 + digit(*low)?).ok();
-    let bytes = pairs.iter().map(byte).collect::<Option<Vec<u8>>>().filter(|_| rest.is_empty());
-    String::from_utf8(bytes?).ok()
+    String::from_utf8(hex::decode(text)?).ok()
 }
 
 #[cfg(test)]

@@ -14,9 +14,12 @@ use service::{
     Response, Service, ServiceError,
 };
 
+use tracing::Instrument as _;
+
 use crate::auth::{self, AccountKeys, Claim};
 use crate::error::WireError;
 use crate::headers::{ACTIVITY_ID, Headers, IS_BATCH};
+use crate::observe::{self, Observer, Unobserved, Verb};
 use crate::reply::Answer;
 use crate::route::{Path, Route};
 use crate::{account, binary_json, conflicts, items, query, ranges, resources};
@@ -42,6 +45,8 @@ pub struct GatewayConfig {
     pub region: String,
     /// How far the clock of a signed request may be off.
     pub skew_secs_max: u64,
+    /// Requests that take as long are logged, queries with their plan.
+    pub slow_after: Option<Duration>,
 }
 
 /// A request as far as its head says it. Its body need not have arrived.
@@ -66,6 +71,7 @@ pub struct Gateway {
     service: Arc<Service>,
     runtime: Runtime,
     config: GatewayConfig,
+    observer: Arc<dyn Observer>,
 }
 
 /// A request that was let in: who is asking is known, and the head makes sense. Only
@@ -136,7 +142,13 @@ pub(crate) struct Call<'a> {
 impl Gateway {
     #[must_use]
     pub fn new(service: Arc<Service>, runtime: Runtime, config: GatewayConfig) -> Gateway {
-        Gateway { service, runtime, config }
+        Gateway { service, runtime, config, observer: Arc::new(Unobserved) }
+    }
+
+    /// Tells somebody of every answer.
+    #[must_use]
+    pub fn observed_by(self, observer: Arc<dyn Observer>) -> Gateway {
+        Gateway { observer, ..self }
     }
 
     /// Decides by its head alone whether a request is worked on.
@@ -152,7 +164,9 @@ impl Gateway {
             }
             Err(error) => {
                 let answer = Answer::error(&error, &activity_id);
-                Err(Box::new(self.finish(answer, &head, &activity_id, started)))
+                let span = observe::span(&activity_id, Verb::Other, None);
+                let finish = || self.finish(answer, Verb::Other, &activity_id, started);
+                Err(Box::new(span.in_scope(finish)))
             }
         }
     }
@@ -162,29 +176,33 @@ impl Gateway {
     pub async fn answer(&self, request: LetIn, body: Option<Bytes>) -> HttpResponse {
         let started = self.runtime.clock.monotonic();
         let LetIn { head, route, principal, caller, activity_id } = request;
+        let headers = Headers::new(&head.headers);
+        let verb = Verb::of(&head.method, &route, headers);
+        let span = observe::span(&activity_id, verb, route.container());
         let call = Call {
             gateway: self,
             principal,
             caller,
             method: &head.method,
-            headers: Headers::new(&head.headers),
+            headers,
             body: body.as_ref(),
             scheme: head.scheme,
         };
-        let answer =
-            call.answer(route).await.unwrap_or_else(|error| Answer::error(&error, &activity_id));
-        self.finish(answer, &head, &activity_id, started)
+        let answer = call.answer(route).instrument(span.clone()).await;
+        let answer = answer.unwrap_or_else(|error| Answer::error(&error, &activity_id));
+        span.in_scope(|| self.finish(answer, verb, &activity_id, started))
     }
 
     fn finish(
         &self,
         answer: Answer,
-        head: &HttpHead,
+        verb: Verb,
         activity_id: &str,
         started: Duration,
     ) -> HttpResponse {
         let elapsed = self.runtime.clock.monotonic().saturating_sub(started);
-        tracing::debug!(method = %head.method, path = %head.path, status = %answer.status(), "answered");
+        self.observer.answered(verb, answer.status(), elapsed);
+        observe::log(&answer, elapsed, self.config.slow_after);
         answer.finish(activity_id, elapsed, self.now())
     }
 
@@ -271,8 +289,8 @@ impl Call<'_> {
     }
 
     /// What a permission gives to whoever holds a token of it.
-    pub(crate) fn grant(&self, permission: &Value) -> Option<Grant> {
-        self.gateway.service.grant(permission)
+    pub(crate) async fn grant(&self, permission: &Value) -> Option<Grant> {
+        self.gateway.service.grant(permission).await
     }
 
     pub(crate) fn region(&self) -> &str {

@@ -18,6 +18,7 @@ mod error;
 mod gateway;
 mod headers;
 mod items;
+mod observe;
 mod query;
 mod ranges;
 mod reply;
@@ -30,3 +31,4 @@ pub use auth::{AccountKeys, EMULATOR_KEY, InvalidKey};
 pub use gateway::{
     ANSWER_BYTES_MAX, BODY_BYTES_MAX, Gateway, GatewayConfig, HttpHead, HttpResponse, LetIn,
 };
+pub use observe::{Observer, Verb};

@@ -9,6 +9,8 @@
 mod metrics;
 mod resume;
 
+pub(crate) use metrics::explained;
+
 use bytes::Bytes;
 use http::StatusCode;
 use model::json::{Object, Value};
@@ -83,12 +85,13 @@ pub(crate) async fn answer(call: &Call<'_>, container: Link) -> Result<Answer, W
     let keyed = query.scope.key.is_some();
     let is_across = query.across_partitions && !routes_itself(call) && !keyed;
     let response = call.container(container, ContainerAction::QueryItems(Box::new(query))).await?;
-    let Reply::Rows { owner_rid, rows, rest, report } = &response.reply else {
+    let Reply::Rows { owner_rid, rows, rest, report } = response.reply else {
         return Ok(Answer::empty(StatusCode::INTERNAL_SERVER_ERROR));
     };
     let rest = rest.as_ref().map(|rest| continuation::cursor_token(rest, is_across));
-    let answer = page(owner_rid, rows).with_receipt(&response.receipt);
-    Ok(reported(call, answer, report, keyed).with_continuation(rest.as_deref()))
+    let answer = page(&owner_rid, &rows).with_receipt(&response.receipt);
+    let answer = reported(call, answer, &report, keyed).with_report(report);
+    Ok(answer.with_continuation(rest.as_deref()))
 }
 
 /// How a client that asks each partition runs a query.
@@ -190,7 +193,7 @@ fn reported(call: &Call<'_>, mut answer: Answer, report: &QueryReport, keyed: bo
         answer.set("x-ms-cosmos-query-advice", &advice);
     }
     if call.headers.flag(EXPLAIN) {
-        answer.set(EXPLAIN, &metrics::explained(report));
+        answer.set(EXPLAIN, &explained(report));
     }
     // Rows with equal sort keys come in the direction of the first of them, which
     // clients must know to go on between two of them.

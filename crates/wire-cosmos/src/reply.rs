@@ -6,15 +6,17 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, ETAG};
 use http::{HeaderMap, HeaderName, HeaderValue, Response as HttpResponse, StatusCode};
+use model::charge::Charge;
 use model::etag::Etag;
 use model::json::write_string;
 use model::position::{Lsn, Timestamp};
-use service::{EffectKind, Kind, Receipt};
+use percent_encoding::{CONTROLS, utf8_percent_encode};
+use service::{EffectKind, Kind, QueryReport, RangeId, Receipt};
 
 use crate::auth::rfc1123;
 use crate::error::WireError;
 use crate::headers::{ACTIVITY_ID, CONTINUATION, RANGE_ID, SESSION_TOKEN};
-use crate::usage;
+use crate::{query, usage};
 
 const CHARGE: &str = "x-ms-request-charge";
 
@@ -51,13 +53,17 @@ const METRICS: [&str; 4] = [
 #[derive(Debug)]
 pub(crate) struct Answer {
     response: HttpResponse<Bytes>,
+    partition: Option<RangeId>,
+    charge: Charge,
+    /// What a query did.
+    report: Option<Box<QueryReport>>,
 }
 
 impl Answer {
     pub(crate) fn empty(status: StatusCode) -> Answer {
         let mut response = HttpResponse::new(Bytes::new());
         *response.status_mut() = status;
-        Answer { response }
+        Answer { response, partition: None, charge: Charge::ZERO, report: None }
     }
 
     pub(crate) fn json(status: StatusCode, body: impl Into<Bytes>) -> Answer {
@@ -93,6 +99,24 @@ impl Answer {
         self.response.status()
     }
 
+    /// The physical partition that gave it, if one did.
+    pub(crate) fn partition(&self) -> Option<RangeId> {
+        self.partition
+    }
+
+    pub(crate) fn charge(&self) -> Charge {
+        self.charge
+    }
+
+    /// How a query found its items.
+    pub(crate) fn plan(&self) -> Option<String> {
+        self.report.as_deref().map(query::explained)
+    }
+
+    pub(crate) fn with_report(self, report: Box<QueryReport>) -> Answer {
+        Answer { report: Some(report), ..self }
+    }
+
     /// Sets a header. A value that HTTP cannot carry is left out.
     pub(crate) fn set(&mut self, name: &'static str, value: &str) {
         if let Ok(value) = HeaderValue::from_str(value) {
@@ -110,6 +134,8 @@ impl Answer {
     /// Says what it cost, what the client has now seen, and of which partition.
     pub(crate) fn with_receipt(mut self, receipt: &Receipt) -> Answer {
         self.set(CHARGE, &receipt.charge.to_string());
+        self.charge = receipt.charge;
+        self.partition = receipt.served_by().map(|(range, _)| range);
         if let Some(token) = receipt.session() {
             self.set(SESSION_TOKEN, &token.to_string());
         }
@@ -188,13 +214,7 @@ impl Answer {
 
 /// A link by names as a header can carry it: what is not ASCII is percent-encoded.
 fn alternate_path(link: &str) -> Cow<'_, str> {
-    let plain = |byte: u8| (0x20..0x7F).contains(&byte);
-    if link.bytes().all(plain) {
-        return Cow::Borrowed(link);
-    }
-    let encoded =
-        |byte: u8| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") };
-    Cow::Owned(link.bytes().map(encoded).collect())
+    utf8_percent_encode(link, CONTROLS).into()
 }
 
 /// The status of something done to one resource.

@@ -23,14 +23,14 @@ pub(crate) async fn feed(call: &Call<'_>, parent: Link, kind: Kind) -> Result<An
         Method::POST if is_query(call.headers) => query(call, parent, kind).await,
         Method::POST if call.headers.flag(IS_UPSERT) => {
             let action = CatalogueAction::Upsert { parent, kind, body: call.json()? };
-            Ok(one(call, issuer.as_ref(), call.catalogue(action).await?))
+            Ok(one(call, issuer.as_ref(), call.catalogue(action).await?).await)
         }
         Method::POST => {
             check_key(call, kind)?;
             let (body, throughput) = (call.json()?, call.headers.throughput(call.limits())?);
             let offer_type = call.headers.text(OFFER_TYPE).and_then(OfferType::parse);
             let action = CatalogueAction::Create { parent, kind, body, throughput, offer_type };
-            Ok(one(call, issuer.as_ref(), call.catalogue(action).await?))
+            Ok(one(call, issuer.as_ref(), call.catalogue(action).await?).await)
         }
         _ => Err(call.not_allowed()),
     }
@@ -73,14 +73,14 @@ pub(crate) async fn resource(call: &Call<'_>, link: Link) -> Result<Answer, Wire
         }
         _ => return Err(call.not_allowed()),
     };
-    Ok(one(call, issuer.as_ref(), call.catalogue(action).await?))
+    Ok(one(call, issuer.as_ref(), call.catalogue(action).await?).await)
 }
 
 async fn list(call: &Call<'_>, parent: Link, kind: Kind) -> Result<Answer, WireError> {
     let after = call.headers.text(CONTINUATION).map(continuation::parse_name).transpose()?;
     let items_max = call.headers.items_max(PAGE_ITEMS_DEFAULT)?;
     let response = call.catalogue(CatalogueAction::List { parent, kind, after, items_max }).await?;
-    feed_answer(call, kind, response)
+    feed_answer(call, kind, response).await
 }
 
 async fn query(call: &Call<'_>, parent: Link, kind: Kind) -> Result<Answer, WireError> {
@@ -89,7 +89,7 @@ async fn query(call: &Call<'_>, parent: Link, kind: Kind) -> Result<Answer, Wire
     let items_max = call.headers.items_max(PAGE_ITEMS_DEFAULT)?;
     let query = ResourceQuery { text, parameters, after, items_max };
     let response = call.catalogue(CatalogueAction::Query { parent, kind, query }).await?;
-    feed_answer(call, kind, response)
+    feed_answer(call, kind, response).await
 }
 
 /// The change to the other kind of throughput that a client asks for. Its body, if
@@ -127,7 +127,7 @@ pub(crate) fn of_its_time(call: &Call<'_>, body: Bytes) -> Bytes {
     }
 }
 
-fn one(call: &Call<'_>, issuer: Option<&Issuer>, response: Response) -> Answer {
+async fn one(call: &Call<'_>, issuer: Option<&Issuer>, response: Response) -> Answer {
     let (kind, etag, body, offer) = match response.reply {
         Reply::One { kind, etag, body } => (kind, etag, body, None),
         Reply::Offer { kind, etag, body, status } => (kind, etag, body, Some(status)),
@@ -142,9 +142,9 @@ fn one(call: &Call<'_>, issuer: Option<&Issuer>, response: Response) -> Answer {
             return Answer::empty(StatusCode::INTERNAL_SERVER_ERROR);
         }
     };
-    let body = match issuer {
-        Some(issuer) => body.map(|body| issuer.with_token(call, body)),
-        None => body,
+    let body = match (issuer, body) {
+        (Some(issuer), Some(body)) => Some(issuer.with_token(call, body).await),
+        (_, body) => body,
     };
     let body = body.map(|body| of_its_time(call, body));
     let mut answer = Answer::json(status_of(kind), body.unwrap_or_default())
@@ -160,12 +160,14 @@ fn one(call: &Call<'_>, issuer: Option<&Issuer>, response: Response) -> Answer {
     answer
 }
 
-fn feed_answer(call: &Call<'_>, kind: Kind, response: Response) -> Result<Answer, WireError> {
+async fn feed_answer(call: &Call<'_>, kind: Kind, response: Response) -> Result<Answer, WireError> {
     let Reply::Feed { owner_rid, mut bodies, rest } = response.reply else {
         return Ok(Answer::empty(StatusCode::INTERNAL_SERVER_ERROR));
     };
     if let Some(issuer) = Issuer::of(call, kind)? {
-        bodies = bodies.into_iter().map(|body| issuer.with_token(call, body)).collect();
+        for body in &mut bodies {
+            *body = issuer.with_token(call, std::mem::take(body)).await;
+        }
     }
     if kind == Kind::Container {
         bodies = bodies.into_iter().map(|body| of_its_time(call, body)).collect();

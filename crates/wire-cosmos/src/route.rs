@@ -1,5 +1,8 @@
 //! From a path to what it names. One table, for every method.
 
+use std::borrow::Cow;
+
+use percent_encoding::percent_decode_str;
 use service::{Kind, Link};
 
 /// Longest path that is looked at: the deepest link with names of their longest.
@@ -44,6 +47,24 @@ pub(crate) enum Route {
     Later {
         what: &'static str,
     },
+}
+
+impl Route {
+    /// The container that a request is about.
+    pub(crate) fn container(&self) -> Option<&Link> {
+        match self {
+            Route::Items { container }
+            | Route::Item { container, .. }
+            | Route::Ranges { container }
+            | Route::Conflicts { container }
+            | Route::Conflict { container }
+            | Route::KeyDelete { container } => Some(container),
+            Route::Feed { parent: link, .. } | Route::Resource { link } => {
+                Some(link).filter(|link| link.kind() == Some(Kind::Container))
+            }
+            Route::Account | Route::Later { .. } => None,
+        }
+    }
 }
 
 /// A path with its segments decoded.
@@ -226,26 +247,15 @@ fn feed_kind(word: &str, owner: &Link) -> Option<Kind> {
 
 /// Decodes `%XX` and nothing else: a plus sign is a plus sign.
 fn decode(segment: &str) -> Result<String, PathError> {
-    let mut bytes = Vec::with_capacity(segment.len());
-    let mut rest = segment.as_bytes();
-    while let Some((&byte, tail)) = rest.split_first() {
-        rest = tail;
-        if byte != b'%' {
-            bytes.push(byte);
-            continue;
-        }
-        let Some((digits, tail)) = rest.split_first_chunk::<2>() else {
-            return Err(PathError::Encoding);
-        };
-        bytes.push(hex(digits).ok_or(PathError::Encoding)?);
-        rest = tail;
+    let is_code = |after: &str| {
+        let digits = after.as_bytes().first_chunk::<2>();
+        digits.is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit))
+    };
+    if !segment.split('%').skip(1).all(is_code) {
+        return Err(PathError::Encoding);
     }
-    String::from_utf8(bytes).map_err(|_| PathError::Encoding)
-}
-
-fn hex(digits: &[u8; 2]) -> Option<u8> {
-    let [high, low] = digits.map(|digit| char::from(digit).to_digit(16));
-    u8::try_from(high? * 16 + low?).ok()
+    let decoded = percent_decode_str(segment).decode_utf8();
+    decoded.map(Cow::into_owned).map_err(|_| PathError::Encoding)
 }
 
 #[cfg(test)]

@@ -49,9 +49,9 @@ impl Issuer {
     }
 
     /// The permission with a token, if it gives anything.
-    pub(crate) fn with_token(&self, call: &Call<'_>, body: Bytes) -> Bytes {
+    pub(crate) async fn with_token(&self, call: &Call<'_>, body: Bytes) -> Bytes {
         let Ok(permission) = json::parse(&body) else { return body };
-        let Some(grant) = call.grant(&permission) else { return body };
+        let Some(grant) = call.grant(&permission).await else { return body };
         let Value::Object(mut permission) = permission else { return body };
         permission.insert("_token", issue(call.signing_key(), &grant, self.until));
         Value::Object(permission).to_string().into()

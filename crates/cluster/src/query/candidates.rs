@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
-use index::{EntryOrder, Seek};
+use index::{EntryOrder, Seek, told_of_values};
 use model::epk::EpkRange;
 use partition::{Access, Candidate, Choice, Effort, Problem, Start};
 
@@ -45,12 +45,13 @@ impl<'p> Candidates<'p> {
         let behind = query.behind();
         let starts = match &choice.along {
             Some(along) => {
-                let descends = query.descends();
-                points.iter().map(|point| start_along(along, point, &descends)).collect()
+                let (descends, by_value) = (query.descends(), query.value_order().is_some());
+                let start = if by_value { start_at_value } else { start_along };
+                points.iter().map(|point| start(along, point, &descends)).collect()
             }
             None => behind.map(|behind| start_behind(&behind.position)).into_iter().collect(),
         };
-        let merged = choice.ordered && !query.bound.order().is_empty();
+        let merged = choice.along.is_some();
         let stretches = layout.stretches(query, merged, behind.map(|behind| &behind.stretch));
         Candidates {
             query,
@@ -93,6 +94,26 @@ impl<'p> Candidates<'p> {
                 Ok(None)
             }
         }
+    }
+
+    /// Leaves out those whose positions begin like this, if they are what comes next.
+    pub(super) fn skip(&mut self, shared: &[u8]) -> Result<(), Problem> {
+        self.ahead.take_if(|(_, next)| next.position.starts_with(shared));
+        let merge = &mut self.merge;
+        self.watch.measure(Part::Finding, || merge.skip(shared))
+    }
+
+    /// Whether there is another item, among the next few candidates at least.
+    pub(super) fn has_more(&mut self, looked_at: u64) -> Result<bool, Problem> {
+        for _ in 0..looked_at {
+            self.ahead = self.next()?;
+            match &self.ahead {
+                None => return Ok(false),
+                Some((_, Candidate { item: Some(_), .. })) => return Ok(true),
+                Some((_, Candidate { item: None, .. })) => self.ahead = None,
+            }
+        }
+        Ok(true)
     }
 
     /// Counts the next ones, so many at most, without looking into items as far as
@@ -161,4 +182,11 @@ fn start_behind(position: &Position) -> Start {
 fn start_along(along: &EntryOrder, point: &Point, descends: &[bool]) -> Start {
     let Seek { key, whole } = along.seek(&point.place, descends);
     if point.past && whole { Start::Past(key) } else { Start::At(key) }
+}
+
+/// The same for rows that are told apart by values.
+fn start_at_value(along: &EntryOrder, point: &Point, descends: &[bool]) -> Start {
+    let (told, is_all) = told_of_values(&point.place);
+    let Seek { key, whole } = along.seek_values(told, descends);
+    if point.past && whole && is_all { Start::Past(key) } else { Start::At(key) }
 }

@@ -4,7 +4,7 @@ use std::cell::OnceCell;
 use std::ops::Range;
 use std::sync::Arc;
 
-use index::KeyRange;
+use index::{EntryOrder, KeyRange};
 use model::epk::EpkRange;
 use model::position::{Lsn, Timestamp};
 use partition::{Access, Bucket, Problem, Reader, Start, Survey, Walk, Wanted};
@@ -194,6 +194,21 @@ impl Survey for Scene<'_> {
             Ok(sets < most)
         })?;
         Ok(sets)
+    }
+
+    /// Buckets share most of them, too.
+    fn values(&self, range: &KeyRange, order: &EntryOrder, most: u64) -> Result<u64, Problem> {
+        let mut values = 0;
+        self.each_bucket(|reader, bucket| {
+            let view = self.layout.view.as_ref();
+            values = reader.count_values(view, bucket, (range, order), most)?.max(values);
+            Ok(values < most)
+        })?;
+        Ok(values)
+    }
+
+    fn rows(&self) -> u64 {
+        self.query.rows_wanted()
     }
 
     fn ordinals(&self) -> &Range<u64> {

@@ -50,6 +50,21 @@ impl<'v> Merge<'v> {
         Ok(Some(next))
     }
 
+    /// Leaves out those whose positions begin so, if they are what comes next.
+    pub(super) fn skip(&mut self, beginning: &[u8]) -> Result<(), Problem> {
+        while let Some(head) = self.heads.peek()
+            && head.found.position.starts_with(beginning)
+        {
+            let walk = head.walk;
+            self.heads.pop();
+            if let Some((_, walking)) = self.walks.get_mut(walk) {
+                walking.skip(beginning);
+            }
+            self.advance(walk)?;
+        }
+        Ok(())
+    }
+
     /// Counts the next ones, so many at most, looking into no item where entries tell
     /// enough; `None` when there are no more. Instead of `next`, not besides it.
     pub(super) fn count(&mut self, most: u64) -> Result<Option<u64>, Problem> {

@@ -4,9 +4,11 @@
 //! them (`source.rs`), and the page takes rows until it is full (`sheet.rs`). How it gets
 //! them is one of few strategies. Most queries *stream*: rows come as their items are
 //! met, or *in order* along an index. Where no index has the order that is asked for, the
-//! first rows behind the cursor are *sorted* out of all. And what must see everything first is made as a *whole*,
-//! again for each page.
+//! first rows behind the cursor are *sorted* out of all. Groups, and rows that are all
+//! different, come *by value* along an index. And what must see everything first is made as
+//! a *whole*, again for each page.
 
+mod by_value;
 mod ordered;
 mod sheet;
 mod sort;
@@ -20,7 +22,7 @@ use std::cell::OnceCell;
 use model::charge::Scanned;
 use model::position::Timestamp;
 use partition::Choice;
-use query::{Bound, STEPS_MAX};
+use query::STEPS_MAX;
 
 use self::sheet::Sheet;
 use self::source::Source;
@@ -55,7 +57,7 @@ pub(super) fn answer(
     let choice = choose(query, &layout)?;
     let chosen = turn.elapsed();
     let watch = Stopwatch::new(turn, query.is_timed);
-    let strategy = Strategy::of(&query.bound, choice.ordered);
+    let strategy = Strategy::of(query, Some(&choice));
     let (ledger, points) = (ledger::open(turn.memory()), strategy.points(query));
     let mut source = Source::new(query, &layout, &choice, ledger, (turn, &watch), points);
     let mut sheet = Sheet::new(query, layout.parts.len());
@@ -90,7 +92,7 @@ fn is_own_cursor(query: &PageQuery) -> bool {
 /// Has the query look at no more than one page is about. Says where the rest begins.
 fn narrow(query: &mut PageQuery, container: &Container) -> Option<Place> {
     // What streams whatever order items come in needs no rows of other partitions.
-    if Strategy::of(&query.bound, false) != Strategy::Stream {
+    if Strategy::of(query, None) != Strategy::Stream {
         return None;
     }
     let place = query.after.as_ref().map(|after| &after.place);
@@ -116,7 +118,10 @@ enum Strategy {
     Stream,
     InOrder,
     Sort,
+    /// For groups, and rows that are all different, along an index of their values.
+    ByValue,
     Distinct,
+    DistinctInOrder,
     /// For groups, too.
     Aggregate,
     /// For subqueries in FROM that need all items, and for queries that need none.
@@ -124,17 +129,24 @@ enum Strategy {
 }
 
 impl Strategy {
-    /// `ordered` says whether items come in the order of the query, if it has one.
-    fn of(bound: &Bound, ordered: bool) -> Strategy {
+    /// What a query needs, and with the way to the items, what it comes to.
+    fn of(query: &PageQuery, choice: Option<&Choice>) -> Strategy {
+        let (bound, is_by_value) = (&query.bound, query.value_order().is_some());
+        let is_along = choice.is_some_and(|choice| choice.along.is_some());
+        let is_ordered = choice.is_some_and(|choice| choice.ordered);
         if !bound.reads_documents() || bound.gathers_documents() {
             Strategy::Gather
+        } else if is_along && is_by_value {
+            Strategy::ByValue
         } else if bound.is_aggregated() {
             Strategy::Aggregate
-        } else if bound.is_distinct() {
+        } else if bound.is_distinct() && is_by_value {
             Strategy::Distinct
+        } else if bound.is_distinct() {
+            Strategy::DistinctInOrder
         } else if bound.order().is_empty() {
             Strategy::Stream
-        } else if ordered {
+        } else if is_ordered {
             Strategy::InOrder
         } else {
             Strategy::Sort
@@ -143,14 +155,15 @@ impl Strategy {
 
     /// The points that all rows must be behind.
     fn points(self, query: &PageQuery) -> Vec<&Point> {
+        let past = query.past().map(|past| &past.point);
         match self {
-            Strategy::InOrder | Strategy::Sort => {
-                let past = query.past().map(|past| &past.point);
-                past.into_iter().chain(&query.resume).collect()
+            Strategy::InOrder | Strategy::Sort => past.into_iter().chain(&query.resume).collect(),
+            Strategy::ByValue | Strategy::Distinct | Strategy::Aggregate => {
+                past.into_iter().collect()
             }
             // Its cursor is not about rows but about what they have in common.
-            Strategy::Distinct => query.resume.iter().collect(),
-            Strategy::Stream | Strategy::Aggregate | Strategy::Gather => Vec::new(),
+            Strategy::DistinctInOrder => query.resume.iter().collect(),
+            Strategy::Stream | Strategy::Gather => Vec::new(),
         }
     }
 
@@ -159,7 +172,9 @@ impl Strategy {
             Strategy::Stream => stream::fill(source, sheet),
             Strategy::InOrder => ordered::fill(source, sheet),
             Strategy::Sort => sort::fill(source, sheet),
+            Strategy::ByValue => by_value::fill(source, sheet),
             Strategy::Distinct => whole::distinct(source, sheet),
+            Strategy::DistinctInOrder => whole::distinct_in_order(source, sheet),
             Strategy::Aggregate => whole::aggregate(source, sheet),
             Strategy::Gather => whole::gather(source, sheet),
         }

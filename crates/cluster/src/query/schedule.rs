@@ -82,10 +82,15 @@ impl Schedule {
         if self.jobs.values().filter(is_new).count() >= QUEUE_MAX {
             return Err(Full);
         }
+        Ok(self.take_in())
+    }
+
+    /// Takes in something that is not refused however many wait.
+    pub(super) fn take_in(&mut self) -> Number {
         let number = self.tick();
         let state = State::New { since: number };
         self.jobs.insert(number, Job { attained: Duration::ZERO, state });
-        Ok(number)
+        number
     }
 
     /// Gives a free turn to whoever is due, to new ones only if they can begin.

@@ -22,9 +22,13 @@ use super::{QUERY_TIME_MAX, QueryFailure};
 use crate::error::ClusterError;
 
 /// Queries that are under way at the same time: all the heavy ones there may be, and as
-/// many that may become so. Threads are made when they are needed, and kept; one that
-/// has nothing to do costs the few pages of its stack.
+/// many that may become so. Threads are made when they are needed.
 const THREADS_MAX: usize = 2 * HEAVY_MAX;
+
+/// How long a thread waits for something to do before it ends. A thread keeps memory that
+/// its queries have freed for the next one, and gives it back with its end: after a rush
+/// nothing of that is left. Starting another one takes less than a short query does.
+const IDLE_MAX: Duration = Duration::from_secs(5);
 
 /// How long a query runs before others get their turn.
 const SLICE: Duration = Duration::from_millis(2);
@@ -39,6 +43,7 @@ pub(crate) struct QueryThreads {
 
 struct Shared {
     runtime: Runtime,
+    idle_max: Duration,
     state: Mutex<State>,
     /// Told when there is something for an idle thread.
     begun: Condvar,
@@ -55,8 +60,22 @@ struct State {
     /// Where those who wait for a turn are told that it is theirs.
     waiting: BTreeMap<Number, Arc<Condvar>>,
     idle: usize,
-    threads: Vec<TaskHandle>,
+    threads: BTreeMap<usize, TaskHandle>,
     closed: bool,
+}
+
+impl State {
+    /// The lowest number that no thread has.
+    fn free_place(&self) -> usize {
+        let taken = self.threads.keys().enumerate().take_while(|(place, taken)| place == *taken);
+        taken.count()
+    }
+
+    /// An idle thread that nothing is left for ends.
+    fn leave(&mut self, place: usize) {
+        self.idle -= 1;
+        drop(self.threads.remove(&place));
+    }
 }
 
 struct Job {
@@ -66,9 +85,13 @@ struct Job {
 
 impl QueryThreads {
     pub(crate) fn new(runtime: &Runtime) -> QueryThreads {
+        QueryThreads::that_wait(IDLE_MAX, runtime)
+    }
+
+    fn that_wait(idle_max: Duration, runtime: &Runtime) -> QueryThreads {
         let (state, begun) = (Mutex::default(), Condvar::new());
         let stopping = AtomicBool::new(false);
-        let shared = Shared { runtime: runtime.clone(), state, begun, stopping };
+        let shared = Shared { runtime: runtime.clone(), idle_max, state, begun, stopping };
         QueryThreads { shared: Arc::new(shared) }
     }
 
@@ -77,10 +100,27 @@ impl QueryThreads {
         &self,
         work: impl FnOnce(&Arc<Turn>) -> T + Send + 'static,
     ) -> Result<T, ClusterError> {
+        self.queue(work, Schedule::admit).await
+    }
+
+    /// The same for what is never refused because much is going on: there is one for each
+    /// client that waits, so it is bounded by them.
+    pub(crate) async fn run_always<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Arc<Turn>) -> T + Send + 'static,
+    ) -> Result<T, ClusterError> {
+        self.queue(work, |schedule| Ok(schedule.take_in())).await
+    }
+
+    async fn queue<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Arc<Turn>) -> T + Send + 'static,
+        admit: fn(&mut Schedule) -> Result<Number, Full>,
+    ) -> Result<T, ClusterError> {
         let (reply, answer) = oneshot::channel();
         let gone = Arc::new(AtomicBool::new(false));
         let work: Work = Box::new(move |turn| drop(reply.send(work(turn))));
-        let number = self.shared.enqueue(Job { work, gone: Arc::clone(&gone) })?;
+        let number = self.shared.enqueue(Job { work, gone: Arc::clone(&gone) }, admit)?;
         let _client = Client { shared: Arc::clone(&self.shared), number, gone };
         let answered = answer.await;
         answered.map_err(|_| match self.shared.stopping.load(Ordering::Relaxed) {
@@ -112,7 +152,7 @@ impl Drop for QueryThreads {
         let threads = std::mem::take(&mut state.threads);
         drop(state);
         self.shared.begun.notify_all();
-        for thread in threads {
+        for thread in threads.into_values() {
             // A panicked thread has reported itself; there is nobody to tell here.
             let _ = thread.join();
         }
@@ -146,12 +186,16 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn enqueue(self: &Arc<Self>, job: Job) -> Result<Number, ClusterError> {
+    fn enqueue(
+        self: &Arc<Self>,
+        job: Job,
+        admit: fn(&mut Schedule) -> Result<Number, Full>,
+    ) -> Result<Number, ClusterError> {
         let mut state = self.state();
         if self.stopping.load(Ordering::Relaxed) {
             return Err(ClusterError::Stopping);
         }
-        let number = state.schedule.admit().map_err(|Full| ClusterError::Busy)?;
+        let number = admit(&mut state.schedule).map_err(|Full| ClusterError::Busy)?;
         state.queued.insert(number, job);
         self.advance(&mut state);
         Ok(number)
@@ -170,9 +214,11 @@ impl Shared {
             }
         }
         while state.ready.len() > state.idle && state.threads.len() < THREADS_MAX {
-            let (shared, name) = (Arc::clone(self), format!("query-{}", state.threads.len()));
-            match self.runtime.tasks.spawn(&name, Box::new(move || shared.work())) {
-                Ok(thread) => state.threads.push(thread),
+            let shared = Arc::clone(self);
+            let place = state.free_place();
+            let body = Box::new(move || shared.work(place));
+            match self.runtime.tasks.spawn(&format!("query-{place}"), body) {
+                Ok(thread) => drop(state.threads.insert(place, thread)),
                 Err(error) => {
                     // Those that there are will do it, if later.
                     tracing::error!(%error, "a thread for queries could not be started");
@@ -185,9 +231,9 @@ impl Shared {
     }
 
     /// What each thread does.
-    fn work(self: &Arc<Self>) {
+    fn work(self: &Arc<Self>, place: usize) {
         loop {
-            let Some((number, job)) = self.next() else { return };
+            let Some((number, job)) = self.next(place) else { return };
             let Job { work, gone } = job;
             let turn = Arc::new(Turn::new(self, number, gone));
             // A bug in one query must not take the thread away from the others.
@@ -201,10 +247,11 @@ impl Shared {
         }
     }
 
-    /// Waits for something to begin with; `None` when there will be nothing more. Until
-    /// it has found something, the thread counts as idle.
-    fn next(&self) -> Option<(Number, Job)> {
+    /// Waits for something to begin with; `None` when there will be nothing more, or has
+    /// been nothing for long. Until it has found something, the thread counts as idle.
+    fn next(&self, place: usize) -> Option<(Number, Job)> {
         let mut state = self.state();
+        let mut waited_long = false;
         loop {
             let first = state.ready.pop_front();
             if let Some(number) = first
@@ -217,7 +264,13 @@ impl Shared {
                 return None;
             }
             if first.is_none() {
-                state = self.begun.wait(state).unwrap_or_else(PoisonError::into_inner);
+                if waited_long {
+                    state.leave(place);
+                    return None;
+                }
+                let waited = self.begun.wait_timeout(state, self.idle_max);
+                let (locked, outcome) = waited.unwrap_or_else(PoisonError::into_inner);
+                (state, waited_long) = (locked, outcome.timed_out());
             }
         }
     }

@@ -98,12 +98,15 @@ fn upsert(name: &str, number: u64, key: &str) -> Operation {
 }
 
 /// What the container holds, by key and id.
-fn held(fixture: &Fixture, container: &Container) -> BTreeMap<(String, String), String> {
+fn held(fixture: &Fixture, container: &Arc<Container>) -> BTreeMap<(String, String), String> {
     let (mut held, mut after) = (BTreeMap::new(), None);
-    while let Some(page) = fixture
-        .cluster
-        .list(container, (&EpkRange::full(), None), after.as_ref(), (100, u64::MAX))
-        .unwrap()
+    while let Some(page) = block_on(fixture.cluster.list(
+        container,
+        (&EpkRange::full(), None),
+        after.as_ref(),
+        (100, u64::MAX),
+    ))
+    .unwrap()
     {
         held.extend(page.value.items.iter().map(|item| (name(item), item.json().text().into())));
         after = page.value.rest;

@@ -64,10 +64,13 @@ impl Lab {
     /// Items that clients see, and items that are stored.
     fn counts(&self) -> (usize, u64) {
         let (mut seen, mut after) = (0, None);
-        while let Some(page) = self
-            .cluster()
-            .list(&self.container, (&EpkRange::full(), None), after.as_ref(), (100, u64::MAX))
-            .unwrap()
+        while let Some(page) = block_on(self.cluster().list(
+            &self.container,
+            (&EpkRange::full(), None),
+            after.as_ref(),
+            (100, u64::MAX),
+        ))
+        .unwrap()
         {
             seen += page.value.items.len();
             after = page.value.rest;
@@ -75,7 +78,7 @@ impl Lab {
                 break;
             }
         }
-        let (_, sizes) = self.cluster().sizes(&self.container).unwrap();
+        let (_, sizes) = block_on(self.cluster().sizes(&self.container)).unwrap();
         (seen, sizes.iter().map(|size| size.items).sum())
     }
 

@@ -158,11 +158,13 @@ impl Life {
     /// A page of a list that began long ago: what comes is there, and in order.
     fn read_page(&mut self) {
         let (container, full) = (self.container(), EpkRange::full());
-        let page = self
-            .fixture
-            .cluster
-            .list(&container, (&full, None), self.reading.as_ref(), (5, u64::MAX))
-            .unwrap();
+        let page = block_on(self.fixture.cluster.list(
+            &container,
+            (&full, None),
+            self.reading.as_ref(),
+            (5, u64::MAX),
+        ))
+        .unwrap();
         let Some(page) = page else {
             self.reading = None;
             return;
@@ -201,7 +203,7 @@ impl Life {
     }
 
     fn sweep(&mut self) {
-        for territory in self.fixture.cluster.retired().unwrap() {
+        for territory in block_on(self.fixture.cluster.retired()).unwrap() {
             block_on(self.fixture.cluster.sweep(territory)).unwrap();
         }
     }
@@ -213,11 +215,13 @@ impl Life {
         let mut after = None;
         loop {
             let full = EpkRange::full();
-            let page = self
-                .fixture
-                .cluster
-                .list(&container, (&full, None), after.as_ref(), (100, u64::MAX))
-                .unwrap();
+            let page = block_on(self.fixture.cluster.list(
+                &container,
+                (&full, None),
+                after.as_ref(),
+                (100, u64::MAX),
+            ))
+            .unwrap();
             let page = page.unwrap().value;
             for item in &page.items {
                 let number: u64 = item.json().get("n").unwrap().text().parse().unwrap();

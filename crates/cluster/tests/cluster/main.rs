@@ -69,8 +69,12 @@ fn lists_give_every_item_once_whatever_the_page() {
         let mut after = None;
         loop {
             let (full, position) = (EpkRange::full(), after.as_ref());
-            let page =
-                fixture.cluster.list(&container, (&full, None), position, (items_max, u64::MAX));
+            let page = block_on(fixture.cluster.list(
+                &container,
+                (&full, None),
+                position,
+                (items_max, u64::MAX),
+            ));
             let page = page.unwrap().unwrap().value;
             assert!(page.items.len() <= items_max);
             names.extend(page.items.iter().map(|item| item.text.clone()));
@@ -83,8 +87,12 @@ fn lists_give_every_item_once_whatever_the_page() {
         assert_eq!((names.len(), distinct.len()), (100, 100), "pages of {items_max}");
     }
     let behind = Position { epk: Epk::max(), id: String::new() };
-    let nothing =
-        fixture.cluster.list(&container, (&EpkRange::full(), None), Some(&behind), (1, u64::MAX));
+    let nothing = block_on(fixture.cluster.list(
+        &container,
+        (&EpkRange::full(), None),
+        Some(&behind),
+        (1, u64::MAX),
+    ));
     assert!(nothing.unwrap().is_none());
     let gone = fixture.cluster.range(&container, RangeId(3));
     assert!(matches!(gone, Err(ClusterError::NoRange(RangeId(3)))));
@@ -113,7 +121,12 @@ fn used_up_numbers_are_granted_anew_and_never_given_out_twice() {
     fixture.reopen();
     let container = fixture.container(1);
     assert_eq!(container.map().range(RangeId(0)).unwrap().numbers, blocks, "a grant is durable");
-    let page = fixture.cluster.list(&container, (&EpkRange::full(), None), None, (1_000, u64::MAX));
+    let page = block_on(fixture.cluster.list(
+        &container,
+        (&EpkRange::full(), None),
+        None,
+        (1_000, u64::MAX),
+    ));
     let ordinals: BTreeSet<u64> = page.unwrap().unwrap().value.items.iter().map(ordinal).collect();
     assert_eq!(ordinals.len(), ITEMS);
     assert!(fixture.check().is_clean());
@@ -146,7 +159,10 @@ fn a_dropped_container_takes_no_more_writes_and_leaves_nothing() {
         assert!(fixture.check().is_clean(), "keys of a retired container are no strays");
         block_on(fixture.cluster.sweep(Territory::Container(common::number(1)))).unwrap();
         let report = fixture.check();
-        assert!(report.is_clean() && fixture.cluster.retired().unwrap().is_empty(), "{report:?}");
+        assert!(
+            report.is_clean() && block_on(fixture.cluster.retired()).unwrap().is_empty(),
+            "{report:?}"
+        );
         assert_eq!(report.containers, 1, "only the system container is left");
         let key = common::location("key").position;
         let read = fixture.cluster.read(&container, (&key, &id("1")), None);
@@ -176,7 +192,7 @@ fn all_retired_containers_are_known_however_many_there_are() {
         block_on(fixture.drop_container(number));
     }
     fixture.reopen();
-    let retired = BTreeSet::from_iter(fixture.cluster.retired().unwrap());
+    let retired = BTreeSet::from_iter(block_on(fixture.cluster.retired()).unwrap());
     let dropped = (1..=CONTAINERS).map(common::number).map(Territory::Container);
     assert_eq!(retired, dropped.collect());
     assert!(fixture.check().is_clean());
@@ -316,6 +332,49 @@ impl Tasks for Counting {
     }
 }
 
+/// What all tests rely on: whatever they drive with `block_on` must not wait.
+#[cfg(debug_assertions)]
+#[test]
+fn waiting_on_an_async_worker_is_caught() {
+    let folder = tempfile::tempdir().unwrap();
+    let on_disk = local::create(folder.path(), LocalConfig::default(), &Runtime::real());
+    for store in [memory::create(), on_disk.unwrap()] {
+        let fixture = Fixture::new(Arc::clone(&store));
+        let list = || drop(fixture.cluster.list_system_blocking("a:", None, 1));
+        let submit = || drop(store.stream().submit(Batch::new()));
+        let wait = || assert_eq!(storage::Ticket::resolved(Outcome::Full).wait(), Outcome::Full);
+        let waits: [&dyn Fn(); 3] = [&list, &submit, &wait];
+        for wait in waits {
+            wait();
+            let caught = std::panic::AssertUnwindSafe(|| block_on(async { wait() }));
+            assert!(std::panic::catch_unwind(caught).is_err());
+        }
+    }
+}
+
+/// Work in chunks is done by the threads that there are, however many chunks it has.
+#[test]
+fn no_chunk_has_a_thread_of_its_own() {
+    let threads = Arc::new(Counting::default());
+    let runtime = Runtime { tasks: threads.clone(), ..Runtime::simulated(1) };
+    let cluster = Cluster::open(memory::create(), runtime, Arc::default()).unwrap();
+    let created = cluster.create_container(common::spec(1), 1, Vec::new());
+    let container = block_on(created).unwrap();
+    for number in 0..400 {
+        let command = create(&format!("key-{number}"), &id("1"));
+        block_on(cluster.apply(&container, command)).unwrap();
+    }
+    let before = threads.0.load(Ordering::Relaxed);
+    // Sixteen ranges of what has eight buckets: each of those is copied.
+    block_on(cluster.grow_to(&container, 16)).unwrap();
+    block_on(cluster.reindex(&container)).unwrap();
+    block_on(cluster.expire(&container)).unwrap();
+    for territory in block_on(cluster.retired()).unwrap() {
+        block_on(cluster.sweep(territory)).unwrap();
+    }
+    assert!(threads.0.load(Ordering::Relaxed) <= before + 2);
+}
+
 /// Whoever asks for them a thousand times at once must not get a thousand threads.
 #[test]
 fn statistics_start_no_more_threads_than_can_run() {
@@ -416,7 +475,7 @@ fn a_full_store_lets_containers_be_dropped_and_nothing_else() {
     assert!(matches!(block_on(creating), Err(ClusterError::Full)));
     let numbers = [common::number(1)];
     block_on(fixture.cluster.drop_containers(&numbers, Vec::new())).expect("room is kept for it");
-    for retired in fixture.cluster.retired().unwrap() {
+    for retired in block_on(fixture.cluster.retired()).unwrap() {
         block_on(fixture.cluster.sweep(retired)).expect("and for the sweep");
     }
     fixture.create_container(3, 1);
@@ -478,7 +537,7 @@ fn system_writes_are_all_done_or_none() {
     let put = SystemWrite::Put { id: "a:1".to_owned(), body: body(2) };
     let delete = SystemWrite::Delete { id: "a:2".to_owned(), if_match: None };
     block_on(fixture.cluster.write_system(vec![put, delete, create("b:1")])).unwrap();
-    let list = |after| fixture.cluster.list_system("a:", after, 10).unwrap().0.len();
+    let list = |after| block_on(fixture.cluster.list_system("a:", after, 10)).unwrap().0.len();
     assert_eq!((list(None), list(Some("a:1"))), (1, 0));
     let changed = fixture.cluster.read_system("a:1").unwrap().unwrap();
     assert_eq!(changed.json().get("n").unwrap().text(), "2");

@@ -36,11 +36,12 @@ fn fill(fixture: &Fixture, container: &Container, keys: usize, per_key: usize) {
 }
 
 /// All items, by list, with a change of the layout between pages.
-fn listed(cluster: &Cluster, container: &Container, mut between: impl FnMut()) -> Vec<String> {
+fn listed(cluster: &Cluster, container: &Arc<Container>, mut between: impl FnMut()) -> Vec<String> {
     let mut names = Vec::new();
     let mut after: Option<Position> = None;
     while let Some(page) =
-        cluster.list(container, (&EpkRange::full(), None), after.as_ref(), (7, u64::MAX)).unwrap()
+        block_on(cluster.list(container, (&EpkRange::full(), None), after.as_ref(), (7, u64::MAX)))
+            .unwrap()
     {
         names.extend(page.value.items.iter().map(|item| item.json().text().to_owned()));
         after = page.value.rest;
@@ -76,7 +77,7 @@ fn a_split_moves_nothing_and_loses_nothing() {
             let answer = block_on(fixture.cluster.apply(&container, command)).unwrap();
             assert!(answer.lsn > last.lsn && answer.range != RangeId(0));
         }
-        let (map, sizes) = fixture.cluster.sizes(&container).unwrap();
+        let (map, sizes) = block_on(fixture.cluster.sizes(&container)).unwrap();
         assert_eq!((map.ranges().len(), sizes.len()), (2, 2));
         assert!(sizes.iter().all(|size| size.items > 0));
         fixture.reopen();
@@ -120,11 +121,14 @@ fn item_numbers_stay_unique_through_splits_and_merges() {
     let mut after = None;
     loop {
         let full = EpkRange::full();
-        let page = fixture
-            .cluster
-            .list(&container, (&full, None), after.as_ref(), (50, u64::MAX))
-            .unwrap()
-            .unwrap();
+        let page = block_on(fixture.cluster.list(
+            &container,
+            (&full, None),
+            after.as_ref(),
+            (50, u64::MAX),
+        ))
+        .unwrap()
+        .unwrap();
         for item in &page.value.items {
             assert!(numbers.insert(super::ordinal(item)));
         }
@@ -183,8 +187,12 @@ fn ten_ranges_merge_into_one_step() {
     fixture.create_container(1, 10);
     let container = fixture.container(1);
     fill(&fixture, &container, 50, 1);
-    let lsns: Vec<u64> =
-        fixture.cluster.sizes(&container).unwrap().1.iter().map(|head| head.lsn).collect();
+    let lsns: Vec<u64> = block_on(fixture.cluster.sizes(&container))
+        .unwrap()
+        .1
+        .iter()
+        .map(|head| head.lsn)
+        .collect();
     let mut all: Vec<_> = (0..10).map(RangeId).collect();
     all.reverse();
     let merged = block_on(fixture.cluster.merge(&container, &all)).unwrap();
@@ -209,7 +217,7 @@ fn a_range_without_a_bound_is_rebucketed_first() {
     assert_eq!(container.map().ranges().len(), 20);
     assert!(container.map().moves().is_empty());
     assert_eq!(listed(&fixture.cluster, &container, || {}), before);
-    let retired = fixture.cluster.retired().unwrap();
+    let retired = block_on(fixture.cluster.retired()).unwrap();
     assert_eq!(retired.len(), 8 + 4, "all eighths and some sixteenths: {retired:?}");
     assert!(fixture.check().is_clean());
     for territory in retired {
@@ -234,7 +242,7 @@ fn a_split_for_storage_halves_the_bytes() {
             .unwrap();
     }
     block_on(fixture.cluster.split(&container, RangeId(0), Halve::Bytes)).unwrap();
-    let (_, sizes) = fixture.cluster.sizes(&container).unwrap();
+    let (_, sizes) = block_on(fixture.cluster.sizes(&container)).unwrap();
     let [left, right] = sizes.as_slice() else { panic!() };
     let smaller = left.bytes.min(right.bytes);
     assert!(smaller * 5 >= left.bytes + right.bytes, "{left:?} {right:?}");
@@ -468,7 +476,7 @@ fn a_partition_that_outgrows_its_limit_is_split() {
         // Whoever writes next notices what is still too large.
         fill_more(&fixture, &container, 60);
     }
-    let (map, sizes) = fixture.cluster.sizes(&container).unwrap();
+    let (map, sizes) = block_on(fixture.cluster.sizes(&container)).unwrap();
     assert!(map.ranges().len() > 2);
     assert!(sizes.iter().all(|size| size.bytes < 24_000), "{sizes:?}");
     assert!(fixture.check().is_clean());
@@ -564,7 +572,7 @@ fn a_hierarchical_prefix_is_cut_when_it_is_all_there_is() {
         map.ranges().iter().filter(|record| tenant.contains(&record.range.min)).count()
     };
     assert_eq!(inside(&container), 1, "one bound lies inside the tenant");
-    let (_, sizes) = fixture.cluster.sizes(&container).unwrap();
+    let (_, sizes) = block_on(fixture.cluster.sizes(&container)).unwrap();
     assert!(sizes.iter().all(|size| size.items >= 24), "{sizes:?}");
     let middle = container.map().ranges()[1].id;
     block_on(fixture.cluster.split(&container, middle, Halve::Bytes)).unwrap();

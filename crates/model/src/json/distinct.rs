@@ -33,6 +33,13 @@ impl DistinctHash {
         DistinctHash(bytes(low, high))
     }
 
+    /// The hash of bytes, which are a text or not.
+    #[must_use]
+    pub fn of_bytes(input: &[u8]) -> DistinctHash {
+        let (low, high) = hash(input, folded(STRING, ROOT));
+        DistinctHash(bytes(low, high))
+    }
+
     /// The hash whose halves a client names.
     #[must_use]
     pub fn from_halves(low: i64, high: i64) -> DistinctHash {

@@ -77,6 +77,13 @@ impl<'v> Absent<'v> {
         Ok(Some((position, ordinal)))
     }
 
+    /// Gives no more, if their entries would begin so.
+    pub(super) fn skip(&mut self, beginning: &[u8]) {
+        if self.absence.key == beginning {
+            self.ordinals = 0..0;
+        }
+    }
+
     /// Entries that were looked at.
     pub(super) fn read(&self) -> u64 {
         let read = |run: &Run<'_>| match run {

@@ -23,7 +23,7 @@ use crate::command::Problem;
 use crate::setup::Setup;
 
 /// Items that are rather loaded and sorted than found along the index of the order.
-const SORT_ITEMS_MAX: u64 = 1_000;
+pub(super) const SORT_ITEMS_MAX: u64 = 1_000;
 
 /// Entries that are collected to bring them into the order of ordinals, at most.
 const COLLECT_ENTRIES_MAX: u64 = 10_000;
@@ -37,7 +37,7 @@ const PROBE_MAX: u64 = 1_000;
 
 /// Finding an item through the index takes about so many times as long as meeting it
 /// in a scan.
-const LOOKUP_FACTOR: u64 = 4;
+pub(super) const LOOKUP_FACTOR: u64 = 4;
 
 /// How a query's items are found.
 #[derive(Clone, Debug)]
@@ -122,6 +122,13 @@ pub trait Survey {
     /// may stop at `most`.
     fn sets_of_names(&self, range: &KeyRange, most: u64) -> Result<u64, Problem>;
 
+    /// How many values there are in a part of an index, of which entries tell so much;
+    /// counting may stop at `most`.
+    fn values(&self, range: &KeyRange, order: &EntryOrder, most: u64) -> Result<u64, Problem>;
+
+    /// How many rows are wanted.
+    fn rows(&self) -> u64;
+
     /// The ordinals that items in question can have. Where they are of one key, its entries
     /// are told from most of the others by them.
     fn ordinals(&self) -> &Range<u64>;
@@ -173,7 +180,10 @@ pub(crate) fn choose(
     let choice = match (came, served) {
         (Some((way, _)), _) => chooser.as_before(way, found, scan),
         (None, Some(served)) => Some(chooser.ordered(served, found, scan)?),
-        (None, None) => Some(chooser.unordered(found, scan)?),
+        (None, None) => match chooser.by_value(bound, found.as_ref())? {
+            Some(served) => Some(along(served, scan)),
+            None => Some(chooser.unordered(found, scan)?),
+        },
     };
     let Some(mut choice) = choice else { return Ok(Err(OrderError::Changed)) };
     choice.exact = choice.exact && filter.exact;
@@ -181,9 +191,9 @@ pub(crate) fn choose(
     Ok(Ok(choice))
 }
 
-struct Chooser<'c> {
-    indexes: Indexes<'c>,
-    survey: &'c dyn Survey,
+pub(super) struct Chooser<'c> {
+    pub(super) indexes: Indexes<'c>,
+    pub(super) survey: &'c dyn Survey,
     /// The way of the page before, and a key on it.
     came: Option<(Way, &'c [u8])>,
     /// Whether the query counts items and asks nothing else of them.
@@ -191,23 +201,23 @@ struct Chooser<'c> {
 }
 
 /// An index that is in the order of the query.
-struct Served {
+pub(super) struct Served {
     of: Arc<str>,
-    range: KeyRange,
+    pub(super) range: KeyRange,
     backwards: bool,
     /// Whether only a part of it is read whose first values are given.
-    begun: bool,
-    order: EntryOrder,
+    pub(super) begun: bool,
+    pub(super) order: EntryOrder,
     /// How to find items without a value, if it has no entries for them.
     absent: Option<Box<Absence>>,
 }
 
 /// The index that serves an order, if one does.
-type Serving = Result<Option<Served>, OrderError>;
+pub(super) type Serving = Result<Option<Served>, OrderError>;
 
 /// A way to what a requirement asks for.
-struct Found {
-    set: Set,
+pub(super) struct Found {
+    pub(super) set: Set,
     /// Whether it asks for all of the requirement.
     whole: bool,
     /// Whether an item may have several entries in it.
@@ -236,22 +246,35 @@ impl Chooser<'_> {
         if self.indexes.path_in_force(key.path).is_none() {
             return Ok(Err(OrderError::Excluded));
         }
-        let Some(path) = self.indexes.path(key.path) else { return Ok(Ok(None)) };
+        let values = bound.value_order().unwrap_or_default();
+        let required = values.first().is_some_and(|value| value.required);
+        self.along_path(key, bound, required).map(Ok)
+    }
+
+    /// Along the entries of one path, all of them or those of items that have a value there.
+    pub(super) fn along_path(
+        &self,
+        key: &Order<'_>,
+        bound: &Bound,
+        required: bool,
+    ) -> Result<Option<Served>, Problem> {
+        let Some(path) = self.indexes.path(key.path) else { return Ok(None) };
         let requirement = bound.filter().requirement;
         if let Some(served) = self.begun_order(key, &requirement) {
-            return Ok(Ok(Some(served)));
+            return Ok(Some(served));
         }
-        let range = self.narrowed(path.all(), key.path, &requirement);
+        let all = if required { path.is_defined() } else { path.all() };
+        let range = self.narrowed(all, key.path, &requirement);
         let mut absent = None;
         if !path.has_undefined() && range.start == path.all().start {
             absent = self.absent(key.path)?.map(Box::new);
             if absent.is_none() {
-                return Ok(Ok(None));
+                return Ok(None);
             }
         }
         let (of, order) = (key.path.in_policy().into(), path.order());
         let served = Served { of, range, backwards: key.descending, begun: false, order, absent };
-        Ok(Ok(Some(served)))
+        Ok(Some(served))
     }
 
     /// How items without a value are found, if that takes few steps besides those items.
@@ -281,7 +304,7 @@ impl Chooser<'_> {
     }
 
     /// Along a composite index, or the part of it whose first values the filter gives.
-    fn composite_order(&self, order: &[(Vec<&str>, bool)], bound: &Bound) -> Serving {
+    pub(super) fn composite_order(&self, order: &[(Vec<&str>, bool)], bound: &Bound) -> Serving {
         let mut plans = self.indexes.setup.plans.values().rev();
         let plan = plans.next().ok_or(OrderError::NoComposite)?;
         let index = plan.composite_index(order).ok_or(OrderError::NoComposite)?;
@@ -379,17 +402,23 @@ impl Chooser<'_> {
         }
         if self.survey.is_narrow() && !served.begun {
             // Items of all other keys would be met along the index.
-            let (items, around) = (self.survey.items()?, self.survey.items_around()?);
-            if items <= SORT_ITEMS_MAX || items.saturating_mul(items) <= around {
+            if self.is_small(self.survey.items()?)? {
                 return Ok(scan);
             }
         }
         Ok(along(served, scan))
     }
 
+    /// Whether so few of a container's items are asked for that an index would lead past too
+    /// many others.
+    pub(super) fn is_small(&self, items: u64) -> Result<bool, Problem> {
+        let around = self.survey.items_around()?;
+        Ok(items <= SORT_ITEMS_MAX || items.saturating_mul(items) <= around)
+    }
+
     /// At most so many members has a set, counted up to a bound. Those of other keys are
     /// left out where entries are in the order of ordinals.
-    fn members(&self, set: &Set, most: u64) -> Result<u64, Problem> {
+    pub(super) fn members(&self, set: &Set, most: u64) -> Result<u64, Problem> {
         match set {
             Set::Equal(leaf) => {
                 let range = with_ordinals(&leaf.range, self.survey.ordinals());

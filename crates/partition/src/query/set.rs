@@ -9,7 +9,7 @@ use std::collections::BinaryHeap;
 use std::ops::Range;
 
 use bytes::Bytes;
-use index::KeyRange;
+use index::{EntryOrder, KeyRange};
 use storage::{Direction, KeyRange as StorageRange, ScanLimit, View};
 
 use super::access::{Leaf, Set};
@@ -160,6 +160,24 @@ pub(crate) fn count_entries(
 ) -> Result<u64, Problem> {
     let mut rows = Rows::new(view, stored(keys, range), Direction::Forward);
     while rows.read < most && rows.next()?.is_some() {}
+    Ok(rows.read)
+}
+
+/// How many values there are in a part of an index, as far as its entries tell; counting
+/// stops at `most`.
+pub(crate) fn count_values(
+    view: &dyn View,
+    keys: &Keys,
+    (range, order): (&KeyRange, &EntryOrder),
+    most: u64,
+) -> Result<u64, Problem> {
+    let mut rows = Rows::new(view, stored(keys, range), Direction::Forward);
+    while rows.read < most
+        && let Some((key, _)) = rows.next()?
+    {
+        let (group, entry) = key.split_at_checked(GROUP_AT + 1).unwrap_or((&key, &[]));
+        rows.skip(&[group, order.values(entry).0].concat());
+    }
     Ok(rows.read)
 }
 

@@ -219,6 +219,13 @@ impl<'v> Walk<'v> {
         }
     }
 
+    /// Leaves out all places that begin so, if they are what comes next along an index.
+    pub fn skip(&mut self, beginning: &[u8]) {
+        let Source::Entries { ranges, absent, .. } = &mut self.source else { return };
+        absent.iter_mut().for_each(|absent| absent.skip(beginning));
+        ranges.current.skip(&self.keys.index_entry(beginning));
+    }
+
     /// The item at a place that this walk found.
     pub fn load(&mut self, Found { position, what }: Found) -> Result<Candidate, Problem> {
         let value = match what {

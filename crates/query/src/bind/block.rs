@@ -8,7 +8,8 @@ use std::collections::BTreeSet;
 use super::check::{has_aggregate, is_path};
 use super::{Binder, Clause, GroupedBy, Path, PathStep, Rows};
 use crate::bound::{
-    Block, Constant, Counts, Expr, GroupKey, GroupOrder, Grouping, Key, OrderKey, Origin, Source,
+    Aggregate, Block, Constant, Counts, Expr, GroupKey, GroupOrder, Grouping, Key, OrderKey,
+    Origin, Source,
 };
 use crate::error::{Code, Refusal, Span};
 use crate::syntax::{
@@ -77,7 +78,7 @@ impl<'q> Binder<'q> {
         }
         let one_row = (checks || outer_keys > 0) && grouped && keys.is_empty();
         let order = if grouped { Vec::new() } else { ordered.keys };
-        let grouping = grouped.then_some(Grouping { keys, aggregates, order: ordered.groups });
+        let grouping = grouped.then(|| grouping(keys, aggregates, ordered.groups));
         let counts = self.counts(select, !grouped || checks || (within && !many));
         self.names.truncate(scope);
         self.sets.truncate(sets);
@@ -371,6 +372,17 @@ struct Ordered {
 /// Whether a source only names another again.
 fn renames(source: &Source) -> bool {
     matches!(source.origin, Origin::Slot(_)) && source.steps.is_empty() && !source.iterates
+}
+
+/// Groups come in the order that the query asks for, then in that of their keys.
+fn grouping(keys: Vec<GroupKey>, aggregates: Vec<Aggregate>, asked: Vec<GroupOrder>) -> Grouping {
+    let (is_ordered, mut order) = (!asked.is_empty(), asked);
+    for GroupKey { slot, .. } in &keys {
+        if !order.iter().any(|own| matches!(&own.expr, Expr::Slot(own) if own == slot)) {
+            order.push(GroupOrder { expr: Expr::Slot(*slot), descending: false });
+        }
+    }
+    Grouping { keys, aggregates, order, is_ordered }
 }
 
 fn key(step: &Step) -> Option<Key> {

@@ -88,6 +88,11 @@ impl Budget {
         self.passing.set(self.passing.get().saturating_sub(bytes));
     }
 
+    /// So many of those that were to be kept to the end are not.
+    pub(crate) fn release(&self, bytes: usize) {
+        self.ledger.release(bytes);
+    }
+
     /// All else is gone with the document.
     pub(crate) fn end_document(&self) {
         let passed = self.passing.take();

@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 use std::cmp::Ordering;
 
-use model::json::{DistinctHash, Value, write_string};
+use model::json::{DistinctHash, Number, Object, Value, write_string};
 
 use super::datum::{Datum, Type};
 use crate::number::Numeric;
@@ -124,23 +124,26 @@ fn write_identity(datum: &Datum<'_>, out: &mut String) {
     }
 }
 
-/// Bytes that a place keeps of texts, before it goes on by their hash.
-const PLACE_TEXT_BYTES_MAX: usize = 256;
-
-/// Where values belong in an order that has one place for each: a place that can be kept,
-/// however long they are. Made of their identities.
-pub(crate) fn place<'t>(identities: impl Iterator<Item = &'t str>) -> Vec<u8> {
-    let (mut place, mut all) = (Vec::new(), String::new());
-    for identity in identities {
-        place.extend_from_slice(identity.as_bytes());
-        // Below everything that a text may go on with.
-        place.push(0);
-        all.push_str(identity);
-        all.push('\0');
-    }
-    if place.len() > PLACE_TEXT_BYTES_MAX {
-        place.truncate(PLACE_TEXT_BYTES_MAX);
-        place.extend(DistinctHash::of(&Value::String(all)).to_bytes());
-    }
-    place
+/// The value by which a row is told from others and sorted among them, where rows are groups
+/// or all different. Values that are equal have one that is the same in every digit; one that
+/// JSON cannot say has a stand-in. `None` is undefined.
+pub(crate) fn representative(datum: &Datum<'_>) -> Option<Value> {
+    let defined = |datum: &Datum<'_>| representative(datum).unwrap_or(Value::Null);
+    Some(match datum.type_of() {
+        Type::Undefined => return None,
+        Type::Null => Value::Null,
+        Type::Bool => Value::Bool(datum.as_bool() == Some(true)),
+        Type::Number => {
+            let double = datum.as_f64().unwrap_or(f64::NAN);
+            let stand_in = || vec![Value::from(Numeric::Double(double).spelling())].into();
+            Number::from_f64(double).map_or_else(stand_in, Value::Number)
+        }
+        Type::String => Value::String(datum.as_str().unwrap_or_default().into_owned()),
+        Type::Array => datum.elements().unwrap_or_default().iter().map(defined).collect(),
+        Type::Object => {
+            let members = datum.members().unwrap_or_default().into_iter();
+            let members = members.map(|(name, value)| (name.into_owned(), defined(&value)));
+            members.collect::<Object>().into()
+        }
+    })
 }

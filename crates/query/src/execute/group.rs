@@ -7,7 +7,7 @@ use super::aggregate::Accumulator;
 use super::{ENOUGH, Flow, MORE};
 use crate::bound::{Block, Grouping};
 use crate::error::QueryError;
-use crate::eval::{ALLOCATION_BYTES, Datum, Env, evaluate, identity, place, total_order};
+use crate::eval::{ALLOCATION_BYTES, Datum, Env, evaluate, identity, representative, total_order};
 
 /// The groups so far, by the identities of their keys. Nothing in here refers to
 /// a document, so groups can be gathered from documents that come and go.
@@ -85,34 +85,47 @@ impl Groups {
         }
     }
 
-    /// Gives the outputs of all groups to `sink`, in the order of their keys and with what
-    /// they are ordered by. Groups are gone as soon as they have given theirs.
+    /// Gives the outputs of all groups to `sink`, with what groups are ordered by. Groups are
+    /// gone as soon as they have given theirs.
     pub(crate) fn finish<'a>(
         self,
         block: &'a Block,
         grouping: &'a Grouping,
         env: &mut Env<'a>,
-        sink: &mut dyn FnMut(&mut Env<'a>, &[u8], Datum<'a>) -> Flow,
+        sink: &mut dyn FnMut(&mut Env<'a>, &[Datum<'a>], Datum<'a>) -> Flow,
     ) -> Flow {
-        let mut groups = Vec::with_capacity(self.groups.len());
-        for (identities, group) in self.groups {
-            let place = place(identities.iter().map(String::as_str));
-            env.budget().spend_bytes(place.len() + size_of::<(Vec<u8>, Group)>())?;
-            groups.push((place, group));
-        }
-        groups.sort_by(|(a, _), (b, _)| a.cmp(b));
-        if !grouping.order.is_empty() {
-            groups = ordered(groups, grouping, env)?;
-        }
-        for (place, group) in groups {
-            for (key, value) in grouping.keys.iter().zip(group.keys) {
-                env.set(key.slot, value);
-            }
+        for group in self.groups.into_values() {
+            let order = group.stand(grouping, env)?;
             for (aggregate, accumulator) in grouping.aggregates.iter().zip(group.accumulators) {
                 env.set(aggregate.slot, accumulator.finish());
             }
             let output = evaluate(&block.output, env)?;
-            if sink(env, &place, output)?.is_break() {
+            if sink(env, &order, output)?.is_break() {
+                return ENOUGH;
+            }
+        }
+        MORE
+    }
+
+    /// As [`Groups::finish`], in order.
+    pub(crate) fn finish_in_order<'a>(
+        self,
+        block: &'a Block,
+        grouping: &'a Grouping,
+        env: &mut Env<'a>,
+        sink: &mut dyn FnMut(&mut Env<'a>, Datum<'a>) -> Flow,
+    ) -> Flow {
+        let mut rows = Vec::with_capacity(self.groups.len());
+        let _ = self.finish(block, grouping, env, &mut |env, order, row| {
+            let keys = order.iter().fold(0_usize, |sum, key| sum.saturating_add(key.weight()));
+            let fields = (order.len() + 1) * size_of::<Datum<'_>>();
+            env.budget().spend_bytes(keys.saturating_add(row.weight()).saturating_add(fields))?;
+            rows.push((order.to_vec(), row));
+            MORE
+        })?;
+        rows.sort_by(|(a, _), (b, _)| compare(grouping, a, b));
+        for (_, row) in rows {
+            if sink(env, row)?.is_break() {
                 return ENOUGH;
             }
         }
@@ -120,43 +133,13 @@ impl Groups {
     }
 }
 
-/// A group with its place among the others.
-type Placed = (Vec<u8>, Group);
-
-/// The groups in the order that the query asks for; equal ones in that of their keys.
-/// Their places say how many come before them.
-fn ordered<'a>(
-    groups: Vec<Placed>,
-    grouping: &'a Grouping,
-    env: &mut Env<'a>,
-) -> Result<Vec<Placed>, QueryError> {
-    let mut keyed = Vec::with_capacity(groups.len());
-    for (place, group) in groups {
-        for (key, value) in grouping.keys.iter().zip(&group.keys) {
-            env.set(key.slot, value.clone());
-        }
-        let mut keys = Vec::with_capacity(grouping.order.len());
-        for order in &grouping.order {
-            let key = evaluate(&order.expr, env)?;
-            env.budget().spend_bytes(key.weight().saturating_add(size_of::<Datum<'_>>()))?;
-            env.budget().spend_reading(key.effort())?;
-            keys.push(key);
-        }
-        keyed.push((keys, place, group));
-    }
-    keyed.sort_by(|(a, ..), (b, ..)| {
-        let each = grouping.order.iter().zip(a.iter().zip(b));
-        let mut orders = each.map(|(key, (a, b))| {
-            let order = total_order(a, b);
-            if key.descending { order.reverse() } else { order }
-        });
-        orders.find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
+fn compare(grouping: &Grouping, a: &[Datum<'_>], b: &[Datum<'_>]) -> Ordering {
+    let each = grouping.order.iter().zip(a.iter().zip(b));
+    let mut orders = each.map(|(key, (a, b))| {
+        let order = total_order(a, b);
+        if key.descending { order.reverse() } else { order }
     });
-    let placed = keyed.into_iter().enumerate().map(|(rank, (_, place, group))| {
-        let rank = u64::try_from(rank).unwrap_or(u64::MAX).to_be_bytes();
-        (rank.into_iter().chain(place).collect(), group)
-    });
-    Ok(placed.collect())
+    orders.find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
 }
 
 impl Group {
@@ -164,5 +147,24 @@ impl Group {
         let accumulators =
             grouping.aggregates.iter().map(|aggregate| Accumulator::new(aggregate.kind)).collect();
         Group { keys, accumulators }
+    }
+
+    /// Lets the environment stand on the group. What the group is ordered by comes back: one
+    /// value of all that are equal.
+    fn stand<'a>(
+        &self,
+        grouping: &'a Grouping,
+        env: &mut Env<'a>,
+    ) -> Result<Vec<Datum<'a>>, QueryError> {
+        for (key, value) in grouping.keys.iter().zip(&self.keys) {
+            env.set(key.slot, value.clone());
+        }
+        let mut order = Vec::with_capacity(grouping.order.len());
+        for key in &grouping.order {
+            let value = evaluate(&key.expr, env)?;
+            env.budget().spend_reading(value.effort())?;
+            order.push(representative(&value).map_or(Datum::Undefined, Datum::owned));
+        }
+        Ok(order)
     }
 }

@@ -116,6 +116,31 @@ impl Client {
         self.batch(documents, operation).await
     }
 
+    /// A page of documents, as long as pages get.
+    pub(crate) async fn list(&mut self) -> u16 {
+        let path = format!("{CONTAINER}/docs");
+        let headers = "x-ms-max-item-count: 10000\r\n";
+        self.exchange(("GET", &path), "docs", CONTAINER, headers, b"").await
+    }
+
+    pub(crate) async fn create_user(&mut self, name: &str) -> u16 {
+        self.send("POST", "users", "dbs/bench", "", &format!(r#"{{"id":"{name}"}}"#)).await
+    }
+
+    /// Asks all users, as many as one query covers.
+    pub(crate) async fn query_users(&mut self) -> u16 {
+        let headers = "x-ms-documentdb-isquery: True\r\n";
+        let body = r#"{"query":"SELECT COUNT(1) AS n FROM c WHERE CONTAINS(c.id, '9')"}"#;
+        self.send("POST", "users", "dbs/bench", headers, body).await
+    }
+
+    /// How many resources the last answer had, if it said so.
+    pub(crate) fn item_count(&self) -> Option<u64> {
+        let head = String::from_utf8_lossy(&self.answer);
+        let count = head.lines().find_map(|line| line.strip_prefix("x-ms-item-count: "));
+        count?.parse().ok()
+    }
+
     /// What the last answer said it cost.
     pub(crate) fn charge(&self) -> f64 {
         let head = String::from_utf8_lossy(&self.answer);
@@ -160,9 +185,20 @@ impl Client {
         headers: &str,
         body: &[u8],
     ) -> u16 {
-        let feed = if method == "POST" { format!("{link}/{kind}") } else { link.to_owned() };
+        let path = if method == "POST" { format!("{link}/{kind}") } else { link.to_owned() };
+        self.exchange((method, &path), kind, link, headers, body).await
+    }
+
+    async fn exchange(
+        &mut self,
+        (method, path): (&str, &str),
+        kind: &str,
+        link: &str,
+        headers: &str,
+        body: &[u8],
+    ) -> u16 {
         let (path, len, signed) =
-            (feed.trim_start_matches('/'), body.len(), self.sign(method, kind, link));
+            (path.trim_start_matches('/'), body.len(), self.sign(method, kind, link));
         let request = format!(
             "{method} /{path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n\
              content-length: {len}\r\nx-ms-version: 2020-07-15\r\n{signed}{headers}\r\n"

@@ -19,7 +19,9 @@ mod signals {
         let (folder, data) = folder();
         let data = data.display().to_string();
         for (round, signal) in [Signal::TERM, Signal::INT].into_iter().enumerate() {
-            let program = Program::start(folder.path(), &["--data", &data]);
+            // Whatever else keeps the disk busy is not what is looked at.
+            let patient = ["--data", &data, "--slow-after", "600000"];
+            let program = Program::start(folder.path(), &patient);
             let mut stream = connect(program.address());
             for earlier in 0..round {
                 assert_eq!(read_database(&mut stream, &format!("db{earlier}")).status, 200);

@@ -94,12 +94,14 @@ fn throughput_that_was_asked_for_is_enforced() {
     for line in [
         format!("orrery_throttled_requests_total{labels} 1\n"),
         format!("orrery_requests_total{labels} 1\n"),
-        format!("orrery_provisioned_throughput{labels} 400\n"),
+        format!("orrery_provisioned_throughput{labels} 400.0\n"),
         format!("orrery_items{labels} 1\n"),
     ] {
         assert!(metrics.body.contains(&line), "{line}{}", metrics.body);
     }
-    assert_eq!(metrics.header("content-type"), Some("text/plain; version=0.0.4; charset=utf-8"));
+    let format = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+    assert_eq!(metrics.header("content-type"), Some(format));
+    assert!(metrics.body.ends_with("# EOF\n"));
 }
 
 #[test]
@@ -141,4 +143,84 @@ fn priorities_and_buckets_are_checked_and_kept_to() {
     let refused = write(stream, "k", 2, bucket);
     assert_eq!((refused.status, refused.header("x-ms-substatus")), (429, Some("3212")));
     assert_eq!(write(stream, "k", 3, "").status, 201, "others go on");
+}
+
+const QUERY: &str = "content-type: application/query+json\r\nx-ms-documentdb-isquery: True\r\n\
+    x-ms-documentdb-query-enablecrosspartition: True\r\n";
+
+fn query(stream: &mut impl Stream, headers: &str) -> Reply {
+    let what =
+        Signed { method: "POST", path: "/dbs/d/colls/c/docs", kind: "docs", link: CONTAINER };
+    let body = r#"{"query":"SELECT * FROM c WHERE c.n = 1"}"#;
+    send_signed(stream, EMULATOR_KEY, what, &format!("{QUERY}{headers}"), body)
+}
+
+#[test]
+fn metrics_tell_how_long_requests_took_and_how_they_ended() {
+    let program = start(&[]);
+    let stream = &mut connect(program.address());
+    create_container(stream, "");
+    assert_eq!(write(stream, "k", 0, "").status, 201);
+    assert_eq!(write(stream, "k", 0, "").status, 409);
+    assert_eq!(query(stream, "").status, 200);
+    assert_eq!(send(stream, "GET", "/dbs/d", "", "").status, 401);
+    let metrics = ask(stream, "GET", "/_orrery/metrics", "").body;
+    for (verb, status, count) in [
+        ("create_item", 201, 1),
+        ("create_item", 409, 1),
+        ("query_items", 200, 1),
+        ("create_resource", 201, 2),
+        ("other", 401, 1),
+    ] {
+        let labels = format!("{{verb=\"{verb}\",status=\"{status}\"}}");
+        let line = format!("orrery_request_duration_seconds_count{labels} {count}\n");
+        assert!(metrics.contains(&line), "{line}{metrics}");
+    }
+    assert!(metrics.contains("orrery_answers_client_error_total 2\n"), "{metrics}");
+    assert!(metrics.contains("orrery_connections_open 1\n"), "{metrics}");
+}
+
+/// One line has all that is needed to find out why a request took long, and nothing that
+/// is in a body.
+#[cfg(unix)]
+#[test]
+fn slow_requests_are_logged_with_their_plan() {
+    const ACTIVITY: &str = "01234567-89ab-4cde-8f01-23456789abcd";
+    let program = start(&["--slow-after", "0"]);
+    let stream = &mut connect(program.address());
+    create_container(stream, "");
+    assert_eq!(write(stream, "secret", 0, "").status, 201);
+    assert_eq!(query(stream, &format!("x-ms-activity-id: {ACTIVITY}\r\n")).status, 200);
+    program.signal(rustix::process::Signal::TERM);
+    let (status, log) = program.wait();
+    assert!(status.success(), "{log}");
+    let line = log.lines().find(|line| line.contains(ACTIVITY)).expect("a line about the query");
+    for part in [
+        "WARN",
+        "slow request",
+        "verb=\"query_items\"",
+        "container=dbs/d/colls/c",
+        "partition=0",
+        "charge=",
+        "status=200",
+        "elapsed_ms=",
+        "plan=",
+        "access",
+    ] {
+        assert!(line.contains(part), "{part} is not in {line}");
+    }
+    assert!(log.contains("verb=\"create_item\"") && !log.contains("secret"), "{log}");
+}
+
+#[test]
+fn nothing_is_logged_about_requests_that_are_not_slow() {
+    let program = start(&["--slow-after", "600000"]);
+    let stream = &mut connect(program.address());
+    create_container(stream, "");
+    assert_eq!(query(stream, "").status, 200);
+    #[cfg(unix)]
+    {
+        program.signal(rustix::process::Signal::TERM);
+        assert_eq!(program.wait().1, "");
+    }
 }

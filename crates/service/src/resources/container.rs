@@ -37,7 +37,7 @@ impl Service {
         self.check_account_quota()?;
         let database = DatabaseRid::parse(parent.rid()).map_err(ServiceError::internal)?;
         let keyless = definition.partition_key().paths().is_empty();
-        let (provisioned, offer) = self.provision_new(parent, keyless, asked.throughput)?;
+        let (provisioned, offer) = self.provision_new(parent, keyless, asked.throughput).await?;
         let growth = self.limits.growth_at_creation(keyless, provisioned);
         let spec = ContainerSpec {
             number: counters.number()?,
@@ -101,7 +101,7 @@ impl Service {
     /// Takes it down that no item is left under a policy before this version.
     pub(crate) async fn forget_policies(&self, rid: &str, before: u32) -> Result<(), ServiceError> {
         let _one_at_a_time = self.changes.lock().await;
-        let Some(old) = self.container_record(rid)? else { return Ok(()) };
+        let Some(old) = self.container_record(rid).await? else { return Ok(()) };
         let mut spec = container_spec(&old)?;
         spec.policies = spec.policies.split_off(&before);
         let record = Record { private: private(&spec, old.private.get("offer")), ..old };
@@ -112,13 +112,14 @@ impl Service {
     }
 
     /// The record of a container, if it was not dropped.
-    fn container_record(&self, rid: &str) -> Result<Option<Record>, ServiceError> {
+    async fn container_record(&self, rid: &str) -> Result<Option<Record>, ServiceError> {
         let parsed = ContainerRid::parse(rid).map_err(ServiceError::internal)?;
         let mut found = None;
         self.each_record(Kind::Container, &parsed.database().to_string(), |stored| {
             found = Some(stored.record).filter(|record| record.rid == rid).or(found.take());
             Ok(())
-        })?;
+        })
+        .await?;
         Ok(found)
     }
 
@@ -150,7 +151,7 @@ impl Service {
         mut writes: Vec<SystemWrite>,
     ) -> Result<usize, ServiceError> {
         let mut numbers = Vec::new();
-        for stored in self.first_records(Kind::Container, database, DROP_STEP)? {
+        for stored in self.first_records(Kind::Container, database, DROP_STEP).await? {
             numbers.push(push_delete(&mut writes, &stored.record, None)?);
         }
         if !writes.is_empty() {
@@ -161,7 +162,7 @@ impl Service {
 
     /// What a new container has: throughput of its own, unless it shares its
     /// database's or the account pays by use.
-    fn provision_new(
+    async fn provision_new(
         &self,
         parent: &Parent,
         keyless: bool,
@@ -170,7 +171,7 @@ impl Service {
         let own = match asked {
             Some(asked) => offers::check_new(self, asked, keyless)?,
             None if self.rules.serverless => return Ok((Provisioned::Serverless, None)),
-            None => match self.offer_of_database(parent)? {
+            None => match self.offer_of_database(parent).await? {
                 Some(shared) => return Ok((Provisioned::Shared(shared.throughput.rate()), None)),
                 None => Throughput::default_of(&self.limits),
             },
@@ -183,15 +184,16 @@ impl Service {
         self.directory().container_of_rid(rid).is_some_and(|entry| entry.shares_throughput)
     }
 
-    fn offer_of_database(&self, parent: &Parent) -> Result<Option<Offer>, ServiceError> {
-        let mut offer = None;
+    async fn offer_of_database(&self, parent: &Parent) -> Result<Option<Offer>, ServiceError> {
+        let mut database = None;
         self.each_record(Kind::Database, "", |stored| {
             if stored.record.rid == parent.rid() {
-                offer = self.offer_of(&stored.record)?;
+                database = Some(stored.record);
             }
             Ok(())
-        })?;
-        Ok(offer)
+        })
+        .await?;
+        database.map_or(Ok(None), |record| self.offer_of(&record))
     }
 }
 

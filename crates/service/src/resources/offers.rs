@@ -108,7 +108,7 @@ impl Service {
         receipt: &mut Receipt,
     ) -> Result<Reply, ServiceError> {
         let _one_at_a_time = self.changes.lock().await;
-        let old = self.stored(link, receipt)?.record;
+        let old = self.stored(link, receipt).await?.record;
         if old.kind != Kind::Offer {
             return Err(ServiceError::invalid("Only offers can be migrated."));
         }
@@ -123,7 +123,7 @@ impl Service {
             | (Migration::ToManual, Throughput::Manual(_)) => offer.throughput,
         };
         let record = self.change_offer(old, conditions.if_match.clone(), wanted).await?;
-        self.reply(&record, partition::EffectKind::Replaced)
+        self.reply(&record, partition::EffectKind::Replaced).await
     }
 
     async fn change_offer(
@@ -137,7 +137,7 @@ impl Service {
             return Err(ServiceError::Scaling);
         }
         let owner = self.owner(&record)?;
-        let footprint = self.footprint(&offer, owner.containers(), owner.is_database())?;
+        let footprint = self.footprint(&offer, owner.containers(), owner.is_database()).await?;
         let wanted = wanted(&offer, &footprint).check(&self.limits, &footprint)?;
         offer.change(wanted);
         offer.pending = !self.is_carried(&offer, owner.containers());
@@ -152,9 +152,9 @@ impl Service {
     }
 
     /// What clients are told about an offer besides its text.
-    pub(crate) fn offer_status(&self, record: &Record) -> Result<OfferStatus, ServiceError> {
+    pub(crate) async fn offer_status(&self, record: &Record) -> Result<OfferStatus, ServiceError> {
         let (offer, owner) = (Offer::read(record)?, self.owner(record)?);
-        let footprint = self.footprint(&offer, owner.containers(), owner.is_database())?;
+        let footprint = self.footprint(&offer, owner.containers(), owner.is_database()).await?;
         let minimum = offer.throughput.minimum(&self.limits, &footprint);
         Ok(OfferStatus { minimum, pending: offer.pending })
     }
@@ -171,7 +171,8 @@ impl Service {
                 waiting.push(stored.record);
             }
             Ok(())
-        })?;
+        })
+        .await?;
         let mut splits = 0;
         for record in waiting {
             splits += self.scale_one(record).await?;
@@ -187,17 +188,20 @@ impl Service {
     /// An autoscale maximum also says how much may be stored: it grows with that.
     async fn raise_outgrown(&self) -> Result<(), ServiceError> {
         let _one_at_a_time = self.changes.lock().await;
-        let mut outgrown = Vec::new();
+        let mut scaling = Vec::new();
         self.each_record(Kind::Offer, "", |Stored { record, .. }| {
             let Offer { throughput, pending, .. } = Offer::read(&record)?;
-            let autoscale = matches!(throughput, Throughput::Autoscale { .. });
-            let higher = throughput.rate() + 1..=self.limits.throughput_max;
-            if autoscale && !pending && higher.contains(&self.offer_status(&record)?.minimum) {
-                outgrown.push(record);
+            if matches!(throughput, Throughput::Autoscale { .. }) && !pending {
+                scaling.push((record, throughput.rate()));
             }
             Ok(())
-        })?;
-        for record in outgrown {
+        })
+        .await?;
+        for (record, rate) in scaling {
+            let higher = rate + 1..=self.limits.throughput_max;
+            if !higher.contains(&self.offer_status(&record).await?.minimum) {
+                continue;
+            }
             let raised = |offer: &Offer, footprint: &Footprint| {
                 let minimum = offer.throughput.minimum(&self.limits, footprint);
                 offer.throughput.at(minimum)
@@ -271,7 +275,10 @@ impl Service {
     }
 
     /// The offer of the resource with that id, if it has one of its own.
-    pub(crate) fn offer_for(&self, rid: &str) -> Result<Option<(Record, Offer)>, ServiceError> {
+    pub(crate) async fn offer_for(
+        &self,
+        rid: &str,
+    ) -> Result<Option<(Record, Offer)>, ServiceError> {
         let mut found = None;
         self.each_record(Kind::Offer, "", |stored| {
             let owner = stored.record.definition.get("offerResourceId").and_then(Value::as_str);
@@ -279,7 +286,8 @@ impl Service {
                 found = Some((Offer::read(&stored.record)?, stored.record));
             }
             Ok(())
-        })?;
+        })
+        .await?;
         Ok(found.map(|(offer, record)| (record, offer)))
     }
 

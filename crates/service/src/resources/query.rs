@@ -40,8 +40,8 @@ impl Service {
         query: ResourceQuery,
         receipt: &mut Receipt,
     ) -> Result<Reply, ServiceError> {
-        let parent = self.parent(parent, kind, receipt)?;
-        let records = self.queried_records(kind, &parent, query.after.as_ref())?;
+        let parent = self.parent(parent, kind, receipt).await?;
+        let records = self.queried_records(kind, &parent, query.after.as_ref()).await?;
         let sheet = Sheet {
             rows: Vec::new(),
             bytes: 0,
@@ -72,7 +72,7 @@ impl Service {
     }
 
     /// The resources that a query is about: those behind a name, if it goes on there.
-    fn queried_records(
+    async fn queried_records(
         &self,
         kind: Kind,
         parent: &Parent,
@@ -95,7 +95,8 @@ impl Service {
             }
             records.push((name, text));
             Ok(())
-        })?;
+        })
+        .await?;
         Ok(records)
     }
 }

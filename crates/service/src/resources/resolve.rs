@@ -65,7 +65,7 @@ impl Parent {
 
 impl Service {
     /// The parent that a link names, if resources of `kind` can be inside it.
-    pub(super) fn parent(
+    pub(super) async fn parent(
         &self,
         link: &Link,
         kind: Kind,
@@ -77,13 +77,13 @@ impl Service {
                 kind.segment()
             )));
         }
-        let parent = self.walk(link.segments())?;
+        let parent = self.walk(link.segments()).await?;
         receipt.owner = parent.owner();
         Ok(parent)
     }
 
     /// The resource that a link names.
-    pub(crate) fn stored(
+    pub(crate) async fn stored(
         &self,
         link: &Link,
         receipt: &mut Receipt,
@@ -91,13 +91,13 @@ impl Service {
         let Some(((kind, name), owners)) = link.segments().split_last() else {
             return Err(ServiceError::invalid("the link names the account"));
         };
-        let parent = self.walk(owners)?;
+        let parent = self.walk(owners).await?;
         receipt.owner = parent.owner();
-        self.find(*kind, parent.rid(), name)?.ok_or(ServiceError::NotFound)
+        self.find(*kind, parent.rid(), name).await?.ok_or(ServiceError::NotFound)
     }
 
     /// Follows a link from the account; everything on the way must exist.
-    fn walk(&self, segments: &[(Kind, String)]) -> Result<Parent, ServiceError> {
+    async fn walk(&self, segments: &[(Kind, String)]) -> Result<Parent, ServiceError> {
         match segments {
             [] => Ok(Parent::Account),
             [(Kind::Database, name)] => {
@@ -112,9 +112,11 @@ impl Service {
                 Ok(Parent::container(container.ok_or(ServiceError::OwnerNotFound)?.1))
             }
             [owners @ .., (kind, name)] => {
-                let owner = self.walk(owners)?;
-                let stored =
-                    self.find(*kind, owner.rid(), name)?.ok_or(ServiceError::OwnerNotFound)?;
+                let owner = Box::pin(self.walk(owners)).await?;
+                let stored = self
+                    .find(*kind, owner.rid(), name)
+                    .await?
+                    .ok_or(ServiceError::OwnerNotFound)?;
                 let link = format!("{}/{}/{}", owner.link(), kind.segment(), stored.record.name());
                 let Record { rid, self_link, .. } = stored.record;
                 Ok(Parent::Resource { rid, self_link, link })
@@ -123,7 +125,7 @@ impl Service {
     }
 
     /// A resource by its name, or else by its resource id.
-    fn find(
+    async fn find(
         &self,
         kind: Kind,
         parent_rid: &str,
@@ -141,7 +143,8 @@ impl Service {
                     found = Some(stored);
                 }
                 Ok(())
-            })?;
+            })
+            .await?;
         }
         Ok(found)
     }

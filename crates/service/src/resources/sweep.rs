@@ -36,11 +36,16 @@ pub(super) fn mark(rid: &str) -> SystemWrite {
 }
 
 impl Service {
+    /// Waits until there is something to [`Service::sweep`].
+    pub async fn sweep_wanted(&self) {
+        self.dropped.notified().await;
+    }
+
     /// Removes everything that drops have left so far.
     pub async fn sweep(&self) -> Result<Swept, ServiceError> {
         let mut swept = Swept::default();
         loop {
-            let (marks, _) = self.cluster.list_system(PREFIX, None, STEP)?;
+            let (marks, _) = self.cluster.list_system(PREFIX, None, STEP).await?;
             if marks.is_empty() {
                 break;
             }
@@ -78,13 +83,13 @@ impl Service {
     pub(crate) fn containers_to_sweep(&self) -> Result<Vec<ContainerNumber>, ServiceError> {
         let (mut numbers, mut after) = (Vec::new(), None);
         loop {
-            let (marks, more) = self.cluster.list_system(PREFIX, after.as_deref(), STEP)?;
+            let (marks, more) =
+                self.cluster.list_system_blocking(PREFIX, after.as_deref(), STEP)?;
             for mark in marks.iter().map(id_of) {
                 let rid = mark.strip_prefix(PREFIX).unwrap_or_default();
-                self.each_record(Kind::Container, rid, |stored| {
+                for stored in self.records_blocking(Kind::Container, rid)? {
                     numbers.push(container_spec(&stored.record)?.number);
-                    Ok(())
-                })?;
+                }
                 after = Some(mark);
             }
             if !more {
@@ -103,7 +108,7 @@ impl Service {
     /// before it may still come.
     async fn settled_retired(&self) -> Result<Vec<Territory>, ServiceError> {
         let _settled = self.changes.lock().await;
-        Ok(self.cluster.retired()?)
+        Ok(self.cluster.retired().await?)
     }
 
     async fn sweep_children(&self, rid: &str) -> Result<u64, ServiceError> {
@@ -119,7 +124,7 @@ impl Service {
         for kind in kinds {
             loop {
                 let prefix = crate::catalogue::item_prefix(kind, rid);
-                let (items, _) = self.cluster.list_system(&prefix, None, STEP)?;
+                let (items, _) = self.cluster.list_system(&prefix, None, STEP).await?;
                 if items.is_empty() {
                     break;
                 }

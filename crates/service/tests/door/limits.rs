@@ -110,7 +110,7 @@ fn an_autoscale_maximum_grows_with_what_is_stored() {
     fixture.create_container("c", 2, autoscale);
     let offer = || {
         let link = Link::parse("dbs/d/colls/c").unwrap();
-        fixture.service.throughput(&link, None).unwrap().throughput
+        block_on(fixture.service.throughput(&link, None)).unwrap().throughput
     };
     for id in 0..11 {
         let padding = "x".repeat(10_000);

@@ -278,3 +278,95 @@ fn items_without_a_sort_value_are_found_without_looking_at_the_others() {
         }
     }
 }
+
+/// What the pages of a query look at, one after the other: entries and items.
+fn efforts(lab: &Lab, text: &str, rows_max: usize) -> Vec<(u64, u64)> {
+    let (ask, mut rest, mut efforts) = (Ask::new(text), None, Vec::new());
+    loop {
+        let page = lab.page(&ask, Approach::Index, rest.as_deref(), rows_max).unwrap();
+        assert!(page.report.access.starts_with("index /g"), "{text}: {}", page.report.access);
+        efforts.push((page.report.entries, page.report.items));
+        rest = page.rest;
+        if rest.is_none() {
+            return efforts;
+        }
+    }
+}
+
+/// Of a container with two partitions.
+const BUCKETS: u64 = 16;
+
+/// A page of groups looks at the items of its groups, however many the others have, and one
+/// of distinct rows at no more items than rows.
+#[test]
+fn a_page_of_groups_costs_what_its_groups_do() {
+    // Twelve groups; of every third there are `crowd` items, of the others two.
+    let furnish = |crowd: usize| {
+        let lab = lab(2);
+        for group in 0..12 {
+            for copy in 0..if group % 3 == 0 { crowd } else { 2 } {
+                let id = format!("{group}-{copy}");
+                let item = format!(r#"{{"id":"{id}","pk":"{id}","g":{group},"h":{}}}"#, copy % 2);
+                lab.put(&item).unwrap();
+            }
+        }
+        lab
+    };
+    let [few, many] = [10, 200].map(furnish);
+    for text in [
+        "SELECT c.g, COUNT(1) AS n FROM c GROUP BY c.g",
+        "SELECT c.g, COUNT(1) AS n FROM c GROUP BY c.g ORDER BY c.g DESC",
+        "SELECT c.g, c.h, MAX(c.id) AS last FROM c GROUP BY c.g, c.h",
+    ] {
+        let pages = [&few, &many].map(|lab| efforts(lab, text, 1));
+        println!("{text}: {pages:?}");
+        assert_eq!(pages[0].len(), pages[1].len(), "{text}");
+        let rest = |page: &(u64, u64), other: &(u64, u64)| {
+            // Of the next group each bucket shows its first entry.
+            page.1 == other.1 && page.0.abs_diff(other.0) <= BUCKETS
+        };
+        let small = pages[0].iter().zip(&pages[1]).filter(|(few, many)| rest(few, many));
+        assert!(small.count() >= 8, "{text}: {pages:?}");
+    }
+    for text in [
+        "SELECT DISTINCT c.g FROM c",
+        "SELECT DISTINCT VALUE c.g FROM c",
+        "SELECT DISTINCT VALUE c.g FROM c ORDER BY c.g",
+        "SELECT DISTINCT c.g FROM c ORDER BY c.g DESC",
+    ] {
+        let pages = [&few, &many].map(|lab| efforts(lab, text, 3));
+        println!("{text}: {pages:?}");
+        assert_eq!(pages[0].len(), 4, "{text}");
+        for (_, items) in pages.iter().flatten() {
+            assert!(*items <= 4, "{text}: {pages:?}");
+        }
+        let entries = pages[1].iter().map(|(entries, _)| *entries);
+        assert!(entries.max() <= Some(4 * BUCKETS + BUCKETS), "{text}: {pages:?}");
+    }
+}
+
+/// As clients send groups in order: they narrow the filter when they go on.
+#[test]
+fn groups_in_order_go_on_with_another_filter() {
+    let lab = lab(3);
+    for id in 0..12 {
+        lab.put(&format!(r#"{{"id":"{id}","pk":"{id}","n":{}}}"#, id % 5)).unwrap();
+    }
+    let text = |filter: &str| {
+        format!(
+            "SELECT c._rid, [{{\"item\": c.n}}] AS orderByItems, {{\"groupByItems\": \
+             [{{\"item\": c.n}}], \"payload\": c.n}} AS payload \
+             FROM c WHERE ({filter}) GROUP BY c.n ORDER BY c.n"
+        )
+    };
+    let payload = |row: &Value| row.get("payload").and_then(|row| row.get("payload")).cloned();
+    for ways in [[Approach::Index, Approach::Scan], [Approach::Scan, Approach::Index]] {
+        let first = lab.page(&Ask::new(text("true")), ways[0], None, 2).unwrap();
+        lab.put(r#"{"id":"new","pk":"new","n":-1}"#).unwrap();
+        let rest = first.rest.expect("more groups");
+        let next = lab.page(&Ask::new(text("c.n >= 1")), ways[1], Some(&rest), PAGE_ALL).unwrap();
+        let rows: Vec<_> = first.rows.iter().chain(&next.rows).filter_map(payload).collect();
+        assert_eq!(rows, [0_u32, 1, 2, 3, 4].map(Value::from), "{ways:?}");
+        lab.remove("new", model::partition_key::PartitionKey::new(["new"])).unwrap();
+    }
+}

@@ -7,6 +7,7 @@ use service::{Approach, IndexSpec, ServiceError};
 use tempfile::TempDir;
 use testkit::queries::client::Client;
 use testkit::queries::oracle::{Agreement, Oracle, Verdict};
+use testkit::queries::rows::texts;
 use testkit::queries::trial::judge;
 use testkit::queries::{Answer, Ask, Lab, PAGE_ALL};
 
@@ -33,6 +34,23 @@ struct Paged {
     ask: Ask,
     approach: Approach,
     rows_max: usize,
+}
+
+impl Paged {
+    /// Whether cursors are points in an order, which mean the same in both approaches.
+    fn is_resumed_in_any_way(&self) -> bool {
+        let text = &self.ask.text;
+        ["DISTINCT", "GROUP BY", "ORDER BY"].iter().any(|word| text.contains(word))
+    }
+
+    /// The same in the other approach.
+    fn other(&self) -> Paged {
+        let approach = match self.approach {
+            Approach::Index => Approach::Scan,
+            Approach::Scan => Approach::Index,
+        };
+        Paged { ask: self.ask.clone(), approach, rows_max: self.rows_max }
+    }
 }
 
 type Shown = Result<String, Box<dyn Error>>;
@@ -124,6 +142,10 @@ impl Worlds {
         let mut first: Option<String> = None;
         for world in &mut self.worlds {
             let (rows, rest) = world.rows(paged, world.rest.clone(), paged.rows_max)?;
+            if paged.is_resumed_in_any_way() {
+                let other = world.rows(&paged.other(), world.rest.clone(), paged.rows_max)?;
+                assert_eq!(texts(&other.0), texts(&rows), "{}", paged.ask.text);
+            }
             let has_more = rest.is_some() && !world.rows(paged, rest.clone(), 1)?.0.is_empty();
             world.rest = rest.filter(|_| has_more);
             let page = lines(&rows) + if has_more { "more\n" } else { "end\n" };
@@ -176,7 +198,7 @@ impl World {
         for page in if in_memory { [PAGE_ALL, 2].as_slice() } else { &[2] } {
             let Some(client) = Client::plan(&self.lab, ask, approach, *page) else { return };
             let how = format!("{}, a client by {approach:?}, pages of {page}", ask.text);
-            judge(verdict, client.rows()).unwrap_or_else(|what| panic!("{how}: {what}"));
+            client.judge(verdict).unwrap_or_else(|what| panic!("{how}: {what}"));
             let resumes = client.resumes() && matches!(verdict, Verdict::Rows { .. });
             if resumes && in_memory && *page == PAGE_ALL && approach == Approach::Index {
                 client.check_resuming().unwrap_or_else(|what| panic!("{how}, resumed: {what}"));

@@ -50,6 +50,7 @@ impl LocalView {
 
 impl View for LocalView {
     fn get(&self, key: &[u8]) -> Result<Option<Bytes>, StorageError> {
+        runtime::short_read(1);
         let snapshot = self.snapshot.as_ref();
         let Some(snapshot) = snapshot.filter(|_| key.first() != Some(&RESERVED_PREFIX)) else {
             return Ok(None);
@@ -68,6 +69,7 @@ impl View for LocalView {
         direction: Direction,
         limit: ScanLimit,
     ) -> Result<Chunk, StorageError> {
+        runtime::may_wait();
         let (Some(snapshot), Some((start, end))) = (&self.snapshot, range.visible()) else {
             return Ok(Chunk::default());
         };

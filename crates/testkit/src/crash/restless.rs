@@ -106,7 +106,8 @@ fn change(
     random: &dyn Random,
     begin: &impl Fn(Change),
 ) -> Result<()> {
-    let ids: Vec<RangeId> = service.partitions(container)?.iter().map(|one| one.id).collect();
+    let ids: Vec<RangeId> =
+        block_on(service.partitions(container))?.iter().map(|one| one.id).collect();
     let draw = |among: usize| usize::try_from(random.next_u64()).unwrap_or(0) % among.max(1);
     let merges = ids.len() >= RANGES_MAX || (ids.len() > 1 && draw(3) == 0);
     let changed = if merges {

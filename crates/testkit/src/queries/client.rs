@@ -11,8 +11,10 @@ use model::rid::ItemRid;
 use service::{Approach, RangeId, ResumeFilter, Scope, ServiceError, SortKey};
 
 use super::lab::{Ask, Lab};
+use super::oracle::{Agreement, Verdict};
 use super::order::{compare, compare_keys};
 use super::rows::canonical;
+use super::trial::judge;
 
 /// Where the condition stands that takes an ordered query up again.
 const RESUME_FILTER: &str = "{documentdb-formattableorderbyquery-filter}";
@@ -102,10 +104,27 @@ impl<'l> Client<'l> {
         Ok(self.cut(rows))
     }
 
+    /// Holds its rows against what they must be. Clients put groups together in no order.
+    pub fn judge(&self, verdict: &Verdict) -> Result<(), String> {
+        match verdict {
+            Verdict::Rows { rows, agreement: Agreement::Exact } if self.plan.grouped => {
+                let Plan { top, offset, limit, .. } = &self.plan;
+                if top.is_some() || limit.is_some() || *offset > 0 {
+                    return self.rows().map(|_| ()).map_err(|error| error.to_string());
+                }
+                let verdict = Verdict::Rows { rows: rows.clone(), agreement: Agreement::Bag };
+                judge(&verdict, self.rows())
+            }
+            Verdict::Rows { .. } | Verdict::NoIndex | Verdict::Refused(_) => {
+                judge(verdict, self.rows())
+            }
+        }
+    }
+
     /// Whether the query can be taken up behind any of its rows by a condition.
     #[must_use]
     pub fn resumes(&self) -> bool {
-        !self.plan.order.is_empty() && !self.plan.distinct
+        !self.plan.order.is_empty() && !self.plan.distinct && !self.plan.grouped
     }
 
     /// Takes the query up behind each of its first rows, with the condition that
@@ -322,6 +341,9 @@ impl<'l> Client<'l> {
     fn groups(&self) -> Result<Vec<Value>, ServiceError> {
         let mut groups: BTreeMap<String, Vec<Value>> = BTreeMap::new();
         for row in self.each_partition("true")?.into_iter().flatten() {
+            // Of groups in order, the row is around the group.
+            let around = row.get("orderByItems").and(row.get("payload")).cloned();
+            let row = around.unwrap_or(row);
             let keys = row.get("groupByItems").map(canonical).map(|keys| keys.to_string());
             let payload = row.get("payload").cloned();
             groups.entry(keys.unwrap_or_default()).or_default().extend(payload);

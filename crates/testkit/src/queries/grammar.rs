@@ -139,6 +139,15 @@ impl RandomQuery {
         if dice.once_in(4) {
             (self.distinct, self.selection) = (true, format!("{} AS x", aggregate(dice, paths)));
         }
+        if dice.once_in(3) {
+            let mut order: Vec<(String, bool)> =
+                self.group_by.iter().map(|key| (key.clone(), dice.once_in(2))).collect();
+            if dice.once_in(2) {
+                order.reverse();
+            }
+            order.truncate(1 + dice.below(2));
+            self.order_by = order;
+        }
     }
 
     fn order(&mut self, dice: &Dice) {

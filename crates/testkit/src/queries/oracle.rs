@@ -117,6 +117,9 @@ impl Oracle {
 
     fn unordered(&self, bound: &Bound, scope: &Scope) -> Result<Verdict, QueryError> {
         let rows = bound.execute(self.raw(scope))?;
+        if bound.orders_groups() {
+            return Ok(Verdict::Rows { rows, agreement: Agreement::Exact });
+        }
         let (offset, limit) = bound.window();
         if offset == 0 && limit == usize::MAX {
             return Ok(Verdict::Rows { rows, agreement: Agreement::Bag });
@@ -135,7 +138,14 @@ impl Oracle {
         let ways: Vec<bool> = order.iter().map(|key| key.descending).collect();
         let backwards = ways.first() == Some(&true);
         let mut kept = Vec::new();
-        self.each_row(bound, scope, |document, keys, row| kept.push((document, keys, row)))?;
+        // Rows that show their order are sorted by one value of all that are equal.
+        let is_shown = bound.value_order().is_some();
+        self.each_row(bound, scope, |document, mut keys, row| {
+            if is_shown {
+                keys.iter_mut().flatten().for_each(|key| *key = canonical(key));
+            }
+            kept.push((document, keys, row));
+        })?;
         // Rows of one document stay in their order.
         kept.sort_by(|(left, a, _), (right, b, _)| {
             let ties = if backwards { right.cmp(left) } else { left.cmp(right) };

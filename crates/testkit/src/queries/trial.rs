@@ -26,6 +26,9 @@ const CHANGED_QUERIES: usize = 3;
 /// Ordered queries on each container that clients take up again while items are written.
 const RESUMED_QUERIES: usize = 5;
 
+/// Queries for groups and distinct rows on each container, asked while items are written.
+const VALUES_QUERIES: usize = 8;
+
 /// Pages of a query between which partitions are split and merged.
 const REARRANGED_PAGES_MAX: usize = 20;
 
@@ -52,6 +55,8 @@ pub struct Tally {
     pub merged: u64,
     /// Queries that a client took up again while items were written.
     pub resumed: u64,
+    /// Pages of groups and distinct rows that were read along an index.
+    pub walked: u64,
     /// Splits and merges between two pages.
     pub splits: u64,
 }
@@ -64,6 +69,7 @@ impl AddAssign for Tally {
         self.indexed += other.indexed;
         self.merged += other.merged;
         self.resumed += other.resumed;
+        self.walked += other.walked;
         self.splits += other.splits;
     }
 }
@@ -136,7 +142,7 @@ fn ask_while_changing(
         ask_while_writing(lab, oracle, dice, (&query, number), tally)
             .map_err(|what| (query.to_string(), what))?;
     }
-    for number in 0..CHANGED_QUERIES {
+    for number in 0..VALUES_QUERIES {
         let (query, number) = (values_query(dice), number + CHANGED_QUERIES + RESUMED_QUERIES);
         ask_values_while_writing(lab, oracle, dice, (&query, number), tally)
             .map_err(|what| (query, what))?;
@@ -200,20 +206,35 @@ fn ask_while_writing(
     }
 }
 
-/// A query whose rows are all different, whatever is written.
+/// A query whose rows are told apart by values, and have no others that writes change but
+/// `n`.
 fn values_query(dice: &Dice) -> String {
     let path =
         dice.pick(&["c.a", "c.b", "c.s", "c.num", "c.big", "c.n.x", "c.n", "c.tags", "c.pk"]);
-    match dice.below(4) {
-        0 => format!("SELECT {path} AS v FROM c GROUP BY {path}"),
-        1 => format!("SELECT c.t AS t, {path} AS v FROM c GROUP BY c.t, {path}"),
-        2 => format!("SELECT DISTINCT VALUE {path} FROM c ORDER BY {path} DESC"),
-        _ => format!("SELECT DISTINCT c.t AS t, {path} AS v FROM c"),
+    let other = dice.pick(&["c.t", "c.a", "c.b", "c.num", "c.s"]);
+    let way = dice.pick(&["", " DESC"]);
+    let filter = dice.pick(&["", "", " WHERE c.t != \"t0\"", " WHERE c.num >= 0"]);
+    match dice.below(9) {
+        0 => format!("SELECT {path} AS v, COUNT(1) AS n FROM c{filter} GROUP BY {path}"),
+        1 => format!("SELECT {path} AS v FROM c{filter} GROUP BY {path} ORDER BY {path}{way}"),
+        2 => format!("SELECT {other} AS o, {path} AS v FROM c{filter} GROUP BY {other}, {path}"),
+        3 => {
+            let key = if dice.once_in(2) { path } else { other };
+            format!(
+                "SELECT {other} AS o, {path} AS v, MAX(c.num) AS n FROM c{filter} \
+                 GROUP BY {other}, {path} ORDER BY {key}{way}"
+            )
+        }
+        4 => format!("SELECT {path} AS v, COUNT(1) AS n FROM c JOIN e IN c.tags GROUP BY {path}"),
+        5 => format!("SELECT DISTINCT VALUE {path} FROM c{filter} ORDER BY {path}{way}"),
+        6 => format!("SELECT DISTINCT VALUE {path} FROM c{filter}"),
+        7 => format!("SELECT DISTINCT {path} AS v, LOWER(c.s) AS o FROM c{filter}"),
+        _ => format!("SELECT DISTINCT {other} AS o, {path} AS v FROM c{filter}"),
     }
 }
 
-/// Asks page by page while other items are written and removed. Each row that there was
-/// before is found, and no row comes twice.
+/// Asks page by page, each of them in any way, while other items are written and removed and
+/// partitions are split. Each row that there was before is found, and no row comes twice.
 fn ask_values_while_writing(
     lab: &Lab,
     oracle: &Oracle,
@@ -223,19 +244,42 @@ fn ask_values_while_writing(
 ) -> Result<(), String> {
     let ask = Ask::new(query);
     let Verdict::Rows { rows: expected, .. } = oracle.answer(&ask) else { return Ok(()) };
-    let page = 1 + oracle.documents() / 50 + dice.below(4);
-    let approach = *dice.pick(&[Approach::Index, Approach::Scan]);
+    let items_max = 1 + oracle.documents() / 50 + dice.below(4);
     let mut writer = Writer { lab, oracle, dice, number, written: Vec::new() };
-    let answer = lab.all(&ask, approach, page, |pages| writer.write(pages));
-    let found = texts(&answer.map_err(|error| error.to_string())?.rows);
+    let (mut found, mut rest, mut ways) = (Vec::new(), None, String::new());
+    for pages in 0.. {
+        let approach = *dice.pick(&[Approach::Index, Approach::Index, Approach::Scan]);
+        let page = lab.page(&ask, approach, rest.as_deref(), items_max);
+        let page = page.map_err(|error| error.to_string())?;
+        ways.push_str(&format!("{} {}, ", page.rows.len(), page.report.access));
+        tally.walked += u64::from(page.report.access.starts_with("index"));
+        found.extend(page.rows.iter().map(lasting));
+        rest = page.rest;
+        if rest.is_none() {
+            break;
+        }
+        writer.write(pages);
+        if pages < REARRANGED_PAGES_MAX && dice.once_in(8) {
+            tally.splits += u64::from(rearrange(lab));
+        }
+    }
     tally.queries += 1;
     let distinct: BTreeSet<&String> = found.iter().collect();
     let missed: Vec<String> =
-        texts(&expected).into_iter().filter(|row| !distinct.contains(row)).collect();
+        expected.iter().map(lasting).filter(|row| !distinct.contains(row)).collect();
     if distinct.len() == found.len() && missed.is_empty() {
         return Ok(());
     }
-    Err(format!("while writing, pages of {page}: {missed:?} missed in {found:?}"))
+    Err(format!("while writing, pages of {items_max}: {missed:?} missed in {found:?} ({ways})"))
+}
+
+/// What writes do not change about a row.
+fn lasting(row: &Value) -> String {
+    let mut row = canonical(row);
+    if let Value::Object(members) = &mut row {
+        members.remove("n");
+    }
+    row.to_string()
 }
 
 /// Writes items between pages, and removes them again.
@@ -382,7 +426,7 @@ impl Question {
     ) -> Result<(), String> {
         let Some(client) = Client::plan(lab, ask, Approach::Index, page) else { return Ok(()) };
         tally.merged += 1;
-        judge(verdict, client.rows()).map_err(|what| format!("client, pages of {page}: {what}"))?;
+        client.judge(verdict).map_err(|what| format!("client, pages of {page}: {what}"))?;
         let is_short =
             matches!(verdict, Verdict::Rows { rows, .. } if rows.len() < RESUMED_ROWS_MAX);
         if client.resumes() && is_short {

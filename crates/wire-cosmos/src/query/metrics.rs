@@ -7,6 +7,7 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use model::json::{Object, Value};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use service::{Advice, Impact, IndexSpec, IndexUse, QueryReport};
 
 /// How the service calls the order of hashed keys, along which the items of one key
@@ -54,7 +55,7 @@ fn ratio(report: &QueryReport) -> f64 {
 }
 
 /// How the items were found, for people and tests.
-pub(super) fn explained(report: &QueryReport) -> String {
+pub(crate) fn explained(report: &QueryReport) -> String {
     let number = |count: u64| Value::from(i64::try_from(count).unwrap_or(i64::MAX));
     let partitions = report.partitions.iter().map(ToString::to_string);
     let object = Object::from_iter([
@@ -177,12 +178,11 @@ pub(super) fn advice(advice: &[Advice]) -> Option<String> {
     (!advice.is_empty()).then(|| percent_encoded(&entries.to_string()))
 }
 
+/// All but what is never encoded in a URL.
+const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
+
 fn percent_encoded(text: &str) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte);
-    let encoded = |byte: u8| {
-        if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }
-    };
-    text.bytes().map(encoded).collect()
+    utf8_percent_encode(text, RESERVED).to_string()
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod authorisation;
+mod batches;
 mod headers;
 mod hostile;
 mod hybrid;

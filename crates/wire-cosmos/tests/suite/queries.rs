@@ -198,3 +198,28 @@ fn a_container_without_a_key_has_nothing_to_merge() {
     }
     assert_eq!(ask(&world, "SELECT VALUE COUNT(1) FROM c", &[QUERY, ACROSS]).0, "200/0");
 }
+
+/// What the clock says in ticks of 100 nanoseconds, before and after; a clock that counts
+/// anything longer would say less than before.
+#[test]
+fn the_current_time_is_told_in_ticks() {
+    let world = filled(World::real(), &[json!({"id": "1", "pk": "a"})]);
+    let text = "SELECT GetCurrentTicks() AS ticks, GetCurrentDateTime() AS date, \
+                DateTimeToTicks(GetCurrentDateTime()) AS same FROM c";
+    for _ in 0..20 {
+        let before = ticks();
+        let rows = rows(&world, text, 10);
+        let told = rows[0]["ticks"].as_i64().unwrap();
+        assert!((before..=ticks()).contains(&told), "{before} {rows:?}");
+        assert_eq!(rows[0]["same"].as_i64(), Some(told), "{rows:?}");
+        // 2026-11-17T17:10:37.1234567Z
+        let date = rows[0]["date"].as_str().unwrap();
+        assert!(date.len() == 28 && date.ends_with('Z'), "{date}");
+    }
+}
+
+#[allow(clippy::disallowed_methods, reason = "the clock that the server is held against")]
+fn ticks() -> i64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+    i64::try_from(since.as_nanos() / 100).unwrap()
+}

@@ -74,6 +74,7 @@ impl World {
             keys: AccountKeys::new(&[EMULATOR_KEY], &[READ_KEY]).unwrap(),
             region: "South Central US".to_owned(),
             skew_secs_max: 900,
+            slow_after: None,
         };
         World {
             gateway: Gateway::new(Arc::new(service.unwrap()), runtime.clone(), config),

@@ -82,7 +82,7 @@ impl<'p> Trail<'p> {
     }
 
     /// Goes to where an entry ends.
-    fn meet(&mut self, EntryEnd { place, past }: EntryEnd) {
+    pub(super) fn meet(&mut self, EntryEnd { place, past }: EntryEnd) {
         self.point = Point { place, past, given: None };
     }
 

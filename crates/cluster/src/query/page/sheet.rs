@@ -27,9 +27,7 @@ pub(super) type More = ControlFlow<Option<Place>>;
 
 impl<'q> Sheet<'q> {
     pub(super) fn new(query: &'q PageQuery, parts: usize) -> Sheet<'q> {
-        let (offset, _) = query.bound.window();
-        let after = query.after.as_ref();
-        let (skip, given) = after.map_or((offset as u64, 0), |after| (after.skip, after.given));
+        let (skip, given) = query.counted();
         Sheet { query, rows: Vec::new(), bytes: 0, output: vec![0; parts], hits: 0, skip, given }
     }
 

@@ -4,11 +4,12 @@
 //! the query makes rows of each. Rows are handed on one by one: a short query may make
 //! millions of them of one item.
 
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::ops::ControlFlow;
 use std::rc::Rc;
 
-use index::{EntryEnd, encode_order, encode_ordinal};
-use model::json::Value;
+use index::{EntryEnd, encode_order, encode_ordinal, values_place};
 use model::position::Ordinal;
 use partition::{Candidate, Choice, Item};
 use query::{Ledger, QueryError, Row, Run, STEPS_MAX};
@@ -49,6 +50,8 @@ pub(super) struct Source<'p> {
     paced_at: usize,
     /// For each key of the order, whether it descends.
     order: Vec<bool>,
+    /// Whether rows are told apart by their values, in the order of which they are then.
+    is_by_value: bool,
     /// Rows are behind all of these.
     points: Vec<&'p Point>,
 }
@@ -57,8 +60,8 @@ pub(super) struct Source<'p> {
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Made {
     /// Where it belongs in the order: the sort keys, then the item, in the direction of
-    /// the first key, then the number of the row. Rows that are distinct or of groups, and
-    /// have no order, are in that of their values. Empty where rows need not be sorted.
+    /// the first key, then the number of the row; or the values by which rows are told
+    /// apart. Empty where rows need not be sorted.
     pub(super) place: Vec<u8>,
     /// The partition that it is from.
     pub(super) part: usize,
@@ -77,8 +80,20 @@ impl<'p> Source<'p> {
         points: Vec<&'p Point>,
     ) -> Source<'p> {
         let candidates = Candidates::new(query, layout, choice, (&points, watch));
-        let (order, paced_at) = (query.descends(), usize::MAX);
-        Source { query, layout, choice, candidates, ledger, turn, watch, paced_at, order, points }
+        let (order, is_by_value) = (query.descends(), query.value_order().is_some());
+        Source {
+            query,
+            layout,
+            choice,
+            candidates,
+            ledger,
+            turn,
+            watch,
+            paced_at: usize::MAX,
+            order,
+            is_by_value,
+            points,
+        }
     }
 
     /// Goes to the next item and gives its rows to `sink`.
@@ -116,6 +131,26 @@ impl<'p> Source<'p> {
             }
         }
         Ok(Some(along.end(&shared, &self.order)))
+    }
+
+    /// Goes to the next items along an index whose entries tell no difference between their
+    /// values. Gives the rows that they make, in order, and says where they end.
+    pub(super) fn next_values(
+        &mut self,
+        run: &mut Run<'_>,
+    ) -> Result<Option<(Vec<Made>, EntryEnd)>, QueryFailure> {
+        let Some((part, first)) = self.candidates.next()? else { return Ok(None) };
+        let Some(along) = &self.choice.along else { return Ok(None) };
+        let (shared, is_told) = along.values(&first.position);
+        let end = along.end(shared, &self.order);
+        let is_one = is_told && along.width() == self.order.len();
+        let shared = shared.to_vec();
+        let rows = if self.query.bound.is_aggregated() {
+            self.groups_of(run, first, &shared)?
+        } else {
+            self.distinct_of(run, (part, first), (&shared, is_one))?
+        };
+        Ok(Some((rows, end)))
     }
 
     /// A run of the query that may take so many steps.
@@ -196,6 +231,67 @@ impl<'p> Source<'p> {
         Ok(self.without_given(kept.sorted()))
     }
 
+    /// The groups of all items at a place.
+    fn groups_of(
+        &mut self,
+        run: &mut Run<'_>,
+        first: Candidate,
+        shared: &[u8],
+    ) -> Result<Vec<Made>, QueryFailure> {
+        let mut next = Some(first);
+        while let Some(Candidate { item, .. }) = next {
+            if let Some(item) = &item {
+                let _ = run.document(item.json(), &mut |_| MORE)?;
+            }
+            self.keep_pace(run)?;
+            next = self.candidates.next_like(shared)?;
+        }
+        self.group_rows(run)
+    }
+
+    /// The rows of the groups so far that are behind the cursor, in order.
+    fn group_rows(&self, run: &mut Run<'_>) -> Result<Vec<Made>, QueryFailure> {
+        let mut kept = Kept::new(&self.ledger);
+        let _ = run.finish(&mut |row| {
+            let place = self.value_place(&row)?;
+            if self.is_behind(&place) {
+                return MORE;
+            }
+            let Some(text) = self.text(&row)? else { return MORE };
+            let row = Made { place, part: 0, text, identity: String::new() };
+            kept.add(row).map(ControlFlow::Continue)
+        })?;
+        Ok(self.without_given(kept.sorted()))
+    }
+
+    /// The rows of all items at a place that differ. If there can be only one, it is looked for
+    /// no further than to the first item that has it.
+    fn distinct_of(
+        &mut self,
+        run: &mut Run<'_>,
+        (part, first): (usize, Candidate),
+        (shared, is_one): (&[u8], bool),
+    ) -> Result<Vec<Made>, QueryFailure> {
+        let (mut rows, mut next, ledger) = (BTreeMap::new(), Some(first), Rc::clone(&self.ledger));
+        while let Some(Candidate { item, .. }) = next {
+            self.make(run, part, item.as_ref(), &mut |row| {
+                // Texts of what is equal may differ.
+                if let Entry::Vacant(place) = rows.entry(row.place.clone()) {
+                    ledger.keep(row.bytes())?;
+                    place.insert(row);
+                }
+                MORE
+            })?;
+            self.keep_pace(run)?;
+            if is_one && !rows.is_empty() {
+                self.candidates.skip(shared)?;
+                break;
+            }
+            next = self.candidates.next_like(shared)?;
+        }
+        Ok(self.without_given(rows.into_values().collect()))
+    }
+
     /// Leaves out those of the rows that the pages before gave, where the point behind them
     /// does not tell which these are: rows in order, all that are like the last of them.
     pub(super) fn without_given(&self, mut rows: Vec<Made>) -> Vec<Made> {
@@ -226,34 +322,56 @@ impl<'p> Source<'p> {
         let (is_distinct, mut number) = (self.query.bound.is_distinct(), 0_u32);
         let _ = run.document(item.json(), &mut |row: Row<'_, '_>| {
             number += 1;
-            let mut place = Vec::new();
-            if !self.order.is_empty() {
-                place = self.place(&row.keys()?, item.ordinal, number);
-                if self.points.iter().any(|point| point.is_behind(&place)) {
-                    return MORE;
-                }
+            let place = self.place(&row, item.ordinal, number)?;
+            if self.is_behind(&place) {
+                return MORE;
             }
-            let text = self.watch.measure(Part::Writing, || row.text())?;
-            let Some(text) = text else { return MORE };
-            let mut identity = String::new();
-            match (is_distinct, self.order.is_empty()) {
-                (true, true) => place = row.place(),
-                (true, false) => identity = row.identity(),
-                (false, _) => {}
-            }
+            let Some(text) = self.text(&row)? else { return MORE };
+            let compares = is_distinct && !self.is_by_value;
+            let identity = if compares { row.identity() } else { String::new() };
             sink(Made { place, part, text, identity })
         })?;
         Ok(())
     }
 
-    fn place(&self, keys: &[Option<Value>], ordinal: Ordinal, number: u32) -> Vec<u8> {
+    /// The JSON text of a row; `None` drops it.
+    pub(super) fn text(&self, row: &Row<'_, '_>) -> Result<Option<String>, QueryError> {
+        self.watch.measure(Part::Writing, || row.text())
+    }
+
+    fn is_behind(&self, place: &[u8]) -> bool {
+        self.points.iter().any(|point| point.is_behind(place))
+    }
+
+    /// Where a row belongs that is told from others by its values.
+    pub(super) fn value_place(&self, row: &Row<'_, '_>) -> Result<Vec<u8>, QueryError> {
+        let values = row.values()?;
+        let descends = self.order.iter().copied();
+        let bound = &self.query.bound;
+        let in_order = bound.orders_groups() || !bound.order().is_empty();
+        Ok(values_place(values.iter().map(Option::as_ref).zip(descends), in_order))
+    }
+
+    /// Where a row of an item belongs.
+    fn place(
+        &self,
+        row: &Row<'_, '_>,
+        ordinal: Ordinal,
+        number: u32,
+    ) -> Result<Vec<u8>, QueryError> {
+        if self.is_by_value {
+            return self.value_place(row);
+        }
         let mut place = Vec::new();
-        for (key, descends) in keys.iter().zip(&self.order) {
+        if self.order.is_empty() {
+            return Ok(place);
+        }
+        for (key, descends) in row.keys()?.iter().zip(&self.order) {
             encode_order(key.as_ref(), *descends, &mut place);
         }
         encode_ordinal(ordinal.as_u64(), self.order.first() == Some(&true), &mut place);
         place.extend(number.to_be_bytes());
-        place
+        Ok(place)
     }
 }
 

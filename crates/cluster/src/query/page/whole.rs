@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 use std::rc::Rc;
 
-use query::{Ledger, QueryError, Row, STEPS_MAX};
+use query::{Ledger, QueryError, Row, Run, STEPS_MAX};
 
 use super::ordered::Trail;
 use super::sheet::{More, Sheet};
@@ -22,44 +22,24 @@ use crate::query::stopwatch::{Part, Stopwatch};
 /// Steps of a query over all documents at once, in which nobody looks at the clock.
 const GATHERED_STEPS_MAX: usize = STEPS_MAX * 5;
 
-/// Rows that differ from each other.
+/// Rows that differ from each other: the first ones behind the cursor, in the order of their
+/// values. Where any will do and all of them fit on the page, no more are looked for.
 pub(super) fn distinct(source: &mut Source<'_>, sheet: &mut Sheet<'_>) -> Filled {
-    if source.query.bound.order().is_empty() {
-        distinct_by_value(source, sheet)
-    } else {
-        distinct_in_order(source, sheet)
-    }
-}
-
-/// The first ones behind the cursor, in the order of their values. Where any will do and
-/// all of them fit on the page, no more are looked for.
-fn distinct_by_value(source: &mut Source<'_>, sheet: &mut Sheet<'_>) -> Filled {
-    let (mut first, wanted, mut text_bytes) = (BTreeMap::new(), sheet.wanted(), 0);
-    let enough = sheet.last_page_rows();
-    let (ledger, mut results) = (Rc::clone(&source.ledger), Results::new(source));
+    let is_unordered = source.query.bound.order().is_empty();
+    let enough = sheet.last_page_rows().filter(|_| is_unordered);
+    let mut first = First::new(source, sheet);
     source.each_placed(&mut source.run(LONG_STEPS_MAX), |_, row| {
-        let is_last = || first.last_key_value().is_some_and(|(last, _)| *last < row.place);
-        let is_beyond = first.len() >= wanted && is_last();
-        if is_beyond || results.is_behind(&row.place) || first.contains_key(&row.place) {
-            return MORE;
+        if first.wants(&row.place) {
+            first.add(row)?;
         }
-        ledger.keep(row.bytes() + row.place.len())?;
-        text_bytes += row.text.len();
-        first.insert(row.place.clone(), row);
-        if first.len() > wanted {
-            let bytes = |(place, last): (Vec<u8>, Made)| last.bytes() + place.len();
-            ledger.release(first.pop_last().map_or(0, bytes));
-        }
-        let is_enough =
-            enough.is_some_and(|(rows, bytes)| first.len() >= rows && text_bytes <= bytes);
+        let is_enough = enough.is_some_and(|(rows, bytes)| first.has(rows, bytes));
         Ok(if is_enough { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
     })?;
-    let _ = first.into_values().try_for_each(|row| results.take(sheet, row));
-    Ok(results.finish(sheet))
+    Ok(first.fill(source, sheet))
 }
 
 /// The first of each, in the order of the query. What was given before is not again.
-fn distinct_in_order(source: &mut Source<'_>, sheet: &mut Sheet<'_>) -> Filled {
+pub(super) fn distinct_in_order(source: &mut Source<'_>, sheet: &mut Sheet<'_>) -> Filled {
     let run = &mut source.run(LONG_STEPS_MAX);
     let mut distinct = Distinct::new(&source.ledger);
     let mut results = Results { trail: Trail::by_keys(source), ..Results::new(source) };
@@ -80,11 +60,23 @@ fn distinct_in_order(source: &mut Source<'_>, sheet: &mut Sheet<'_>) -> Filled {
     } else {
         let mut all = Kept::new(&source.ledger);
         source.each_placed(run, |_, row| all.add(row).map(ControlFlow::Continue))?;
-        for row in all.sorted() {
-            source.ledger.release(row.bytes());
-            if distinct.is_new(&row)? && results.take(sheet, row).is_break() {
-                break;
-            }
+        return first_of_each(source, sheet, all, results);
+    }
+    Ok(results.finish(sheet))
+}
+
+/// The first of each, of rows that are all there.
+fn first_of_each(
+    source: &Source<'_>,
+    sheet: &mut Sheet<'_>,
+    all: Kept,
+    mut results: Results<'_>,
+) -> Filled {
+    let mut distinct = Distinct::new(&source.ledger);
+    for row in all.sorted() {
+        source.ledger.release(row.bytes());
+        if distinct.is_new(&row)? && results.take(sheet, row).is_break() {
+            break;
         }
     }
     Ok(results.finish(sheet))
@@ -107,17 +99,92 @@ pub(super) fn aggregate(source: &mut Source<'_>, sheet: &mut Sheet<'_>) -> Fille
             source.keep_pace(&run)?;
         }
     }
-    let mut results = Results::new(source);
+    if bound.is_distinct() && bound.orders_groups() {
+        return distinct_groups(source, &mut run, sheet);
+    }
+    let mut first = First::new(source, sheet);
     let _ = run.finish(&mut |row: Row<'_, '_>| {
-        let place = row.place();
-        if results.is_behind(&place) {
+        let place = source.value_place(&row)?;
+        if !first.wants(&place) {
             return MORE;
         }
-        let text = source.watch.measure(Part::Writing, || row.text())?;
-        let Some(text) = text else { return MORE };
-        Ok(results.take(sheet, Made { place, part: 0, text, identity: String::new() }))
+        let Some(text) = source.text(&row)? else { return MORE };
+        first.add(Made { place, part: 0, text, identity: String::new() })?;
+        MORE
     })?;
-    Ok(results.finish(sheet))
+    Ok(first.fill(source, sheet))
+}
+
+/// The first of groups whose rows are the same, in the order of the query.
+fn distinct_groups(source: &Source<'_>, run: &mut Run<'_>, sheet: &mut Sheet<'_>) -> Filled {
+    let mut all = Kept::new(&source.ledger);
+    let _ = run.finish(&mut |row: Row<'_, '_>| {
+        let Some(text) = source.text(&row)? else { return MORE };
+        let (place, identity) = (source.value_place(&row)?, row.identity());
+        all.add(Made { place, part: 0, text, identity }).map(ControlFlow::Continue)
+    })?;
+    first_of_each(source, sheet, all, Results::new(source))
+}
+
+/// The first rows behind the cursor, of many that are told apart by their places.
+struct First<'p> {
+    rows: BTreeMap<Vec<u8>, Made>,
+    wanted: usize,
+    text_bytes: usize,
+    point: Option<&'p Point>,
+    /// Of these some were given, and which ones is known when all are there.
+    among: BTreeMap<Vec<u8>, Made>,
+    ledger: Rc<Ledger>,
+}
+
+impl<'p> First<'p> {
+    fn new(source: &Source<'p>, sheet: &Sheet<'_>) -> First<'p> {
+        let point = source.query.past().map(|past| &past.point);
+        let (rows, among) = (BTreeMap::new(), BTreeMap::new());
+        let ledger = Rc::clone(&source.ledger);
+        First { rows, wanted: sheet.wanted(), text_bytes: 0, point, among, ledger }
+    }
+
+    /// Whether a row is one of them, as far as is known.
+    fn wants(&self, place: &[u8]) -> bool {
+        let is_last = || self.rows.last_key_value().is_some_and(|(last, _)| **last < *place);
+        let is_beyond = self.rows.len() >= self.wanted && is_last();
+        let is_given = self.point.is_some_and(|point| point.is_behind(place));
+        let is_there = self.rows.contains_key(place) || self.among.contains_key(place);
+        !is_beyond && !is_given && !is_there
+    }
+
+    fn add(&mut self, row: Made) -> Result<(), QueryError> {
+        let bytes = |row: &Made| row.bytes() + row.place.len();
+        self.ledger.keep(bytes(&row))?;
+        if self.point.is_some_and(|point| point.is_among(&row.place)) {
+            self.among.insert(row.place.clone(), row);
+            return Ok(());
+        }
+        self.text_bytes += row.text.len();
+        self.rows.insert(row.place.clone(), row);
+        if self.rows.len() > self.wanted {
+            self.ledger.release(self.rows.pop_last().map_or(0, |(_, last)| bytes(&last)));
+        }
+        Ok(())
+    }
+
+    /// Whether there are so many, and no more than so many bytes of them.
+    fn has(&self, rows: usize, bytes: usize) -> bool {
+        self.rows.len() >= rows && self.text_bytes <= bytes
+    }
+
+    /// Puts them on the page. Says where the next one begins.
+    fn fill(self, source: &Source<'_>, sheet: &mut Sheet<'_>) -> Option<Place> {
+        let mut trail = Trail::new(source);
+        let among = source.without_given(self.among.into_values().collect());
+        let more = among
+            .into_iter()
+            .chain(self.rows.into_values())
+            .try_for_each(|row| trail.offer(sheet, row));
+        sheet.hits = sheet.rows.len() as u64;
+        more.break_value().flatten()
+    }
 }
 
 /// The rows of a result in the order of their places, from the cursor on.

@@ -130,3 +130,25 @@ fn a_panic_is_an_error_and_leaves_the_thread() {
     }
     assert!(threads.shared.state().threads.len() <= 2);
 }
+
+#[test]
+fn threads_without_work_end_and_others_take_their_place() {
+    let threads = QueryThreads::that_wait(Duration::from_millis(1), &Runtime::simulated(1));
+    for round in 0..20 {
+        let (work, begun, ended) = endless();
+        {
+            let mut long = pin!(threads.run(work));
+            assert!(poll(long.as_mut()).is_pending());
+            begun.recv().unwrap();
+            let (reply, answer) = sync_channel(1);
+            let mut short = pin!(threads.run(move |_| reply.send(round).unwrap()));
+            let _answered_or_not = poll(short.as_mut());
+            assert_eq!(answer.recv().unwrap(), round);
+        }
+        ended.recv().unwrap();
+        while !threads.shared.state().threads.is_empty() {
+            std::thread::yield_now();
+        }
+        assert_eq!(threads.shared.state().idle, 0);
+    }
+}

@@ -1,0 +1,151 @@
+//! The threads of maintenance work: reading for splits, moves and re-indexing, looking for
+//! expired items, removing what drops have left, rewriting the store.
+//!
+//! All of it may wait for the disk, and nobody waits for it: so it runs neither where
+//! requests are served, nor where commands are applied, nor does it take turns from
+//! queries. Work that goes on for long is handed over in chunks.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use runtime::{Runtime, TaskHandle, Tasks};
+use tokio::sync::{Semaphore, oneshot};
+
+use crate::cluster::Cluster;
+use crate::error::ClusterError;
+
+/// One more than there is work that cannot be cut into chunks: while the store is
+/// rewritten, everything else goes on.
+const THREADS: usize = 2;
+
+/// Work that may wait for a thread; further work waits for room. There is one for each change
+/// of a layout that is under way and one for each task in the background.
+const QUEUE_MAX: usize = 64;
+
+type Work = Box<dyn FnOnce() + Send>;
+
+/// The threads. Dropping it lets them finish what was handed over.
+#[derive(Debug)]
+pub(crate) struct Maintenance {
+    tasks: Arc<dyn Tasks>,
+    queue: Option<SyncSender<Work>>,
+    /// As many permits as there is room in the queue.
+    room: Arc<Semaphore>,
+    queued: Arc<Mutex<Receiver<Work>>>,
+    /// None before the first work.
+    threads: Mutex<Vec<TaskHandle>>,
+}
+
+impl Maintenance {
+    pub(crate) fn new(runtime: &Runtime) -> Maintenance {
+        let (queue, queued) = sync_channel(QUEUE_MAX);
+        Maintenance {
+            tasks: Arc::clone(&runtime.tasks),
+            queue: Some(queue),
+            room: Arc::new(Semaphore::new(QUEUE_MAX)),
+            queued: Arc::new(Mutex::new(queued)),
+            threads: Mutex::default(),
+        }
+    }
+
+    /// Does something on one of the threads. It is done to the end even if this is dropped.
+    pub(crate) async fn run<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, ClusterError> {
+        let (reply, answer) = oneshot::channel();
+        self.start().map_err(|_| ClusterError::Stopping)?;
+        let room = Arc::clone(&self.room).acquire_owned().await;
+        let room = room.map_err(|_| ClusterError::Stopping)?;
+        let work: Work = Box::new(move || {
+            drop(room);
+            drop(reply.send(work()));
+        });
+        let queue = self.queue.as_ref().ok_or(ClusterError::Stopping)?;
+        queue.try_send(work).map_err(|_| ClusterError::Stopping)?;
+        answer.await.map_err(|_| ClusterError::Internal)
+    }
+
+    fn start(&self) -> std::io::Result<()> {
+        let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
+        while threads.len() < THREADS {
+            let (queued, name) =
+                (Arc::clone(&self.queued), format!("maintenance-{}", threads.len()));
+            threads.push(self.tasks.spawn(&name, Box::new(move || work_off(&queued)))?);
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Maintenance {
+    fn drop(&mut self) {
+        self.queue = None;
+        let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
+        for thread in threads.drain(..) {
+            // A panicked thread has reported itself; there is nobody to tell here.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn work_off(queued: &Mutex<Receiver<Work>>) {
+    loop {
+        // The lock is held while waiting, which is all that the others would do.
+        let next = queued.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        let Ok(work) = next else { return };
+        if catch_unwind(AssertUnwindSafe(work)).is_err() {
+            tracing::error!("maintenance work panicked");
+        }
+    }
+}
+
+impl Cluster {
+    /// Does something that may wait on a thread for maintenance work.
+    pub(crate) async fn aside<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, ClusterError> {
+        self.maintenance().run(work).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn the_same_few_threads_do_all_chunks() {
+        let maintenance = Maintenance::new(&Runtime::real());
+        let mut seen: BTreeSet<String> = BTreeSet::new();
+        for _ in 0..100 {
+            let thread = maintenance.run(std::thread::current).await.unwrap();
+            seen.insert(thread.name().unwrap().to_owned());
+        }
+        assert!(seen.iter().all(|name| name.starts_with("maintenance-")), "{seen:?}");
+        assert!(seen.len() <= THREADS, "{seen:?}");
+    }
+
+    #[tokio::test]
+    async fn chunks_go_on_beside_work_that_takes_long_and_after_a_panic() {
+        let maintenance = Arc::new(Maintenance::new(&Runtime::real()));
+        let (release, released) = sync_channel::<()>(1);
+        let (begun, has_begun) = oneshot::channel();
+        let long = Arc::clone(&maintenance);
+        let long = tokio::spawn(async move {
+            long.run(move || {
+                let _ = begun.send(());
+                released.recv()
+            })
+            .await
+        });
+        has_begun.await.unwrap();
+        let panicked = maintenance.run(|| panic!("as the test wants it")).await;
+        assert!(matches!(panicked, Err::<(), _>(ClusterError::Internal)));
+        assert_eq!(maintenance.run(|| 7).await.unwrap(), 7);
+        release.send(()).unwrap();
+        long.await.unwrap().unwrap().unwrap();
+    }
+}

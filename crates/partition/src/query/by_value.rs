@@ -1,0 +1,87 @@
+//! Choosing an index for rows that are told apart by values: groups, and rows that are all
+//! different.
+//!
+//! Along an index such rows are whole when the next value comes, so a page looks at no more
+//! items than those of its rows, and looks each of them up. Without it, all items are
+//! scanned.
+
+use query::{Bound, Order, Requirement, ValueKey};
+
+use super::choose::{Chooser, Found, LOOKUP_FACTOR, SORT_ITEMS_MAX, Served};
+use crate::command::Problem;
+
+/// Values that are counted to find out whether all of them are wanted, at most: more than a
+/// page has rows.
+const VALUES_MAX: u64 = 2_000;
+
+impl Chooser<'_> {
+    /// The index to walk, unless it costs less to look at everything.
+    pub(super) fn by_value(
+        &self,
+        bound: &Bound,
+        found: Option<&Found>,
+    ) -> Result<Option<Served>, Problem> {
+        let Some(values) = value_keys(bound) else { return Ok(None) };
+        let items = self.survey.items()?;
+        if self.is_little(items, found)? {
+            return Ok(None);
+        }
+        let Some(served) = self.value_order(&values, bound)? else { return Ok(None) };
+        let leads_past_others = !served.begun && self.survey.is_narrow() && self.is_small(items)?;
+        // Of each value one item is looked at, if that one is all it takes to know its row.
+        let jumps = !bound.is_aggregated()
+            && served.order.width() == values.len()
+            && bound.filter().requirement == Requirement::Anything;
+        let is_worth = !leads_past_others && (jumps || self.has_more_values(&served)?);
+        Ok(is_worth.then_some(served))
+    }
+
+    /// Whether all that is asked about is no more than what a full page looks at anyway, or
+    /// few.
+    fn is_little(&self, items: u64, found: Option<&Found>) -> Result<bool, Problem> {
+        if items <= self.survey.rows().saturating_mul(LOOKUP_FACTOR) {
+            return Ok(true);
+        }
+        let Some(found) = found else { return Ok(false) };
+        Ok(self.members(&found.set, SORT_ITEMS_MAX)? < SORT_ITEMS_MAX)
+    }
+
+    /// Whether an index has more values than there are rows wanted. Where all of them are
+    /// wanted, so are all items.
+    fn has_more_values(&self, served: &Served) -> Result<bool, Problem> {
+        let most = self.survey.rows().saturating_add(1);
+        Ok(most <= VALUES_MAX && self.survey.values(&served.range, &served.order, most)? >= most)
+    }
+
+    /// An index in the order of the first of the values, the more of them the better.
+    fn value_order(&self, values: &[ValueKey], bound: &Bound) -> Result<Option<Served>, Problem> {
+        let names: Vec<_> = values
+            .iter()
+            .map_while(|key| {
+                let path = key.path.as_ref().filter(|path| self.indexes.could_have(path))?;
+                Some((path.names()?, key.descending))
+            })
+            .collect();
+        for several in (2..=names.len()).rev() {
+            let order = names.get(..several).unwrap_or_default();
+            if let Ok(Some(served)) = self.composite_order(order, bound) {
+                return Ok(Some(served));
+            }
+        }
+        match values.first() {
+            Some(ValueKey { path: Some(path), descending, required }) if !names.is_empty() => {
+                self.along_path(&Order { path, descending: *descending }, bound, *required)
+            }
+            Some(_) | None => Ok(None),
+        }
+    }
+}
+
+/// The values by which rows are told apart, if items with the same ones make the same rows.
+fn value_keys(bound: &Bound) -> Option<Vec<ValueKey>> {
+    // Several groups may give one row.
+    let is_told = !(bound.is_distinct() && bound.is_aggregated());
+    let values = bound.value_order().filter(|_| is_told && !bound.gathers_documents())?;
+    values.first()?.path.as_ref()?;
+    Some(values)
+}

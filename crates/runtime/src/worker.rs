@@ -1,0 +1,151 @@
+//! Which threads must not wait.
+//!
+//! A few async workers serve all connections: one that waits for the disk, for a queue or
+//! for another thread keeps every connection waiting that it serves. So whoever drives
+//! requests marks its thread while it polls ([`on_async_worker`]), and whatever may wait
+//! says so ([`may_wait`]): in debug builds the two together are a panic. In release builds
+//! neither does anything.
+//!
+//! There are two exceptions, both for stores on local disks:
+//! - a *short read*: at most [`SHORT_READ_KEYS_MAX`] keys by name between two points where
+//!   others get their turn, most of which are in memory ([`short_read`] counts them);
+//! - putting something into a queue that refuses when it is full, instead of waiting.
+
+use std::cell::Cell;
+use std::future::Future;
+use std::task::Poll;
+
+/// Keys that may be read by name while an async worker polls one future. A key takes some
+/// microseconds, so this is less than a slice of a query.
+pub const SHORT_READ_KEYS_MAX: usize = 128;
+
+thread_local! {
+    /// The keys that were read since the poll began, on an async worker.
+    static KEYS_READ: Cell<Option<usize>> = const { Cell::new(None) };
+}
+
+/// Polls a future as an async worker does: what it calls must not wait.
+#[cfg(debug_assertions)]
+pub async fn on_async_worker<F: Future>(future: F) -> F::Output {
+    let mut future = Box::pin(future);
+    std::future::poll_fn(move |context| {
+        let _mark = Mark::set();
+        future.as_mut().poll(context)
+    })
+    .await
+}
+
+/// Polls a future as an async worker does: what it calls must not wait.
+#[cfg(not(debug_assertions))]
+pub fn on_async_worker<F: Future>(future: F) -> F {
+    future
+}
+
+/// Says that this call may wait. To be called whether or not it will.
+///
+/// # Panics
+/// In debug builds, on an async worker.
+#[track_caller]
+pub fn may_wait() {
+    debug_assert!(
+        KEYS_READ.get().is_none(),
+        "a call that may wait for the disk or for a thread runs on an async worker"
+    );
+}
+
+/// Says that this call reads so many keys by name.
+///
+/// # Panics
+/// In debug builds, on an async worker that has read too many of them since it began to poll.
+#[track_caller]
+pub fn short_read(keys: usize) {
+    if cfg!(debug_assertions)
+        && let Some(before) = KEYS_READ.get()
+    {
+        let read = before + keys;
+        assert!(read <= SHORT_READ_KEYS_MAX, "{read} keys read on an async worker without a break");
+        KEYS_READ.set(Some(read));
+    }
+}
+
+/// Lets others have their turn on an async worker; another short read may follow.
+pub async fn yield_now() {
+    let mut yielded = false;
+    std::future::poll_fn(|context| {
+        if std::mem::replace(&mut yielded, true) {
+            return Poll::Ready(());
+        }
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
+}
+
+/// The mark of an async worker, until dropped.
+#[cfg(debug_assertions)]
+struct Mark {
+    before: Option<usize>,
+}
+
+#[cfg(debug_assertions)]
+impl Mark {
+    fn set() -> Mark {
+        let before = KEYS_READ.get();
+        KEYS_READ.set(before.or(Some(0)));
+        Mark { before }
+    }
+}
+
+#[cfg(debug_assertions)]
+impl Drop for Mark {
+    fn drop(&mut self) {
+        // Within another poll on the same thread, what was read counts there as well.
+        if self.before.is_none() {
+            KEYS_READ.set(None);
+        }
+    }
+}
+
+#[cfg(all(test, debug_assertions))]
+mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+    use std::pin::pin;
+    use std::task::{Context, Waker};
+
+    use super::*;
+
+    fn poll<T>(future: impl Future<Output = T>) -> Poll<T> {
+        pin!(future).poll(&mut Context::from_waker(Waker::noop()))
+    }
+
+    fn on_a_worker(future: impl Future<Output = ()>) {
+        assert_eq!(poll(on_async_worker(future)), Poll::Ready(()));
+    }
+
+    fn panics(work: impl FnOnce()) -> bool {
+        catch_unwind(AssertUnwindSafe(work)).is_err()
+    }
+
+    #[test]
+    fn waiting_on_an_async_worker_panics_and_nowhere_else() {
+        may_wait();
+        assert!(panics(|| on_a_worker(async { may_wait() })));
+        may_wait();
+        let on_a_thread = || std::thread::scope(|scope| scope.spawn(may_wait).join().is_ok());
+        let elsewhere = async { on_a_thread() };
+        assert_eq!(poll(on_async_worker(elsewhere)), Poll::Ready(true));
+    }
+
+    #[test]
+    fn short_reads_are_counted_from_poll_to_poll() {
+        short_read(usize::MAX);
+        let read = |keys| async move { short_read(keys) };
+        on_a_worker(read(SHORT_READ_KEYS_MAX));
+        let twice = async {
+            on_async_worker(read(SHORT_READ_KEYS_MAX)).await;
+            short_read(1);
+        };
+        assert!(panics(|| on_a_worker(twice)));
+        on_a_worker(read(1));
+    }
+}

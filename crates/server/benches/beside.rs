@@ -1,0 +1,129 @@
+//! How long do point reads take beside lists of 10,000 documents and queries on 10,000
+//! resources of the catalogue?
+//!
+//! Both run in a loop on a connection of their own, each as large as it may be, while
+//! others read single documents at a steady pace; before and after, those read alone. What
+//! is compared is their p99, which may at most double. `cargo xtask bench beside`.
+#![allow(clippy::unwrap_used, reason = "a bench stops at the first error")]
+#![allow(clippy::print_stdout, reason = "a bench prints its figures")]
+
+#[allow(dead_code, reason = "the bench of throughput uses more of it")]
+#[path = "http/client.rs"]
+mod client;
+#[allow(dead_code, reason = "the tests of `serve` use more of it")]
+#[path = "../tests/serve/program.rs"]
+mod program;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use tokio::time::{Instant, MissedTickBehavior, interval};
+
+use client::{Client, Document};
+use program::Program;
+
+/// As many as a list has on one page, and as a query on the catalogue covers.
+const ROWS: u64 = 10_000;
+/// Documents that one batch creates.
+const BATCH: u64 = 100;
+const READERS: u64 = 4;
+const PACE: Duration = Duration::from_millis(4);
+const MEASURED: Duration = Duration::from_secs(15);
+const ROUNDS: usize = 2;
+
+fn main() {
+    let mut runtime = tokio::runtime::Builder::new_multi_thread();
+    let runtime = runtime.worker_threads(2).enable_all().build().unwrap();
+    runtime.block_on(measure());
+}
+
+async fn measure() {
+    let program = Program::start(&std::env::temp_dir(), &["--in-memory"]);
+    let address = program.address();
+    fill(&mut Client::connect(address).await).await;
+    for _ in 0..ROUNDS {
+        tell("alone", &read_for_a_while(address).await);
+        let load = Arc::new(Load::default());
+        let running =
+            [tokio::spawn(list(address, load.clone())), tokio::spawn(query(address, load.clone()))];
+        tell("beside", &read_for_a_while(address).await);
+        load.ends.store(true, Ordering::Relaxed);
+        for one in running {
+            one.await.unwrap();
+        }
+        let done = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        println!("        {} lists and {} queries", done(&load.lists), done(&load.queries));
+    }
+}
+
+async fn fill(client: &mut Client) {
+    client.prepare().await;
+    for group in 0..ROWS / BATCH {
+        let documents: Vec<_> = (0..BATCH).map(|number| Document::small(group, number)).collect();
+        client.create_all(&documents).await;
+    }
+    for number in 0..ROWS {
+        assert_eq!(client.create_user(&format!("user-{number:05}")).await, 201);
+    }
+}
+
+/// What runs beside the reads, and how often it was done.
+#[derive(Default)]
+struct Load {
+    ends: AtomicBool,
+    lists: AtomicU64,
+    queries: AtomicU64,
+}
+
+async fn list(address: SocketAddr, load: Arc<Load>) {
+    let mut client = Client::connect(address).await;
+    while !load.ends.load(Ordering::Relaxed) {
+        assert_eq!(client.list().await, 200);
+        assert_eq!(client.item_count(), Some(ROWS), "as long as pages get");
+        load.lists.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+async fn query(address: SocketAddr, load: Arc<Load>) {
+    let mut client = Client::connect(address).await;
+    while !load.ends.load(Ordering::Relaxed) {
+        assert_eq!(client.query_users().await, 200);
+        load.queries.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+async fn read_for_a_while(address: SocketAddr) -> Vec<Duration> {
+    let readers: Vec<_> = (0..READERS).map(|number| tokio::spawn(read(address, number))).collect();
+    let mut taken = Vec::new();
+    for reader in readers {
+        taken.extend(reader.await.unwrap());
+    }
+    taken.sort_unstable();
+    taken
+}
+
+async fn read(address: SocketAddr, number: u64) -> Vec<Duration> {
+    let mut client = Client::connect(address).await;
+    let (end, mut ticks, mut taken) = (Instant::now() + MEASURED, interval(PACE), Vec::new());
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut at = number;
+    while ticks.tick().await < end {
+        at = (at * 31 + 7) % ROWS;
+        let document = Document::small(at / BATCH, at % BATCH);
+        let began = Instant::now();
+        assert_eq!(client.read(&document).await, 200);
+        taken.push(began.elapsed());
+    }
+    taken
+}
+
+fn tell(name: &str, taken: &[Duration]) {
+    let at = |per_mille: usize| taken[taken.len() * per_mille / 1000];
+    let (p50, p99, max) = (at(500), at(990), taken[taken.len() - 1]);
+    println!(
+        "{name:<7} {:>6} reads  p50 {p50:>8.1?}  p99 {p99:>8.1?}  max {max:>8.1?}",
+        taken.len()
+    );
+}
