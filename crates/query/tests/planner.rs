@@ -28,6 +28,14 @@ use model::json::Value;
 /// Families with fewer rows are told together.
 const FAMILY_ROWS_MIN: usize = 200;
 
+/// What is alike in a family, in percent, does not sink below this; some families are
+/// about what is not followed, and have their own.
+const FAMILY_FLOOR: f64 = 98.0;
+const FAMILY_FLOORS: &[(&str, f64)] = &[("pk.pairs", 97.7), (OTHERS, 96.3)];
+
+/// Families that are told together.
+const OTHERS: &str = "all others";
+
 /// Differences that are printed where no entry covers them.
 const SHOWN_MAX: usize = 20;
 
@@ -87,12 +95,15 @@ fn told(families: &BTreeMap<String, Figures>) -> Figures {
             tell(family, figures);
         }
     }
-    tell("all others", &small);
+    tell(OTHERS, &small);
     tell("everything", &all);
     all
 }
 
 fn tell(family: &str, figures: &Figures) {
+    let own = FAMILY_FLOORS.iter().find(|(name, _)| *name == family);
+    let floor = own.map_or(FAMILY_FLOOR, |(_, floor)| *floor);
+    assert!(figures.everything() >= floor, "{family} is below {floor} %");
     let shares: Vec<String> = ["accept", "code", "message", "location", "ranges", "text", "info"]
         .iter()
         .map(|field| format!("{field} {:.2}", figures.share(field)))

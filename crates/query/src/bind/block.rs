@@ -72,6 +72,8 @@ impl<'q> Binder<'q> {
         let checks = grouped && self.errors.is_empty();
         if checks && several_in_groups {
             self.check_grouping(select);
+        } else if checks && !keys.is_empty() {
+            self.tell_several(told);
         }
         if !keys.is_empty() {
             self.several.truncate(told);

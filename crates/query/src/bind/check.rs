@@ -113,6 +113,14 @@ impl<'q> Binder<'q> {
         spans.into_iter().for_each(|span| self.several_rows(span));
     }
 
+    /// Tells of scalar subqueries of several rows where there are no groups to look at.
+    pub(super) fn tell_several(&mut self, from: usize) {
+        let later = self.several.split_off(from);
+        for Several { span, .. } in later.into_iter().filter(|own| !own.gathers) {
+            self.several_rows(span);
+        }
+    }
+
     fn unreferring_key(&mut self, key: Span) {
         let message = "Each GROUP BY expression must contain at least one property reference.";
         self.error(Code::UNREFERRING_GROUP_KEY, key, message);
