@@ -62,7 +62,7 @@ fn judge(rows: &[Value], entries: &[Difference]) {
     let mut families: BTreeMap<String, Figures> = BTreeMap::new();
     let mut covered = vec![0_usize; entries.len()];
     let mut open = Vec::new();
-    for row in rows.iter().filter(|row| asked::is_counted(row)) {
+    for row in rows.iter().filter(|row| differences::is_counted(row)) {
         let Some(case) = Case::of(row) else { continue };
         let family = row.get("family").and_then(Value::as_str).unwrap_or_default();
         families.entry(family.to_owned()).or_default().add(&case.theirs, &case.fields);

@@ -27,27 +27,6 @@ pub(crate) fn text(row: &Value) -> String {
     text
 }
 
-/// Search, which is built later, and functions that only the service's own texts call.
-pub(crate) fn is_counted(row: &Value) -> bool {
-    const LATER: [&str; 5] =
-        ["FULLTEXT", "VECTORDISTANCE", "GENERATEEMBEDDINGS", "RRF(", "COMBINEDSCORE"];
-    const INTERNAL: [&str; 8] = [
-        "_FULLTEXT",
-        "_VECTORSCORE",
-        "_REGEX_MATCH",
-        "_TRY_",
-        "_OBJECTTOARRAY",
-        "_COMPARE_",
-        "_MASK",
-        "_PROXY_",
-    ];
-    const PREFIXES: [&str; 3] = ["_ST_", "_M_", " C_"];
-    let family = row.get("family").and_then(Value::as_str).unwrap_or_default();
-    let query = text(row).to_ascii_uppercase();
-    let has = |words: &[&str]| words.iter().any(|word| query.contains(word));
-    !family.starts_with("rank.") && !has(&LATER) && !has(&INTERNAL) && !has(&PREFIXES)
-}
-
 /// What we answer to a row, in the form of [`recorded`].
 pub(crate) fn answer(row: &Value) -> Value {
     let text = text(row);

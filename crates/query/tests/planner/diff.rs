@@ -95,7 +95,7 @@ pub(crate) fn run(seed: u64, count: usize, progress: impl Fn(&Outcome)) -> Resul
     let mut rows = differences::rows(&packed)?;
     rows.retain(|row| {
         let plain = row.get("build").is_none() && row.get("spec").is_none();
-        plain && asked::is_counted(row) && asked::text(row).len() <= TEXT_BYTES_MAX
+        plain && differences::is_counted(row) && asked::text(row).len() <= TEXT_BYTES_MAX
     });
     let outcome = Outcome { covered: vec![0; entries.len()], ..Outcome::default() };
     let mut run = Run { library: Library::new(program), entries: &entries, outcome };

@@ -223,3 +223,24 @@ pub(crate) fn rows(packed: &[u8]) -> Result<Vec<Value>, String> {
     reader.read_to_string(&mut text).map_err(|error| error.to_string())?;
     text.lines().map(|line| json::parse(line.as_bytes()).map_err(|e| e.to_string())).collect()
 }
+
+/// Search, which is built later, and functions that only the service's own texts call.
+pub(crate) fn is_counted(row: &Value) -> bool {
+    const LATER: [&str; 5] =
+        ["FULLTEXT", "VECTORDISTANCE", "GENERATEEMBEDDINGS", "RRF(", "COMBINEDSCORE"];
+    const INTERNAL: [&str; 8] = [
+        "_FULLTEXT",
+        "_VECTORSCORE",
+        "_REGEX_MATCH",
+        "_TRY_",
+        "_OBJECTTOARRAY",
+        "_COMPARE_",
+        "_MASK",
+        "_PROXY_",
+    ];
+    const PREFIXES: [&str; 3] = ["_ST_", "_M_", " C_"];
+    let family = row.get("family").and_then(Value::as_str).unwrap_or_default();
+    let query = asked::text(row).to_ascii_uppercase();
+    let has = |words: &[&str]| words.iter().any(|word| query.contains(word));
+    !family.starts_with("rank.") && !has(&LATER) && !has(&INTERNAL) && !has(&PREFIXES)
+}

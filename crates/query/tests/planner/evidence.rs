@@ -127,7 +127,7 @@ fn values(text: &str) -> Vec<String> {
 
 fn document(values: &[&str], dice: &mut Dice) -> String {
     let mut members = Vec::new();
-    for name in NAMES.iter().copied() {
+    for name in NAMES {
         if dice.once_in(4) {
             continue;
         }
