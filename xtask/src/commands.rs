@@ -7,6 +7,7 @@ pub mod conformance;
 pub mod fuzz;
 pub mod golden;
 pub mod partitioning;
+pub mod planner_diff;
 pub mod ru;
 pub mod soak;
 pub mod suite;

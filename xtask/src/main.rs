@@ -6,8 +6,8 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use xtask::commands::{
-    bench, check, compatibility, conformance, fuzz, golden, partitioning, ru, soak, suite, test,
-    tidy, transitions,
+    bench, check, compatibility, conformance, fuzz, golden, partitioning, planner_diff, ru, soak,
+    suite, test, tidy, transitions,
 };
 use xtask::conformance::Sdk;
 use xtask::repo;
@@ -51,6 +51,8 @@ enum Habit {
     Soak(soak::Options),
     /// Proves the articles' statements on partitioning and writes their table
     Partitioning,
+    /// Puts random queries to our planner and to Microsoft's
+    PlannerDiff(planner_diff::Options),
     /// Splits and merges partitions under the load of official SDKs
     Transitions(transitions::Options),
     /// Runs a vendor's own tests of an SDK against a fresh server
@@ -78,6 +80,7 @@ fn main() -> ExitCode {
         Habit::Fuzz(options) => fuzz::run(&root, &options),
         Habit::Soak(options) => soak::run(&root, &options),
         Habit::Partitioning => partitioning::run(&root),
+        Habit::PlannerDiff(options) => planner_diff::run(&root, &options),
         Habit::Transitions(options) => transitions::run(&root, &options),
         Habit::Suite(options) => suite::run(&root, &options),
         Habit::Ru => ru::run(&root),

@@ -80,7 +80,7 @@ pub(crate) fn demands(block: &Block) -> Demands {
     let (meanings, steps) = (RefCell::default(), Cell::new(STEPS_MAX));
     let analysis = Analysis { meanings, steps, depth: Cell::new(0) };
     let rows = analysis.of_block(block).reduced();
-    let empty = rows == Constraint::Never || analysis.aggregates_nothing(block);
+    let empty = rows == Constraint::Never || analysis.aggregates_nothing(block, &rows);
     Demands { rows, is_empty: empty }
 }
 
@@ -117,28 +117,37 @@ impl<'p> Analysis<'p> {
         if let Some(filter) = &block.filter {
             parts.push(self.demand(filter, &Domain::TRUE));
         }
-        if let Some(grouping) = &block.grouping {
-            for key in &grouping.keys {
-                self.mean(key.slot, Meaning::Expr(&key.expr));
-            }
-            for aggregate in &grouping.aggregates {
-                self.mean(aggregate.slot, Meaning::Values(self.results(aggregate)));
-            }
-            if !self.values(&block.output).is_defined_somewhere() {
-                return Constraint::Never;
-            }
+        let Some(grouping) = &block.grouping else {
+            parts.push(self.demand(&block.output, &Domain::defined()));
             return Constraint::all(parts);
+        };
+        for key in &grouping.keys {
+            self.mean(key.slot, Meaning::Expr(&key.expr));
+        }
+        let rows = Constraint::all(parts.clone()).reduced();
+        for aggregate in &grouping.aggregates {
+            self.mean(aggregate.slot, Meaning::Values(self.results(aggregate, &rows)));
+        }
+        if grouping.keys.is_empty() {
+            let nothing = !self.values(&block.output).is_defined_somewhere();
+            return if nothing { Constraint::Never } else { rows };
         }
         parts.push(self.demand(&block.output, &Domain::defined()));
         Constraint::all(parts)
     }
 
+    /// Whether the expression may have one of some values in one of the rows.
+    fn is_in_rows(&self, expr: &'p Expr, wanted: &Domain, rows: &Constraint) -> bool {
+        let demand = self.demand(expr, wanted);
+        Constraint::all(vec![rows.clone(), demand]).reduced() != Constraint::Never
+    }
+
     /// Whether there is one group, and no row can change what it gives.
-    fn aggregates_nothing(&self, block: &'p Block) -> bool {
+    fn aggregates_nothing(&self, block: &'p Block, rows: &Constraint) -> bool {
         let Some(grouping) = &block.grouping else { return false };
         let ignores = |aggregate: &'p Aggregate| match aggregate.kind {
-            AggregateKind::CountIf => !self.values(&aggregate.argument).yes,
-            AggregateKind::Count => !self.values(&aggregate.argument).is_defined_somewhere(),
+            AggregateKind::CountIf => !self.is_in_rows(&aggregate.argument, &Domain::TRUE, rows),
+            AggregateKind::Count => !self.is_in_rows(&aggregate.argument, &Domain::defined(), rows),
             AggregateKind::Sum
             | AggregateKind::Average
             | AggregateKind::Min
@@ -176,18 +185,26 @@ impl<'p> Analysis<'p> {
 
     /// A source that is a row around it which was computed.
     fn of_value(&self, source: &Source, meaning: Option<Meaning<'p>>) -> Constraint {
-        match meaning {
+        match meaning.clone() {
             Some(meaning) if source.steps.is_empty() && !source.iterates => {
                 self.mean(source.slot, meaning);
+                return Constraint::Anything;
             }
             _ => self.mean(source.slot, Meaning::Place(Place::new(Root::Slot(source.slot)))),
         }
-        Constraint::Anything
+        match meaning {
+            Some(Meaning::Expr(expr)) if source.steps.is_empty() => {
+                self.demand(expr, &Domain::arrays())
+            }
+            _ => Constraint::Anything,
+        }
     }
 
     /// A source that is a subquery.
     fn of_rows(&self, source: &'p Source, block: &'p Block) -> Constraint {
-        let rows = self.of_subquery(block);
+        // What documents come to as a whole does not depend on where they are looked for.
+        let rows =
+            if reads_documents(block) { self.of_block(block) } else { self.of_subquery(block) };
         if source.iterates {
             self.mean(source.slot, Meaning::Place(Place::new(Root::Slot(source.slot))));
             if !self.gives_row(block) {
@@ -205,22 +222,24 @@ impl<'p> Analysis<'p> {
     fn of_subquery(&self, block: &'p Block) -> Constraint {
         let rows = self.of_block(block);
         let always = block.grouping.as_ref().is_some_and(|grouping| grouping.keys.is_empty());
-        if !always {
-            return rows;
+        if always && self.values(&block.output).is_defined_somewhere() {
+            Constraint::Anything
+        } else {
+            rows
         }
-        let defined = self.values(&block.output).is_defined_somewhere();
-        if defined { Constraint::Anything } else { Constraint::Never }
     }
 
-    /// What an aggregate can come to.
-    fn results(&self, aggregate: &'p Aggregate) -> Domain {
+    /// What an aggregate over rows can come to.
+    fn results(&self, aggregate: &'p Aggregate, rows: &Constraint) -> Domain {
+        if *rows == Constraint::Never {
+            return Domain::of(&of_no_rows(aggregate.kind));
+        }
         match aggregate.kind {
             AggregateKind::Count | AggregateKind::CountIf => Domain::numbers(),
             AggregateKind::Sum | AggregateKind::Average => Domain::numbers().or(Domain::UNDEFINED),
             AggregateKind::Min | AggregateKind::Max => {
-                let values = self.values(&aggregate.argument);
-                if values.is_defined_somewhere() {
-                    Domain::primitives().or(Domain::UNDEFINED)
+                if self.is_in_rows(&aggregate.argument, &Domain::defined(), rows) {
+                    self.values(&aggregate.argument).or(Domain::UNDEFINED)
                 } else {
                     Domain::UNDEFINED
                 }
@@ -272,6 +291,15 @@ impl<'p> Analysis<'p> {
             };
         }
     }
+}
+
+/// Whether the documents of the container are among the sources.
+fn reads_documents(block: &Block) -> bool {
+    block.sources.iter().any(|source| match &source.origin {
+        Origin::Container => true,
+        Origin::Slot(_) => false,
+        Origin::Block(inner) => reads_documents(inner),
+    })
 }
 
 /// What an aggregate gives where there is no row.

@@ -146,6 +146,8 @@ struct Binder<'q> {
     constants: BTreeMap<&'q str, Constant>,
     /// Names in scope, innermost last.
     names: Vec<(&'q str, Slot)>,
+    /// The sources in scope, those that only name another again left out.
+    sets: Vec<Slot>,
     slots: usize,
     paths: BTreeMap<Slot, Path>,
     /// The computed properties used so far, by name.
@@ -158,6 +160,10 @@ struct Binder<'q> {
     subqueries: usize,
     /// The clause of the innermost query that is bound at the moment.
     clause: Clause,
+    /// How many rows the innermost query has.
+    rows: Rows,
+    /// Scalar subqueries that may give several rows, where that is told later.
+    several: Vec<Several>,
     /// Aggregates of the current query, while its order or select list is bound.
     aggregates: Option<Vec<crate::bound::Aggregate>>,
     /// What the queries around the current place group by, while their select
@@ -185,6 +191,34 @@ enum Clause {
     Select,
 }
 
+/// A scalar subquery that may give several rows.
+#[derive(Clone, Copy, Debug)]
+struct Several {
+    subquery: Span,
+    /// Where it stands.
+    span: Span,
+    /// An aggregate makes one row of them, which nobody looks at where something else is
+    /// wrong.
+    gathers: bool,
+}
+
+/// How many rows a query has for one row around it.
+#[derive(Clone, Copy, Debug, Default)]
+struct Rows {
+    /// Its sources may give several.
+    many: bool,
+    /// There is a row around it, which a scalar subquery of several rows multiplies where
+    /// the query has one row for it.
+    within: bool,
+    /// A scalar subquery did.
+    multiplied: bool,
+    /// It, or one around it, has groups: whether scalar subqueries give one row is told
+    /// with them.
+    grouped: bool,
+    /// It has groups, or is one.
+    gathered: bool,
+}
+
 /// An expression that has one value in each group, which is found in a slot.
 #[derive(Clone, Debug)]
 struct GroupedBy<'q> {
@@ -203,6 +237,7 @@ impl<'q> Binder<'q> {
             ambient: Ambient::within(context, FOLD_STEPS_MAX, Rc::default()),
             constants: BTreeMap::new(),
             names: Vec::new(),
+            sets: Vec::new(),
             slots: 0,
             paths: BTreeMap::new(),
             definitions: BTreeMap::new(),
@@ -210,6 +245,8 @@ impl<'q> Binder<'q> {
             plans: false,
             subqueries: 0,
             clause: Clause::Select,
+            rows: Rows::default(),
+            several: Vec::new(),
             aggregates: None,
             group_keys: Vec::new(),
             udf_calls: 0,

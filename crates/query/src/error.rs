@@ -54,60 +54,84 @@ impl Eq for Span {}
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Code(pub(crate) &'static str);
 
-impl Code {
-    pub const SYNTAX: Code = Code("SC1001");
-    pub const END_OF_TEXT: Code = Code("SC1002");
-    pub const INVALID_CHARACTER: Code = Code("SC1010");
-    pub const INVALID_NUMBER: Code = Code("SC1011");
-    pub const INVALID_STRING: Code = Code("SC1012");
-    pub const STAR_WITHOUT_FROM: Code = Code("SC1021");
-    pub const TOO_COMPLEX: Code = Code("SC1030");
-    pub const UNRESOLVED: Code = Code("SC2001");
-    pub const UNKNOWN_FUNCTION: Code = Code("SC2005");
-    pub const DUPLICATE_SOURCE: Code = Code("SC2021");
-    pub const DUPLICATE_NAME: Code = Code("SC2022");
-    pub const DUPLICATE_DEFINITION: Code = Code("SC2023");
-    pub const STAR_WITH_AGGREGATE: Code = Code("SC2040");
-    pub const STAR_WITH_GROUP_BY: Code = Code("SC2041");
-    pub const STAR_WITH_JOIN: Code = Code("SC2042");
-    pub const ARGUMENT_COUNT: Code = Code("SC2050");
-    pub const HASH_MODULO: Code = Code("SC2051");
-    pub const HASH_SEED: Code = Code("SC2052");
-    pub const TIME_SPAN: Code = Code("SC2053");
-    pub const TOP_COUNT: Code = Code("SC2060");
-    pub const LIMIT_COUNT: Code = Code("SC2061");
-    pub const OFFSET_COUNT: Code = Code("SC2062");
-    pub const PATTERN: Code = Code("SC2080");
-    pub const LET_IN_GROUP_BY: Code = Code("SC2090");
-    pub const LET_IN_ORDER_BY: Code = Code("SC2091");
-    pub const NESTED_AGGREGATE: Code = Code("SC2101");
-    pub const NOT_GROUPED: Code = Code("SC2102");
-    pub const NOT_ORDERED: Code = Code("SC2103");
-    pub const AGGREGATE_IN_FILTER: Code = Code("SC2104");
-    pub const UNREFERRING_GROUP_KEY: Code = Code("SC2110");
-    pub const GROUP_KEY: Code = Code("SC2111");
-    pub const CARDINALITY: Code = Code("SC2201");
-    pub const ORDER_BY_IN_SUBQUERY: Code = Code("SC2202");
-    pub const TOP_IN_SUBQUERY: Code = Code("SC2203");
-    pub const OFFSET_IN_SUBQUERY: Code = Code("SC2204");
-    pub const TOP_WITH_OFFSET: Code = Code("SC2205");
-    pub const ESCAPE_CHARACTER: Code = Code("SC2207");
-    pub const RANK_FUNCTION: Code = Code("SC2221");
-    pub const RANK_WITH_IN: Code = Code("SC2223");
-    pub const RANK_WITH_JOIN: Code = Code("SC2224");
-    pub const RANK_WITH_SUBQUERY: Code = Code("SC2225");
-    pub const RANK_IN_SUBQUERY: Code = Code("SC2228");
-    pub const SCORE_OUTSIDE_RANK: Code = Code("SC2240");
-    pub const NOT_SUPPORTED: Code = Code("SC2990");
-    /// The codes of limits follow the order of the account's settings; those for the
-    /// text, joins and user-defined functions are known from the service.
-    pub const TEXT_LENGTH: Code = Code("SC3020");
-    pub const JOIN_COUNT: Code = Code("SC3002");
-    pub const AND_COUNT: Code = Code("SC3003");
-    pub const OR_COUNT: Code = Code("SC3004");
-    pub const UDF_COUNT: Code = Code("SC3005");
-    pub const IN_ITEM_COUNT: Code = Code("SC3006");
+/// Who refuses a query: whoever plans it, whoever runs it, or both.
+///
+/// Clients ask for a plan first, and the service plans more than it runs: it knows
+/// neither the index policy then, nor the functions of the user, nor some limits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Door {
+    Plan,
+    Run,
+    Both,
+}
 
+/// The table of refusals with a place in the text: name, code, and who gives it.
+macro_rules! codes {
+    ($($name:ident = $code:literal, $door:ident;)*) => {
+        impl Code {
+            $(pub const $name: Code = Code($code);)*
+
+            /// All codes, and who refuses with them.
+            pub const ALL: &[(Code, Door)] = &[$((Code::$name, Door::$door),)*];
+        }
+    };
+}
+
+codes! {
+    SYNTAX = "SC1001", Both;
+    END_OF_TEXT = "SC1002", Both;
+    INVALID_CHARACTER = "SC1010", Both;
+    INVALID_NUMBER = "SC1011", Both;
+    INVALID_STRING = "SC1012", Both;
+    STAR_WITHOUT_FROM = "SC1021", Both;
+    TOO_COMPLEX = "SC1030", Both;
+    UNRESOLVED = "SC2001", Both;
+    UNKNOWN_FUNCTION = "SC2005", Both;
+    DUPLICATE_SOURCE = "SC2021", Both;
+    DUPLICATE_NAME = "SC2022", Both;
+    DUPLICATE_DEFINITION = "SC2023", Both;
+    STAR_WITH_AGGREGATE = "SC2040", Both;
+    STAR_WITH_GROUP_BY = "SC2041", Both;
+    STAR_WITH_JOIN = "SC2042", Both;
+    ARGUMENT_COUNT = "SC2050", Both;
+    HASH_MODULO = "SC2051", Both;
+    HASH_SEED = "SC2052", Both;
+    TIME_SPAN = "SC2053", Both;
+    TOP_COUNT = "SC2060", Both;
+    LIMIT_COUNT = "SC2061", Both;
+    OFFSET_COUNT = "SC2062", Both;
+    LET_IN_GROUP_BY = "SC2090", Both;
+    LET_IN_ORDER_BY = "SC2091", Both;
+    NESTED_AGGREGATE = "SC2101", Both;
+    NOT_GROUPED = "SC2102", Both;
+    NOT_ORDERED = "SC2103", Both;
+    AGGREGATE_IN_FILTER = "SC2104", Both;
+    UNREFERRING_GROUP_KEY = "SC2110", Both;
+    GROUP_KEY = "SC2111", Both;
+    CARDINALITY = "SC2201", Both;
+    ORDER_BY_IN_SUBQUERY = "SC2202", Both;
+    TOP_IN_SUBQUERY = "SC2203", Both;
+    OFFSET_IN_SUBQUERY = "SC2204", Both;
+    TOP_WITH_OFFSET = "SC2205", Both;
+    ESCAPE_CHARACTER = "SC2207", Both;
+    RANK_FUNCTION = "SC2221", Both;
+    RANK_WITH_IN = "SC2223", Both;
+    RANK_WITH_JOIN = "SC2224", Both;
+    RANK_WITH_SUBQUERY = "SC2225", Both;
+    RANK_IN_SUBQUERY = "SC2228", Both;
+    SCORE_OUTSIDE_RANK = "SC2240", Both;
+    NOT_SUPPORTED = "SC2990", Both;
+    // The codes of limits follow the order of the account's settings; those for the
+    // text, joins and user-defined functions are known from the service.
+    TEXT_LENGTH = "SC3020", Both;
+    JOIN_COUNT = "SC3002", Both;
+    AND_COUNT = "SC3003", Run;
+    OR_COUNT = "SC3004", Run;
+    UDF_COUNT = "SC3005", Both;
+    IN_ITEM_COUNT = "SC3006", Run;
+}
+
+impl Code {
     #[must_use]
     pub fn as_str(self) -> &'static str {
         self.0
@@ -273,6 +297,25 @@ fn missing(feature: &str) -> String {
 }
 
 impl Refusal {
+    /// Who refuses so; the other half of the table that [`Code::ALL`] begins.
+    #[must_use]
+    pub fn door(&self) -> Door {
+        match self {
+            Refusal::OrderByExpression
+            | Refusal::Input
+            | Refusal::ParameterName { .. }
+            | Refusal::DuplicateParameter { .. } => Door::Both,
+            // Those who run a query put together what the client would have to.
+            Refusal::NonValueAggregate
+            | Refusal::ComposedAggregate
+            | Refusal::UnsupportedFeatures { .. } => Door::Plan,
+            // A definition is neither planned nor run by itself, but with a query.
+            Refusal::ComputedProperty
+            | Refusal::InternalFunction { .. }
+            | Refusal::OrderByElements => Door::Run,
+        }
+    }
+
     /// The number that clients match on, where the service gives one.
     #[must_use]
     pub fn code(&self) -> Option<u32> {

@@ -16,6 +16,7 @@ mod types;
 
 pub(crate) use date::TimeSpan;
 pub(crate) use regex::{RegexCall, RegexError, RegexUse};
+pub(crate) use string::{lower, upper};
 
 use crate::error::QueryError;
 use crate::eval::{Ambient, Datum, Evaluated, VALUE_BYTES_MAX};

@@ -41,15 +41,15 @@ impl Numeric {
         }
     }
 
-    /// The exact integer; `None` for fractions and beyond 64 bits.
+    /// The exact integer; `None` for fractions, and for doubles that may stand for
+    /// several integers.
     #[must_use]
     pub fn as_i64(self) -> Option<i64> {
-        /// The first double above the largest 64-bit integer.
-        const BEYOND: f64 = 9_223_372_036_854_775_808.0;
+        /// From here on doubles skip integers.
+        const BEYOND: f64 = 9_007_199_254_740_992.0;
         match self {
             Numeric::Integer(integer) => Some(integer),
-            Numeric::Double(double)
-                if double.fract() == 0.0 && (-BEYOND..BEYOND).contains(&double) =>
+            Numeric::Double(double) if double.fract() == 0.0 && double.abs() < BEYOND =>
             {
                 #[expect(
                     clippy::cast_possible_truncation,

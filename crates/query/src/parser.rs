@@ -125,7 +125,7 @@ const IN_ITEMS: ServiceLimit = ServiceLimit {
 
 /// Characters of the text that a message repeats, as in the service. A string that
 /// does not end would otherwise put all that follows into the answer.
-const NEAR_CHARS_MAX: usize = 128;
+const NEAR_CHARS_MAX: usize = 127;
 
 /// Errors are boxed: a result stands on the stack several times per level of
 /// nesting, and errors are larger than most of what is parsed.
@@ -183,7 +183,7 @@ fn whole<'t, T>(
     let parsed = Parser::new(text, limits).and_then(|mut parser| {
         let parsed = part(&mut parser)?;
         parser.expect_end()?;
-        Ok(parsed)
+        parser.wrong.take().map_or(Ok(parsed), |wrong| Err(refused(wrong)))
     });
     parsed.map_err(|error| *error)
 }
@@ -198,6 +198,8 @@ struct Parser<'t> {
     symbols: usize,
     ands: usize,
     ors: usize,
+    /// What is no matter of syntax and told if the syntax is right.
+    wrong: Option<SyntaxError>,
     limits: QueryLimits,
     /// The first limit that the query exceeds and that only matters when it is run.
     excess: Option<SyntaxError>,
@@ -214,7 +216,8 @@ impl<'t> Parser<'t> {
         }
         let tokens = lexer::tokens(text);
         let (at, depth, symbols, ands, ors) = (0, 0, 0, 0, 0);
-        Ok(Parser { text, tokens, at, depth, symbols, ands, ors, limits, excess: None })
+        let (wrong, excess) = (None, None);
+        Ok(Parser { text, tokens, at, depth, symbols, ands, ors, wrong, limits, excess })
     }
 
     fn peek(&self) -> Token {

@@ -404,7 +404,8 @@ fn gathers(select: &Select) -> bool {
     let mut sources = select.from.iter().flat_map(syntax::From::sources);
     sources.any(|source| match &source.collection {
         Collection::Subquery(inner) => {
-            inner.distinct || !inner.group_by.is_empty() || is_aggregated(inner) || gathers(inner)
+            let merges = inner.distinct || !inner.group_by.is_empty() || is_aggregated(inner);
+            (merges && inner.from.is_some()) || gathers(inner)
         }
         Collection::Path { .. } => false,
     })

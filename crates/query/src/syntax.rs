@@ -8,6 +8,8 @@
 
 mod print;
 
+pub(crate) use print::Spelled;
+
 pub(crate) use print::quote;
 
 use crate::error::Span;

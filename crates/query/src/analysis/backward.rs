@@ -9,7 +9,7 @@ use super::domain::{Domain, Structures, Values};
 use super::forward::Outcome;
 use super::inverse;
 use super::{Analysis, of_no_rows, signature};
-use crate::bound::{Block, Constant, Expr, In, Like, LikePattern};
+use crate::bound::{Block, Constant, Expr, In, Key, Like, LikePattern};
 use crate::eval::Fits;
 use crate::functions::Function;
 use crate::requirement::Comparison;
@@ -181,7 +181,12 @@ impl<'p> Analysis<'p> {
         let (a, b) = (self.values(left).defined_part(), self.values(right).defined_part());
         if yes {
             let common = a.and(&b);
-            return Constraint::all(vec![self.demand(left, &common), self.demand(right, &common)]);
+            return Constraint::all(vec![
+                self.demand(left, &common),
+                self.demand(right, &common),
+                self.equal_members(left, right),
+                self.equal_members(right, left),
+            ]);
         }
         let differs = |other: &Domain, expr: &'p Expr| {
             let known = other.is_one() && !self.is_nan(expr);
@@ -191,6 +196,16 @@ impl<'p> Analysis<'p> {
             self.demand(left, &differs(&b, right)),
             self.demand(right, &differs(&a, left)),
         ])
+    }
+
+    /// The members of a place that is equal to an object which is written out.
+    fn equal_members(&self, place: &'p Expr, object: &'p Expr) -> Constraint {
+        let Expr::Object(members) = object else { return Constraint::Anything };
+        let Some(place) = self.place(place) else { return Constraint::Anything };
+        let own = members.iter().map(|(name, value)| {
+            Constraint::at(place.clone().to(Key::Name(name.clone())), self.values(value))
+        });
+        Constraint::all(own.collect())
     }
 
     /// What is not equal to a constant, or not there.
@@ -220,6 +235,11 @@ impl<'p> Analysis<'p> {
         }
         if let Expr::Constant(constant) = self.target(left) {
             return self.against(right, comparison.flipped(), constant, yes);
+        }
+        let strict = matches!(comparison, Comparison::Less | Comparison::Greater);
+        let same = self.place(left).filter(|left| self.place(right).as_ref() == Some(left));
+        if same.is_some() && strict == yes {
+            return Constraint::Never;
         }
         let ordered = Domain::primitives();
         Constraint::all(vec![self.demand(left, &ordered), self.demand(right, &ordered)])
@@ -268,6 +288,7 @@ impl<'p> Analysis<'p> {
             return self.demand(&like.text, &Domain::strings());
         };
         let strings = match pattern.fits() {
+            Fits::Prefix(text) if !yes && text.is_empty() => Values::NONE,
             _ if !yes => Values::all(),
             Fits::Exactly(text) => Values::points([text]),
             Fits::Prefix(text) | Fits::AtMost(text) => inverse::beginning_with(text),
@@ -390,6 +411,11 @@ impl<'p> Analysis<'p> {
                 Some(false) => self.demand(argument, &types.complement()),
             });
         }
+        if let (Some(types), [argument]) = (inverse::tested_in_part(name), arguments) {
+            return self.test(wanted, false, |yes| {
+                if yes { self.demand(argument, &types) } else { Constraint::Anything }
+            });
+        }
         if wanted.undefined {
             return Constraint::Anything;
         }
@@ -407,6 +433,12 @@ impl<'p> Analysis<'p> {
     fn demand_known_call(&self, name: &str, arguments: &'p [Expr], wanted: &Domain) -> Constraint {
         let only_true = wanted.yes && !wanted.no;
         match (name, arguments) {
+            // Nothing is in every string, at its beginning and at its end.
+            ("STARTSWITH" | "ENDSWITH" | "CONTAINS", [_, part, ..])
+                if !wanted.yes && self.is_empty_text(part) =>
+            {
+                Constraint::Never
+            }
             ("STRINGEQUALS", [a, b, rest @ ..]) if only_true => {
                 match rest.first().map(|flag| self.target(flag)) {
                     None | Some(Expr::Constant(Constant::Bool(false))) => self.equal(a, b, true),
@@ -450,6 +482,10 @@ impl<'p> Analysis<'p> {
             }
             _ => Constraint::Anything,
         }
+    }
+
+    fn is_empty_text(&self, expr: &'p Expr) -> bool {
+        matches!(self.target(expr), Expr::Constant(Constant::String(text)) if text.is_empty())
     }
 
     /// The elements of an array that is known; objects that are looked for in part may
@@ -518,6 +554,12 @@ fn ordered(comparison: Option<Comparison>, constant: &Constant) -> Domain {
         },
         Constant::String(text) => match comparison {
             None => Domain::strings(),
+            // No string comes before the empty one.
+            Some(Comparison::Less) if text.is_empty() => Domain::none(),
+            Some(Comparison::LessEqual) if text.is_empty() => {
+                Domain::of_strings(Values::points([String::new()]))
+            }
+            Some(Comparison::GreaterEqual) if text.is_empty() => Domain::strings(),
             Some(comparison) => Domain::of_strings(spanning(comparison, text.to_string())),
         },
     }

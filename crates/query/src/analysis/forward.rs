@@ -2,7 +2,7 @@
 
 use super::constraint::member_domain;
 use super::domain::{Domain, Structures, Values};
-use super::{Analysis, Constraint, Meaning, signature};
+use super::{Analysis, Constraint, Meaning, inverse, signature};
 use crate::bound::{Block, Constant, Expr, In, Key, Like, LikePattern, Origin, Source};
 use crate::functions::Function;
 use crate::syntax::{BinaryOp, SubqueryKind, UnaryOp};
@@ -243,10 +243,28 @@ impl<'p> Analysis<'p> {
         match (function.name(), arguments) {
             ("IIF", [condition, yes, no]) => return self.chosen(condition, yes, no),
             ("CHOOSE", [place, choices @ ..]) => return self.choice_values(place, choices),
+            (name, [argument]) => {
+                if let Some(outcome) = self.tested_values(name, argument) {
+                    return outcome.into();
+                }
+            }
             _ => {}
         }
         let values: Vec<Domain> = arguments.iter().map(|argument| self.values(argument)).collect();
         signature::results(function.name(), &values)
+    }
+
+    /// What a test of types can come to.
+    fn tested_values(&self, name: &str, argument: &'p Expr) -> Option<Outcome> {
+        let (types, in_part) = match (inverse::tested(name), inverse::tested_in_part(name)) {
+            (Some(types), _) => (types, false),
+            (None, Some(types)) => (types, true),
+            (None, None) => return None,
+        };
+        let values = self.values(argument);
+        let yes = !values.and(&types).is_empty();
+        let no = in_part || !values.and(&types.complement()).is_empty();
+        Some(Outcome { yes, no, undefined: false })
     }
 
     fn choice_values(&self, place: &'p Expr, choices: &'p [Expr]) -> Domain {

@@ -10,10 +10,20 @@
 use std::collections::BTreeSet;
 
 use super::domain::{Domain, Values};
+use crate::functions::{lower, upper};
 use crate::syntax::BinaryOp;
 
 /// Spellings of a text in upper and lower case that are worth looking for each.
 const SPELLINGS_MAX: usize = 32;
+
+/// The values that a test can be true for, if it is true for some of a type.
+pub(super) fn tested_in_part(name: &str) -> Option<Domain> {
+    match name {
+        "IS_INTEGER" | "IS_FINITE_NUMBER" => Some(Domain::numbers()),
+        "IS_DATETIME" => Some(Domain::strings()),
+        _ => None,
+    }
+}
 
 /// The values that a test of types is true for.
 pub(super) fn tested(name: &str) -> Option<Domain> {
@@ -107,22 +117,6 @@ pub(super) fn beginning_with(prefix: String) -> Values<String> {
         }
     }
     Values::span(Some((prefix, true)), None)
-}
-
-fn lower(c: char) -> char {
-    alone(c, c.to_lowercase())
-}
-
-fn upper(c: char) -> char {
-    alone(c, c.to_uppercase())
-}
-
-/// As the functions do it: a letter that would become several stays as it is.
-fn alone(letter: char, mut others: impl Iterator<Item = char>) -> char {
-    match (others.next(), others.next()) {
-        (Some(other), None) => other,
-        _ => letter,
-    }
 }
 
 /// Letters that take part in more than one pair of cases, or that only some maps change.

@@ -79,7 +79,8 @@ const TABLE: &[(&[&str], &[Types], Types)] = &[
         &["s", "*"],
         "b?",
     ),
-    (&["INDEX_OF", "LASTINDEXOF"], &["s", "s", "n"], "n?"),
+    (&["INDEX_OF"], &["s", "s", "n"], "n?"),
+    (&["LASTINDEXOF"], &["s", "s", "n?"], "n?"),
     (
         &["SUBSTRINGBEFORE", "SUBSTRINGAFTER", "LASTSUBSTRINGBEFORE", "LASTSUBSTRINGAFTER"],
         &["s", "s"],
@@ -106,12 +107,24 @@ const TABLE: &[(&[&str], &[Types], Types)] = &[
     (&["ARRAY_LENGTH", "ARRAY_AVG", "ARRAY_SUM", "ARRAY_MEDIAN"], &["a"], "n?"),
     (&["ARRAY_MIN", "ARRAY_MAX"], &["a"], "*"),
     (&["ARRAY_SLICE"], &["a", "n", "n"], "a?"),
-    (&["ARRAY_CONTAINS"], &["a", "d", "u"], "b?"),
+    (&["ARRAY_CONTAINS"], &["a", "d", "b"], "b?"),
     (&["ARRAY_CONTAINS_ANY", "ARRAY_CONTAINS_ALL"], &["a", "*"], "b?"),
     (&["OBJECTTOARRAY"], &["o", "*"], "a?"),
     (&["DATETIMEADD"], &["s", "n", "s"], "s?"),
     (&["DATETIMEBIN"], &["s", "s", "n", "s"], "s?"),
-    (&["DATETIMEDIFF", "DATETIMEPART", "DATETIMETOTICKS", "DATETIMETOTIMESTAMP"], &["s"], "n?"),
+    (
+        &[
+            "DATETIMEDIFF",
+            "DATETIMEPART",
+            "DATETIMETOTICKS",
+            "DATETIMETOTIMESTAMP",
+            "YEAR",
+            "MONTH",
+            "DAY",
+        ],
+        &["s"],
+        "n?",
+    ),
     (&["AGO", "NOW"], &["s", "n"], "s?"),
     (&["DOCUMENTID"], &["o"], "n?"),
     (&["HASH"], &["*"], "n?"),
@@ -119,6 +132,7 @@ const TABLE: &[(&[&str], &[Types], Types)] = &[
     (&["DATETIMEFORMAT"], &["s"], "s?"),
     (&["DATETIMEFROMPARTS"], &["n"], "s?"),
     (&["TICKSTODATETIME", "TIMESTAMPTODATETIME"], &["n", "s"], "s?"),
+    (&["ST_ISVALID"], &["*"], "b?"),
     (&["ST_DISTANCE"], &["o", "o"], "n?"),
     (&["ST_WITHIN", "ST_INTERSECTS"], &["*"], "b?"),
 ];
@@ -137,8 +151,6 @@ fn domain(types: Types) -> Domain {
             'a' => all.arrays = Structures::Any,
             'o' => all.objects = Structures::Any,
             'b' => (all.yes, all.no) = (true, true),
-            // A flag that may be left out, or be undefined, which is the same.
-            'u' => (all.yes, all.no, all.undefined) = (true, true, true),
             _ => return Domain::any(),
         }
     }

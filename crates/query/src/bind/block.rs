@@ -6,10 +6,10 @@
 use std::collections::BTreeSet;
 
 use super::check::{has_aggregate, is_path};
-use super::{Binder, Clause, GroupedBy, Path, PathStep};
+use super::{Binder, Clause, GroupedBy, Path, PathStep, Rows};
 use crate::bound::{
     Aggregate, Block, Constant, Counts, Expr, GroupKey, GroupOrder, Grouping, Key, OrderKey,
-    Origin, Slot, Source,
+    Origin, Source,
 };
 use crate::error::{Code, Refusal, Span};
 use crate::syntax::{
@@ -21,48 +21,74 @@ use crate::syntax::{
 pub(super) struct BoundBlock {
     pub(super) block: Block,
     pub(super) several: bool,
+    /// There would be several if they were not put together.
+    pub(super) gathers: bool,
 }
 
-/// A source that is bound, and whether it may give several rows for one.
+/// A source that is bound, and whether it may give several rows for one, or would if
+/// they were not put together.
 struct BoundSource {
     source: Source,
     several: bool,
+    gathers: bool,
+}
+
+/// The sources of a query, and the same of them together.
+#[derive(Default)]
+struct SourceRows {
+    sources: Vec<Source>,
+    many: bool,
+    gathers: bool,
 }
 
 impl<'q> Binder<'q> {
     /// Binds a query; the names it brings are out of scope afterwards.
     pub(super) fn block(&mut self, select: &'q Select) -> BoundBlock {
         let scope = self.names.len();
-        let outer_clause = self.clause;
+        let (outer_clause, outer_rows) = (self.clause, self.rows);
         let (outer_aggregates, outer_keys) = (self.aggregates.take(), self.group_keys.len());
+        let (told, sets) = (self.several.len(), self.sets.len());
         self.check_counts_together(select);
         self.clause = Clause::From;
-        let (sources, many) = self.sources(select);
+        let SourceRows { sources, many, gathers } = self.sources(select);
+        let within = self.subqueries > 0 && !gathers && (scope > 0 || outer_clause != Clause::From);
+        let grouped = outer_rows.grouped;
+        self.rows = Rows { many, within, grouped, ..Rows::default() };
         self.clause = Clause::Filter;
         let filter = select.filter.as_ref().map(|filter| self.expression(filter));
         let keys = self.group_keys(select);
-        let ordered = self.order(select);
+        let grouped = !keys.is_empty() || is_aggregated(select);
+        (self.rows.grouped, self.rows.gathered) = (self.rows.grouped || !keys.is_empty(), grouped);
+        // One row is one group.
+        let several_in_groups = many || self.rows.multiplied || (gathers && keys.is_empty());
+        let ordered = self.order(select, &keys);
         self.clause = Clause::Select;
         self.aggregates = Some(Vec::new());
         let output = self.output(select, &sources);
         let aggregates = self.aggregates.take().unwrap_or_default();
         self.group_keys.truncate(outer_keys);
-        let grouped = !keys.is_empty() || is_aggregated(select);
+        let several = many || self.rows.multiplied;
         // Nobody looks at groups where names are wrong already.
         let checks = grouped && self.errors.is_empty();
-        if checks {
-            self.check_grouping(select, scope);
+        if checks && several_in_groups {
+            self.check_grouping(select);
+        } else if checks && !keys.is_empty() {
+            self.tell_several(told);
+        }
+        if !keys.is_empty() {
+            self.several.truncate(told);
         }
         let one_row = (checks || outer_keys > 0) && grouped && keys.is_empty();
         let order = if grouped { Vec::new() } else { ordered.keys };
         let grouping = grouped.then(|| grouping(keys, aggregates, ordered.groups));
-        let counts = self.counts(select);
+        let counts = self.counts(select, !grouped || checks || (within && !many));
         self.names.truncate(scope);
+        self.sets.truncate(sets);
         self.aggregates = outer_aggregates;
-        self.clause = outer_clause;
+        (self.clause, self.rows) = (outer_clause, outer_rows);
         let distinct = select.distinct;
         let block = Block { sources, filter, grouping, output, distinct, order, counts };
-        BoundBlock { block, several: many && !one_row }
+        BoundBlock { block, several: several && !one_row, gathers: several && one_row }
     }
 
     /// Binds what the query groups by, and lets the clauses behind it know.
@@ -72,44 +98,58 @@ impl<'q> Binder<'q> {
         let mut known = Vec::with_capacity(select.group_by.len());
         for expr in &select.group_by {
             let key = GroupKey { expr: self.expression(expr), slot: self.new_slot() };
-            self.check_group_key(expr);
-            known.push(GroupedBy { expr, slot: key.slot, meaning: self.meaning(expr) });
+            if self.check_group_key(expr) {
+                known.push(GroupedBy { expr, slot: key.slot, meaning: self.meaning(expr) });
+            }
             keys.push(key);
         }
         self.group_keys.extend(known);
         keys
     }
 
-    /// Whether there may be several rows comes along.
-    fn sources(&mut self, select: &'q Select) -> (Vec<Source>, bool) {
+    fn sources(&mut self, select: &'q Select) -> SourceRows {
+        let mut rows = SourceRows::default();
         let Some(from) = &select.from else {
             self.container = false;
-            return (Vec::new(), false);
+            return rows;
         };
         self.check_rank_sources(select, from);
-        let (mut sources, mut many) = (Vec::new(), false);
         for source in from.sources() {
             self.check_rank_source(select, source);
-            let BoundSource { source: bound, several } = self.source(source);
+            let unresolved = self.is_unresolved(source);
+            let BoundSource { source: bound, several, gathers } = self.source(source);
             self.container = false;
-            self.check_source_name(source);
+            if !unresolved {
+                self.check_source_name(source);
+            }
             if let Some(name) = source.name() {
                 self.names.push((name, bound.slot));
             }
-            sources.push(bound);
-            many |= several;
+            if !renames(&bound) {
+                self.sets.push(bound.slot);
+            }
+            rows.sources.push(bound);
+            rows.many |= several;
+            rows.gathers |= gathers;
         }
-        (sources, many)
+        rows
+    }
+
+    /// Whether a source is a name alone that means nothing.
+    fn is_unresolved(&self, source: &syntax::Source) -> bool {
+        let Collection::Path { root, steps } = &source.collection else { return false };
+        steps.is_empty() && !self.container && self.resolve(&root.text).is_none()
     }
 
     fn source(&mut self, source: &'q syntax::Source) -> BoundSource {
-        let mut several = source.iterates;
+        let (mut several, mut gathers) = (source.iterates, false);
         let (origin, steps, path) = match &source.collection {
             Collection::Subquery(select) => {
                 self.subqueries += 1;
                 let inner = self.block(select);
                 self.subqueries -= 1;
                 several |= inner.several;
+                gathers = inner.gathers;
                 let path = self.path_of_block(&inner.block);
                 (Origin::Block(Box::new(inner.block)), Vec::new(), path)
             }
@@ -135,7 +175,8 @@ impl<'q> Binder<'q> {
         if let Some(path) = path.map(inside) {
             self.paths.insert(slot, path);
         }
-        BoundSource { source: Source { origin, steps, iterates: source.iterates, slot }, several }
+        let source = Source { origin, steps, iterates: source.iterates, slot };
+        BoundSource { source, several, gathers }
     }
 
     fn output(&mut self, select: &'q Select, sources: &[Source]) -> Expr {
@@ -150,17 +191,21 @@ impl<'q> Binder<'q> {
         // Of groups there is no whole, which is looked at later.
         let grouped = !select.group_by.is_empty() || is_aggregated(select);
         let of_subquery = |source: &Source| matches!(source.origin, Origin::Block(_));
-        match sources {
-            [only] if !(only.iterates && of_subquery(only)) => return Expr::Slot(only.slot),
-            [] if self.subqueries == 0 => {
+        match (sources, self.sets.as_slice()) {
+            ([only], _) if !(only.iterates && of_subquery(only)) => return Expr::Slot(only.slot),
+            ([], [only]) if self.subqueries > 0 => return Expr::Slot(*only),
+            ([], []) if self.subqueries > 0 => {}
+            ([], _) if self.subqueries == 0 => {
                 let message = "Syntax error, 'SELECT *' is not valid if FROM clause is omitted.";
                 self.error(Code::STAR_WITHOUT_FROM, star, message);
             }
-            [_, ..] if self.subqueries == 0 && !grouped => {
+            // A subquery that names a source around it again goes on from there.
+            ([first, ..], _) if self.subqueries > 0 && (grouped || renames(first)) => {}
+            _ if grouped => {}
+            _ => {
                 let message = "'SELECT *' is only valid with a single input set.";
                 self.error(Code::STAR_WITH_JOIN, star, message);
             }
-            _ => {}
         }
         // A subquery may be asked for nothing but its rows.
         let names = select.from.iter().flat_map(syntax::From::sources).zip(sources);
@@ -213,7 +258,7 @@ impl<'q> Binder<'q> {
         self.error(Code::DUPLICATE_NAME, span, message);
     }
 
-    fn order(&mut self, select: &'q Select) -> Ordered {
+    fn order(&mut self, select: &'q Select, keys: &[GroupKey]) -> Ordered {
         let Some(order) = &select.order_by else { return Ordered::default() };
         self.clause = Clause::OrderBy;
         self.check_order_in_subquery(order);
@@ -232,7 +277,7 @@ impl<'q> Binder<'q> {
             let expr = self.expression(&item.expr);
             let descending = item.direction == Some(Direction::Descending);
             if !select.group_by.is_empty() {
-                if !is_path(&item.expr) {
+                if !is_path(&item.expr) || self.is_made(&expr, keys) {
                     self.refusal.get_or_insert(Refusal::OrderByExpression);
                 }
                 ordered.groups.push(GroupOrder { expr, descending });
@@ -242,6 +287,13 @@ impl<'q> Binder<'q> {
         }
         self.aggregates = None;
         ordered
+    }
+
+    /// Whether groups are ordered by a key that stands for no place in documents.
+    fn is_made(&self, expr: &Expr, keys: &[GroupKey]) -> bool {
+        let Expr::Slot(slot) = expr else { return false };
+        let key = keys.iter().find(|key| key.slot == *slot);
+        key.is_some_and(|key| self.path_of(&key.expr).is_none())
     }
 
     fn order_key(
@@ -278,9 +330,10 @@ impl<'q> Binder<'q> {
         self.unsupported("ORDER BY RANK");
     }
 
-    fn counts(&mut self, select: &'q Select) -> Counts {
+    /// `with_top` if the count of TOP is looked at, too.
+    fn counts(&mut self, select: &'q Select, with_top: bool) -> Counts {
         let mut counts = Counts::default();
-        if let Some(top) = &select.top {
+        if let Some(top) = select.top.as_ref().filter(|_| with_top) {
             self.check_top_in_subquery(top);
             let message = "The count value provided for a TOP clause must be an integer.";
             counts.top = Some(self.count(&top.count, Code::TOP_COUNT, message));
@@ -309,11 +362,6 @@ impl<'q> Binder<'q> {
         }
         rows.unwrap_or(0)
     }
-
-    /// The slots of names that a query brought itself.
-    pub(super) fn own_names(&self, scope: usize) -> impl Iterator<Item = (&'q str, Slot)> {
-        self.names.iter().skip(scope).copied()
-    }
 }
 
 /// What a query orders by: rows, or groups of them.
@@ -321,6 +369,11 @@ impl<'q> Binder<'q> {
 struct Ordered {
     keys: Vec<OrderKey>,
     groups: Vec<GroupOrder>,
+}
+
+/// Whether a source only names another again.
+fn renames(source: &Source) -> bool {
+    matches!(source.origin, Origin::Slot(_)) && source.steps.is_empty() && !source.iterates
 }
 
 /// Groups come in the order that the query asks for, then in that of their keys.

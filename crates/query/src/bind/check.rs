@@ -1,11 +1,12 @@
 //! What the service refuses although the grammar allows it.
 
-use super::{Binder, Clause};
+use super::{Binder, Clause, Several};
 use crate::error::{Code, Span};
 use crate::execute::AggregateKind;
+use crate::functions::{self, Lookup};
 use crate::syntax::{
     Child, Collection, Expr, ExprKind, From, OrderBy, OrderKeys, Page, Select, Selection, Source,
-    Step, SubqueryKind, Top,
+    Step, Top,
 };
 
 impl<'q> Binder<'q> {
@@ -92,20 +93,50 @@ impl<'q> Binder<'q> {
     }
 
     /// A group key must say something about rows.
-    pub(super) fn check_group_key(&mut self, key: &Expr) {
-        if !self.refers(key) {
-            let message = "Each GROUP BY expression must contain at least one property reference.";
-            self.error(Code::UNREFERRING_GROUP_KEY, key.span(), message);
+    pub(super) fn check_group_key(&mut self, key: &Expr) -> bool {
+        let refers = self.refers(key);
+        if !refers {
+            self.unreferring_key(key.span());
+        }
+        refers
+    }
+
+    /// Tells of scalar subqueries of several rows in an aggregate, which may be about rows
+    /// otherwise.
+    fn several_rows_in(&mut self, call: Span) {
+        let call = call.range();
+        let inside = |own: &&Several| {
+            let range = own.subquery.range();
+            !own.gathers && call.start <= range.start && range.end <= call.end
+        };
+        let spans: Vec<Span> = self.several.iter().filter(inside).map(|own| own.span).collect();
+        spans.into_iter().for_each(|span| self.several_rows(span));
+    }
+
+    /// Tells of scalar subqueries of several rows where there are no groups to look at.
+    pub(super) fn tell_several(&mut self, from: usize) {
+        let later = self.several.split_off(from);
+        for Several { span, .. } in later.into_iter().filter(|own| !own.gathers) {
+            self.several_rows(span);
         }
     }
 
-    /// Whether a name in the expression stands for something, outside of subqueries
-    /// and definitions.
+    fn unreferring_key(&mut self, key: Span) {
+        let message = "Each GROUP BY expression must contain at least one property reference.";
+        self.error(Code::UNREFERRING_GROUP_KEY, key, message);
+    }
+
+    /// Whether a name in the expression stands for something, outside of subqueries,
+    /// definitions and what is wrong by itself.
     #[expect(clippy::wildcard_enum_match_arm, reason = "only these forms matter here")]
     fn refers(&self, expr: &Expr) -> bool {
         match expr.kind() {
             ExprKind::Identifier(name) => return self.resolve(name).is_some(),
             ExprKind::Subquery(..) | ExprKind::Let { .. } => return false,
+            ExprKind::Call { name, arguments } if !is_callable(&name.text, arguments.len()) => {
+                return false;
+            }
+            ExprKind::Index(_, index) if !is_index(index) => return false,
             _ => {}
         }
         let mut refers = false;
@@ -119,15 +150,20 @@ impl<'q> Binder<'q> {
 
     /// Where rows are gathered into groups, the select list and the order may use group
     /// keys and aggregates, and nothing of single rows.
-    pub(super) fn check_grouping(&mut self, select: &'q Select, scope: usize) {
-        let own = self.own_names(scope).map(|(name, _)| name).collect();
+    pub(super) fn check_grouping(&mut self, select: &'q Select) {
+        let own = self.names.iter().map(|(name, _)| *name).collect();
         let clause = Clause::OrderBy;
         let mut check = GroupCheck { select, own, clause, hidden: Vec::new(), depth: 0 };
         if let Some(OrderKeys::Items(items)) = select.order_by.as_ref().map(|order| &order.keys) {
             for item in items {
                 // One row is in any order of paths.
                 if !select.group_by.is_empty() || !items.iter().all(|item| is_path(&item.expr)) {
-                    check.expression(self, &item.expr, None);
+                    // Groups are not ordered by elements, even if those are their keys.
+                    let mut expr = &item.expr;
+                    while let ExprKind::Index(base, _) = expr.kind() {
+                        expr = base;
+                    }
+                    check.expression(self, expr, None);
                 }
             }
         }
@@ -139,7 +175,7 @@ impl<'q> Binder<'q> {
 /// Looks for what is about single rows where there are groups.
 struct GroupCheck<'q> {
     select: &'q Select,
-    /// The names of the rows.
+    /// The names of the rows, and of those around them.
     own: Vec<&'q str>,
     clause: Clause,
     /// Names that mean something else in the subqueries around the current place.
@@ -184,8 +220,10 @@ impl<'q> GroupCheck<'q> {
                     self.not_grouped(binder, path.unwrap_or(expr.span()));
                 }
             }
-            ExprKind::Subquery(kind, select) => self.subquery(binder, *kind, select),
-            ExprKind::Call { .. } if self.depth == 0 && is_aggregate(expr) => {}
+            ExprKind::Subquery(_, select) => self.subquery(binder, select),
+            ExprKind::Call { .. } if self.depth == 0 && is_aggregate(expr) => {
+                binder.several_rows_in(expr.span());
+            }
             kind => kind.for_each_child(&mut |child| {
                 if let Child::Expr(child) = child {
                     self.expression(binder, child, None);
@@ -202,27 +240,35 @@ impl<'q> GroupCheck<'q> {
         is_path(expr) && self.select.group_by.contains(expr)
     }
 
-    fn subquery(&mut self, binder: &mut Binder<'q>, kind: SubqueryKind, select: &'q Select) {
+    fn subquery(&mut self, binder: &mut Binder<'q>, select: &'q Select) {
         let (hidden, clause) = (self.hidden.len(), self.clause);
         self.clause = Clause::Select;
         self.depth += 1;
         self.sources(binder, select);
         select.filter.iter().for_each(|filter| self.expression(binder, filter, None));
-        select.group_by.iter().for_each(|key| self.expression(binder, key, None));
+        for key in &select.group_by {
+            let errors = binder.errors.len();
+            self.expression(binder, key, None);
+            if binder.errors.len() > errors {
+                binder.unreferring_key(key.span());
+            }
+        }
         self.selection(binder, &select.selection);
         self.hidden.truncate(hidden);
         self.depth -= 1;
         self.clause = clause;
-        let iterates = select.from.iter().flat_map(From::sources).any(|source| source.iterates);
-        if kind == SubqueryKind::Scalar && iterates && !binder.errors.is_empty() {
-            binder.several_rows(select.span);
+        let range = select.span.range();
+        let found = binder.several.iter().find(|own| own.subquery.range() == range);
+        let found = found.filter(|own| !own.gathers || !binder.errors.is_empty());
+        if let Some(span) = found.map(|own| own.span) {
+            binder.several_rows(span);
         }
     }
 
     fn sources(&mut self, binder: &mut Binder<'q>, select: &'q Select) {
         for source in select.from.iter().flat_map(From::sources) {
             match &source.collection {
-                Collection::Subquery(inner) => self.subquery(binder, SubqueryKind::Array, inner),
+                Collection::Subquery(inner) => self.subquery(binder, inner),
                 Collection::Path { root, steps } => {
                     let grouped = self.select.group_by.iter().any(|key| begins(key, root, steps));
                     if self.is_own(&root.text) && !grouped {
@@ -250,7 +296,8 @@ impl<'q> GroupCheck<'q> {
     }
 }
 
-/// Whether the path of a source begins with the path that a group key is.
+/// Whether the path of a source begins with the path that a group key is. What is in a
+/// row that is grouped by as a whole is not known by that.
 fn begins(key: &Expr, root: &crate::syntax::Name, steps: &[Step]) -> bool {
     let Some(names) = path_steps(key) else { return false };
     let [first, rest @ ..] = names.as_slice() else { return false };
@@ -260,6 +307,7 @@ fn begins(key: &Expr, root: &crate::syntax::Name, steps: &[Step]) -> bool {
         _ => false,
     };
     matches!(first, PathPart::Name(name) if *name == root.text)
+        && !rest.is_empty()
         && rest.len() <= steps.len()
         && rest.iter().zip(steps).all(same)
 }
@@ -303,6 +351,19 @@ pub(super) fn is_path(expr: &Expr) -> bool {
         ExprKind::Member(base, _) | ExprKind::Index(base, _) => is_path(base),
         _ => false,
     }
+}
+
+/// Whether there is a function of that name with so many arguments.
+fn is_callable(name: &str, arguments: usize) -> bool {
+    match functions::find(name) {
+        Lookup::Found(function) => function.arity.allows(arguments),
+        Lookup::Later(arity) => arity.allows(arguments),
+        Lookup::Unknown => AggregateKind::find(name).is_some() && arguments == 1,
+    }
+}
+
+fn is_index(index: &Expr) -> bool {
+    matches!(index.kind(), ExprKind::Number(_) | ExprKind::String(_) | ExprKind::Parameter(_))
 }
 
 fn is_aggregate(expr: &Expr) -> bool {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::block::BoundBlock;
 use super::check::has_aggregate;
-use super::{Binder, Clause, UDF_CALLS_MAX};
+use super::{Binder, Clause, Several, UDF_CALLS_MAX};
 use crate::bound::{Aggregate, Constant, Expr, In, Key, Like, LikePattern, Slot};
 use crate::error::{Code, Refusal, Span};
 use crate::eval::{Pattern, identity};
@@ -353,6 +353,7 @@ impl<'q> Binder<'q> {
         arguments: &'q [syntax::Expr],
     ) -> Expr {
         let [argument] = arguments else {
+            self.expressions(arguments);
             self.wrong_arity(name, "1", call.span());
             return Expr::UNDEFINED;
         };
@@ -390,16 +391,31 @@ impl<'q> Binder<'q> {
         self.error(Code::CARDINALITY, span, message);
     }
 
+    /// A scalar subquery of several rows multiplies the one row of a query around it,
+    /// where there is just one. Otherwise it is wrong.
+    fn check_several(&mut self, subquery: Span, span: Span) {
+        if self.rows.within && !self.rows.many && !self.rows.multiplied {
+            self.rows.multiplied = true;
+        } else if self.rows.grouped {
+            self.several.push(Several { subquery, span, gathers: false });
+        } else {
+            self.several_rows(span);
+        }
+    }
+
     fn subquery(&mut self, kind: SubqueryKind, select: &'q Select, span: Span) -> Expr {
         if self.clause == Clause::GroupBy {
             self.no_group_key(span);
             return Expr::UNDEFINED;
         }
         self.subqueries += 1;
-        let BoundBlock { mut block, several } = self.block(select);
+        let BoundBlock { mut block, several, gathers } = self.block(select);
         self.subqueries -= 1;
+        if gathers && self.rows.gathered && kind == SubqueryKind::Scalar {
+            self.several.push(Several { subquery: select.span, span, gathers });
+        }
         if several && kind == SubqueryKind::Scalar {
-            self.several_rows(span);
+            self.check_several(select.span, span);
         }
         if kind == SubqueryKind::All {
             // All rows fit the filter if there is none that breaks it.

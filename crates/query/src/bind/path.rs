@@ -86,11 +86,28 @@ pub(crate) fn path_of<'p>(expr: &Expr, slots: &impl Fn(Slot) -> Option<&'p Path>
                 let (_, value) = members.iter().find(|(own, _)| own == name)?;
                 path_of(value, slots)
             }
+            (Expr::Array(items), Key::Index(0)) if items.len() == 1 => {
+                path_of(items.first()?, slots)
+            }
             _ => path_of(base, slots).map(|base| base.to(key.into())),
         },
         Expr::Subquery(SubqueryKind::Scalar, block) if is_transparent(block) => {
             path_of(&block.output, slots)
         }
+        Expr::Coalesce(left, right) => match (&**left, &**right) {
+            (Expr::Constant(Constant::Undefined), one)
+            | (one, Expr::Constant(Constant::Undefined)) => path_of(one, slots),
+            _ => None,
+        },
+        Expr::Conditional(parts) => chosen(&parts[0], &parts[1], &parts[2], slots),
+        Expr::Call(function, arguments) => match (function.name(), arguments.as_slice()) {
+            ("IIF", [condition, yes, no]) => chosen(condition, yes, no, slots),
+            ("CHOOSE", [Expr::Constant(Constant::Number(place)), choices @ ..]) => {
+                let place = usize::try_from(place.as_i64()?.checked_sub(1)?).ok()?;
+                path_of(choices.get(place)?, slots)
+            }
+            _ => None,
+        },
         Expr::Subquery(..)
         | Expr::Constant(_)
         | Expr::Array(_)
@@ -103,13 +120,25 @@ pub(crate) fn path_of<'p>(expr: &Expr, slots: &impl Fn(Slot) -> Option<&'p Path>
         | Expr::Between { .. }
         | Expr::In(_)
         | Expr::Like(_)
-        | Expr::Coalesce(..)
-        | Expr::Conditional(_)
-        | Expr::Call(..)
         | Expr::Regex(_)
         | Expr::Udf(..)
         | Expr::Let { .. } => None,
     }
+}
+
+/// The place of what a condition chooses: it is known, or the choice makes no difference.
+fn chosen<'p>(
+    condition: &Expr,
+    yes: &Expr,
+    no: &Expr,
+    slots: &impl Fn(Slot) -> Option<&'p Path>,
+) -> Option<Path> {
+    if let Expr::Constant(constant) = condition {
+        let holds = matches!(constant, Constant::Bool(true));
+        return path_of(if holds { yes } else { no }, slots);
+    }
+    let yes = path_of(yes, slots)?;
+    path_of(no, slots).filter(|no| *no == yes)
 }
 
 /// Whether a subquery gives one row whatever the row around it is, and is no more than

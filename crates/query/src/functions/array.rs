@@ -63,7 +63,7 @@ fn slice<'a>(arguments: &[Datum<'a>]) -> Datum<'a> {
 /// members and more. One that is undefined is as good as none, unlike elsewhere.
 fn contains<'a>(ambient: &Ambient, arguments: &[Datum<'a>]) -> Evaluated<'a> {
     let (wanted, partially) = (at(arguments, 1), at(arguments, 2));
-    let flag = if partially.is_defined() { partially.as_bool() } else { Some(false) };
+    let flag = if arguments.len() > 2 { partially.as_bool() } else { Some(false) };
     let given = at(arguments, 0).elements().zip(flag).filter(|_| wanted.is_defined());
     let Some((elements, in_part)) = given else { return Ok(Datum::Undefined) };
     let parts = if in_part { wanted.members() } else { None };
@@ -104,9 +104,6 @@ fn contains_each<'a>(
     join: fn(Truth, Truth) -> Truth,
 ) -> Datum<'a> {
     let Some(elements) = only(arguments).elements() else { return Datum::Undefined };
-    if elements.is_empty() {
-        return Datum::Bool(false);
-    }
     // A set, because both the array and the list of values may be long.
     let elements = identities(&elements);
     let holds =
@@ -127,9 +124,8 @@ fn average<'a>(arguments: &[Datum<'a>]) -> Datum<'a> {
 }
 
 fn sum<'a>(arguments: &[Datum<'a>]) -> Datum<'a> {
-    // A sum of nothing is 0, not the -0 that floating point starts from.
-    let sum = |numbers: Vec<f64>| numbers.iter().fold(0.0, |sum, number| sum + number);
-    defined(numbers(arguments).map(|numbers| Datum::number(sum(numbers))))
+    let given = numbers(arguments).filter(|numbers| !numbers.is_empty());
+    defined(given.map(|numbers| Datum::number(numbers.iter().sum::<f64>())))
 }
 
 fn median<'a>(arguments: &[Datum<'a>]) -> Datum<'a> {

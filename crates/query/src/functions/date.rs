@@ -9,9 +9,6 @@ use crate::eval::{Ambient, Datum};
 use instant::{Date, Instant, SECOND};
 use part::Part;
 
-/// Dates before are not made of parts, and no bins begin there.
-const EARLIEST: Date = Date { year: 1601, month: 1, day: 1 };
-
 /// Ticks in a millisecond.
 const MILLISECOND: i64 = SECOND / 1000;
 
@@ -118,15 +115,13 @@ fn shown<'a>(arguments: &[Datum<'a>], name: &str) -> Datum<'a> {
     defined(read(only(arguments)).and_then(shown))
 }
 
-/// Bins begin in 1970 unless an origin is given, which may not be before 1601.
+/// Bins begin in 1970 unless an origin is given.
 fn bin<'a>(arguments: &[Datum<'a>]) -> Datum<'a> {
     written((|| {
         let (instant, part) = (read(at(arguments, 0))?, read_part(at(arguments, 1))?);
         let size = arguments.get(2).map_or(Some(1), Datum::as_i64).filter(|size| *size > 0)?;
-        let origin = arguments.get(3).map_or(Some(Instant::EPOCH), read)?;
-        if origin < Instant::new(EARLIEST, 0)? {
-            return None;
-        }
+        let given = arguments.get(3).filter(|origin| origin.as_str().as_deref() != Some(""));
+        let origin = given.map_or(Some(Instant::EPOCH), read)?;
         part.bin(instant, size, origin)
     })())
 }
@@ -134,14 +129,13 @@ fn bin<'a>(arguments: &[Datum<'a>]) -> Datum<'a> {
 /// Year, month and day; hour, minute, second and ticks if they are given.
 fn from_parts<'a>(arguments: &[Datum<'a>]) -> Datum<'a> {
     written((|| {
-        let given = |place: usize, limit: i64| match arguments.get(place) {
-            Some(value) => value.as_i64().filter(|value| (0..limit).contains(value)),
-            None => Some(0),
+        let whole = |place: usize| arguments.get(place).map_or(Some(0), Datum::as_i64);
+        // All but the last are numbers of 32 bits, however many are given.
+        let given = |place: usize, limit: i64| {
+            let value = if place < 6 { (whole(place)? << 32) >> 32 } else { whole(place)? };
+            Some(value).filter(|value| (0..limit).contains(value))
         };
         let (year, month, day) = (given(0, 10_000)?, given(1, 13)?, given(2, 32)?);
-        if year < EARLIEST.year {
-            return None;
-        }
         let seconds = given(3, 24)? * 3600 + given(4, 60)? * 60 + given(5, 60)?;
         Instant::new(Date { year, month, day }, seconds * SECOND + given(6, SECOND)?)
     })())
@@ -149,14 +143,14 @@ fn from_parts<'a>(arguments: &[Datum<'a>]) -> Datum<'a> {
 
 fn formatted<'a>(arguments: &[Datum<'a>]) -> Datum<'a> {
     defined((|| {
-        let instant = read(at(arguments, 0))?;
-        Some(Datum::string(format::format(instant, &at(arguments, 1).as_str()?)))
+        let (instant, form) = (read(at(arguments, 0))?, at(arguments, 1).as_str()?);
+        (!form.is_empty()).then(|| Datum::string(format::format(instant, &form)))
     })())
 }
 
-/// Whole units since 1970.
+/// Whole units from 1970 on, or before.
 fn count<'a>(arguments: &[Datum<'a>], unit: i64) -> Datum<'a> {
-    let counted = |instant: Instant| Datum::number(instant.ticks().div_euclid(unit));
+    let counted = |instant: Instant| Datum::number(instant.ticks() / unit);
     defined(read(only(arguments)).map(counted))
 }
 

@@ -37,9 +37,14 @@ fn remainder(a: i64, b: i64) -> Option<i64> {
 }
 
 fn shifted_left(a: i64, b: i64) -> Option<i64> {
-    u32::try_from(b).ok().map(|b| a.wrapping_shl(b))
+    Some(a.wrapping_shl(places(b)))
 }
 
 fn shifted_right(a: i64, b: i64) -> Option<i64> {
-    u32::try_from(b).ok().map(|b| a.wrapping_shr(b))
+    Some(a.wrapping_shr(places(b)))
+}
+
+/// Numbers are shifted by less than they have bits, as machines do.
+fn places(count: i64) -> u32 {
+    u32::try_from(count.rem_euclid(64)).unwrap_or(0)
 }

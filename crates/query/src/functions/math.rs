@@ -1,5 +1,7 @@
 //! Mathematics on doubles.
 
+use std::f64::consts::PI;
+
 use super::{Function, defined, only};
 use crate::eval::Datum;
 
@@ -12,15 +14,15 @@ pub(super) const TABLE: &[Function] = &[
     Function::new(&["CEILING"], (1, 1), |a| map(a, f64::ceil)),
     Function::new(&["COS"], (1, 1), |a| map(a, f64::cos)),
     Function::new(&["COT"], (1, 1), |a| map(a, |n| 1.0 / n.tan())),
-    Function::new(&["DEGREES"], (1, 1), |a| map(a, f64::to_degrees)),
+    Function::new(&["DEGREES"], (1, 1), |a| map(a, |n| n * 180.0 / PI)),
     Function::new(&["EXP"], (1, 1), |a| map(a, f64::exp)),
     Function::new(&["FLOOR"], (1, 1), |a| map(a, f64::floor)),
     Function::new(&["LOG"], (1, 2), log),
     Function::new(&["LOG10"], (1, 1), |a| map(a, f64::log10)),
     Function::new(&["NUMBERBIN"], (1, 2), number_bin),
-    Function::new(&["PI"], (0, 0), |_| Datum::number(std::f64::consts::PI)),
+    Function::new(&["PI"], (0, 0), |_| Datum::number(PI)),
     Function::new(&["POWER"], (2, 2), |a| map2(a, f64::powf)),
-    Function::new(&["RADIANS"], (1, 1), |a| map(a, f64::to_radians)),
+    Function::new(&["RADIANS"], (1, 1), |a| map(a, |n| n * PI / 180.0)),
     Function::new(&["ROUND"], (1, 2), round),
     Function::new(&["SIGN"], (1, 1), |a| map(a, sign)),
     Function::new(&["SIN"], (1, 1), |a| map(a, f64::sin)),
@@ -39,12 +41,20 @@ fn map2<'a>(arguments: &[Datum<'a>], f: impl Fn(f64, f64) -> f64) -> Datum<'a> {
     defined(a.as_f64().zip(b.as_f64()).map(|(a, b)| Datum::number(f(a, b))))
 }
 
-/// By way of the binary logarithm, which is exact where the base and the
-/// number are powers of two.
 fn log<'a>(arguments: &[Datum<'a>]) -> Datum<'a> {
     match arguments {
-        [_, _] => map2(arguments, |number, base| number.log2() / base.log2()),
+        [_, _] => map2(arguments, log_of),
         _ => map(arguments, f64::ln),
+    }
+}
+
+fn log_of(number: f64, base: f64) -> f64 {
+    if base == 10.0 {
+        number.log10()
+    } else if base == 2.0 {
+        number.log2()
+    } else {
+        number.ln() / base.ln()
     }
 }
 
@@ -52,12 +62,14 @@ fn log<'a>(arguments: &[Datum<'a>]) -> Datum<'a> {
 fn round<'a>(arguments: &[Datum<'a>]) -> Datum<'a> {
     let [number, decimals] = arguments else { return map(arguments, f64::round) };
     defined((|| {
-        let decimals = i32::try_from(decimals.as_i64()?).ok()?;
-        let scale = 10_f64.powi(decimals);
-        let (number, scaled) = (number.as_f64()?, number.as_f64()? * scale);
+        let (number, decimals) = (number.as_f64()?, decimals.as_i64()?);
+        let scale = 10_f64.powi(i32::try_from(decimals.unsigned_abs()).unwrap_or(i32::MAX));
+        if decimals < 0 {
+            return Some(Datum::number((number / scale).round() * scale));
+        }
+        let scaled = number * scale;
         // Beyond the range of doubles there is nothing to round.
-        let rounded = if scaled.is_finite() { scaled.round() / scale } else { number };
-        Some(Datum::number(rounded))
+        Some(Datum::number(if scaled.is_finite() { scaled.round() / scale } else { number }))
     })())
 }
 

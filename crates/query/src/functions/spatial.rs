@@ -22,9 +22,12 @@ pub(super) const TABLE: &[Function] = &[
         compare(ambient, a, |on, a, b| Ok(Datum::Bool(on.intersects(a, b))))
     }),
     Function::aware(&["ST_AREA"], (1, 1), area),
-    Function::aware(&["ST_ISVALID"], (1, 1), is_valid),
-    Function::aware(&["ST_ISVALIDDETAILED"], (1, 1), is_valid_detailed),
+    Function::aware(&["ST_ISVALID"], (1, 1), is_valid).taking_undefined(),
+    Function::aware(&["ST_ISVALIDDETAILED"], (1, 1), is_valid_detailed).taking_undefined(),
 ];
+
+/// What is said of values that are no objects.
+const NO_SHAPE: &str = "Unable to process the geometry.";
 
 /// What coordinates are taken for.
 #[derive(Clone, Copy, Debug)]
@@ -145,8 +148,7 @@ fn area<'a>(ambient: &Ambient, arguments: &[Datum<'a>]) -> Evaluated<'a> {
 fn is_valid<'a>(ambient: &Ambient, arguments: &[Datum<'a>]) -> Evaluated<'a> {
     Ok(match Surface::of(ambient).read(only(arguments)) {
         Ok(_) => Datum::Bool(true),
-        Err(Problem::Invalid(_)) => Datum::Bool(false),
-        Err(Problem::NoObject) => Datum::Undefined,
+        Err(Problem::Invalid(_) | Problem::NoObject) => Datum::Bool(false),
     })
 }
 
@@ -158,6 +160,6 @@ fn is_valid_detailed<'a>(ambient: &Ambient, arguments: &[Datum<'a>]) -> Evaluate
     Ok(match Surface::of(ambient).read(only(arguments)) {
         Ok(_) => detail(true, None),
         Err(Problem::Invalid(reason)) => detail(false, Some(reason)),
-        Err(Problem::NoObject) => Datum::Undefined,
+        Err(Problem::NoObject) => detail(false, Some(NO_SHAPE.to_owned())),
     })
 }

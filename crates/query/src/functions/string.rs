@@ -8,7 +8,6 @@ use std::collections::BTreeSet;
 
 use super::{Function, MANY, at, defined, only};
 use crate::eval::Datum;
-use crate::number::Numeric;
 
 /// Characters that REPLICATE may give, as in the service.
 const REPLICATE_CHARS_MAX: usize = 10_000;
@@ -36,7 +35,7 @@ pub(super) const TABLE: &[Function] = &[
     })
     .taking_undefined(),
     Function::new(&["INDEX_OF", "INDEXOF"], (2, 3), search::index_of),
-    Function::new(&["LASTINDEXOF"], (2, 3), search::last_index_of),
+    Function::new(&["LASTINDEXOF"], (2, 3), search::last_index_of).taking_undefined(),
     Function::new(&["SUBSTRINGBEFORE"], (2, 2), |a| {
         search::cut(a, |s, t| Some(s.split_once(t)?.0))
     }),
@@ -77,11 +76,23 @@ fn map<'a>(arguments: &[Datum<'a>], f: impl Fn(&str) -> Cow<'_, str>) -> Datum<'
 /// The text in lower case, letter by letter: no letter becomes two, and none looks
 /// at its neighbours.
 fn lowered(text: &str) -> String {
-    text.chars().map(|c| alone(c, c.to_lowercase())).collect()
+    text.chars().map(lower).collect()
 }
 
 fn raised(text: &str) -> String {
-    text.chars().map(|c| alone(c, c.to_uppercase())).collect()
+    text.chars().map(upper).collect()
+}
+
+/// Cases come in pairs: a letter whose lower case belongs to another stays as it is.
+pub(crate) fn lower(letter: char) -> char {
+    let other = alone(letter, letter.to_lowercase());
+    if alone(other, other.to_uppercase()) == letter { other } else { letter }
+}
+
+/// The same the other way round.
+pub(crate) fn upper(letter: char) -> char {
+    let other = alone(letter, letter.to_uppercase());
+    if alone(other, other.to_lowercase()) == letter { other } else { letter }
 }
 
 /// The one letter that a letter becomes, or itself where it would become several.
@@ -102,7 +113,10 @@ fn length<'a>(arguments: &[Datum<'a>]) -> Datum<'a> {
 }
 
 fn left<'a>(arguments: &[Datum<'a>]) -> Datum<'a> {
-    defined((|| part(&at(arguments, 0).as_str()?, &Datum::count(0), at(arguments, 1)))())
+    defined((|| {
+        let (text, count) = (at(arguments, 0).as_str()?, at(arguments, 1).as_i64()?);
+        Some(Datum::string(slice(&text, 0, count).to_owned()))
+    })())
 }
 
 fn right<'a>(arguments: &[Datum<'a>]) -> Datum<'a> {
@@ -116,16 +130,10 @@ fn right<'a>(arguments: &[Datum<'a>]) -> Datum<'a> {
 
 /// A negative start gives nothing: it does not count from the end.
 fn substring<'a>(arguments: &[Datum<'a>]) -> Datum<'a> {
-    defined((|| part(&at(arguments, 0).as_str()?, at(arguments, 1), at(arguments, 2)))())
-}
-
-/// An empty text has one part whatever the numbers are, whole or not.
-fn part<'a>(text: &str, start: &Datum<'_>, count: &Datum<'_>) -> Option<Datum<'a>> {
-    let (start, count) = (start.as_numeric()?, count.as_numeric()?);
-    if text.is_empty() {
-        return Some(Datum::string(""));
-    }
-    Some(Datum::string(slice(text, start.as_i64()?, count.as_i64()?).to_owned()))
+    defined((|| {
+        let (start, count) = (at(arguments, 1).as_i64()?, at(arguments, 2).as_i64()?);
+        Some(Datum::string(slice(&at(arguments, 0).as_str()?, start, count).to_owned()))
+    })())
 }
 
 /// At most `count` characters from `start`; empty where either is out of range.
@@ -140,12 +148,12 @@ fn slice(text: &str, start: i64, count: i64) -> &str {
     rest.get(..offset(rest, count)).unwrap_or_default()
 }
 
-/// The second argument is a set of characters; without it, blanks go.
+/// The second argument is a set of characters; without one, blanks go.
 fn trim<'a>(arguments: &[Datum<'a>], (start, end): (bool, bool)) -> Datum<'a> {
     defined((|| {
         let text = only(arguments).as_str()?;
         let set = match arguments.get(1) {
-            Some(set) => Some(set.as_str()?),
+            Some(set) => Some(set.as_str()?).filter(|set| !set.is_empty()),
             None => None,
         };
         // A set, because both the text and the list of characters may be long.
@@ -181,9 +189,7 @@ fn replaced_bytes(arguments: &[Datum<'_>]) -> usize {
 fn replicate<'a>(arguments: &[Datum<'a>]) -> Datum<'a> {
     defined((|| {
         let text = at(arguments, 0).as_str()?;
-        let times = at(arguments, 1).as_f64().filter(|times| *times >= 0.0)?;
-        let times = Numeric::Double(times.trunc()).as_i64()?;
-        let times = usize::try_from(times).ok()?;
+        let times = usize::try_from(at(arguments, 1).as_i64()?).ok()?;
         let chars = text.chars().count().checked_mul(times)?;
         (chars <= REPLICATE_CHARS_MAX).then(|| Datum::string(text.repeat(times)))
     })())

@@ -5,7 +5,7 @@
 //! BETWEEN stands outside the AND and OR chain, so that its result needs brackets
 //! to be an operand there.
 
-use super::{ANDS, IN_ITEMS, ORS, PATH_MAX, Parse, Parser, refused};
+use super::{ANDS, IN_ITEMS, ORS, PATH_MAX, Parse, Parser};
 use crate::error::{Code, QueryError, Span, SyntaxError};
 use crate::lexer::{Keyword, Kind, Symbol, Token, decode_number, decode_string};
 use crate::number::Numeric;
@@ -154,7 +154,7 @@ impl Parser<'_> {
 
     fn infixes(&mut self, left: Expr, level: Level, loosest: Level) -> Parse<Expr> {
         let (mut left, mut level) = (left, level);
-        while let Some(infix) = self.infix()? {
+        while let Some(infix) = self.infix(level, loosest)? {
             if infix.level() < loosest || level < infix.left() {
                 // What may not follow a chain of ANDs and ORs is noticed behind its NOT.
                 let chained = matches!(level, Level::And | Level::Or);
@@ -169,14 +169,18 @@ impl Parser<'_> {
         Ok(left)
     }
 
-    fn infix(&self) -> Parse<Option<Infix>> {
+    /// The operator behind an operand of a level, where others stand around them.
+    fn infix(&self, level: Level, loosest: Level) -> Parse<Option<Infix>> {
         let negated = self.is_keyword(0, Keyword::Not);
         Ok(match self.peek_at(usize::from(negated)).kind {
             Kind::Keyword(Keyword::Between) => Some(Infix::Between { negated }),
             Kind::Keyword(Keyword::In) => Some(Infix::In { negated }),
             Kind::Keyword(Keyword::Like) => Some(Infix::Like { negated }),
-            // Behind an operand, NOT is the beginning of such an operator.
-            _ if negated => return Err(self.unexpected_token(self.peek_at(1))),
+            // Behind an operand, NOT is the beginning of such an operator where one may stand.
+            _ if negated => {
+                let open = level != Level::Membership && loosest != Level::Comparison;
+                return Err(self.unexpected_token(self.peek_at(usize::from(open))));
+            }
             Kind::Keyword(Keyword::And) => Some(Infix::And),
             Kind::Keyword(Keyword::Or) => Some(Infix::Or),
             Kind::Symbol(Symbol::Question) => Some(Infix::Conditional),
@@ -338,7 +342,9 @@ impl Parser<'_> {
         }
         let message =
             format!("The invalid escape character '{text}' was specified in a LIKE predicate.");
-        Err(refused(SyntaxError::new(Code::ESCAPE_CHARACTER, literal.span, message)))
+        let error = SyntaxError::new(Code::ESCAPE_CHARACTER, literal.span, message);
+        self.wrong.get_or_insert(error);
+        Ok(char::REPLACEMENT_CHARACTER)
     }
 
     /// A number right behind its minus is one number, and so is the least integer,

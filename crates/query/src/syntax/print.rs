@@ -420,6 +420,15 @@ fn quoted(f: &mut Formatter<'_>, text: &str) -> fmt::Result {
 /// Integral doubles below this are printed in full.
 const INTEGRAL_MAX: f64 = 1e17;
 
+/// A number as the service prints it.
+pub(crate) struct Spelled(pub(crate) Numeric);
+
+impl Display for Spelled {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        number(f, self.0)
+    }
+}
+
 /// Prints a number as the service does: integers in full, all else as C prints it with 15
 /// significant digits, or with 17 where fewer say another number.
 fn number(f: &mut Formatter<'_>, number: Numeric) -> fmt::Result {

@@ -1,27 +1,79 @@
 //! Differences that are known, each with a reason and the rows that show it.
 
-use std::collections::BTreeMap;
+use std::fmt;
 
 use model::json::{self, Value};
+
+use super::{asked, evidence};
+
+/// The share of all queries that one reason may cover, in percent, soundness apart.
+const ENTRY_SHARE_MAX: f64 = 0.5;
+
+/// Reasons to differ.
+const ENTRIES_MAX: usize = 40;
 
 /// One reason to differ, as `planner-differences.toml` tells it.
 #[derive(Debug)]
 pub(crate) struct Difference {
-    pub(crate) name: String,
+    name: String,
     /// Patterns, one of which the query must match.
     patterns: Vec<regex::Regex>,
     /// What may differ: `accept`, `code`, `message`, `location`, `list`, `ranges`, `text`, `info`.
     fields: Vec<String>,
     /// The library answers what the evaluator would not: such entries may be large.
-    pub(crate) is_soundness: bool,
+    is_soundness: bool,
+    /// Patterns that our answer and the library's must match.
+    ours: Option<regex::Regex>,
+    theirs: Option<regex::Regex>,
+    /// A pattern that one of them must match.
+    either: Option<regex::Regex>,
+    /// Only queries that were made up show it.
+    is_random: bool,
+    /// A document is found that the library leaves out.
+    evidence: bool,
+    /// We leave out more than the library does, and no document shows that to be wrong.
+    narrower: bool,
+    /// We leave out less.
+    wider: bool,
+}
+
+/// A query that is answered differently.
+pub(crate) struct Case<'r> {
+    pub(crate) row: &'r Value,
+    pub(crate) query: String,
+    pub(crate) fields: Vec<&'static str>,
+    pub(crate) ours: Value,
+    pub(crate) theirs: Value,
+}
+
+impl<'r> Case<'r> {
+    /// `None` where the library gave no answer.
+    pub(crate) fn of(row: &'r Value) -> Option<Case<'r>> {
+        let theirs = asked::recorded(row)?;
+        let ours = asked::answer(row);
+        let fields = fields(&ours, &theirs);
+        Some(Case { row, query: asked::text(row), fields, ours, theirs })
+    }
+}
+
+impl fmt::Display for Case<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Case { row, query, fields, ours, theirs } = self;
+        let key = row.get("pk").map(Value::to_string).unwrap_or_default();
+        write!(f, "{fields:?} {query}\n  key    {key}\n  ours   {ours}\n  theirs {theirs}")
+    }
 }
 
 /// Reads the entries: `[[difference]]` with `name`, `why`, `fields`, `matches` and, where
-/// it applies, `soundness`.
+/// they apply, `soundness`, `ours`, `theirs`, `either`, `evidence`, `narrower`, `wider`, `random`.
 pub(crate) fn parse(text: &str) -> Result<Vec<Difference>, String> {
     let table: toml::Table = text.parse().map_err(|error| format!("{error}"))?;
     let entries = table.get("difference").and_then(toml::Value::as_array);
-    entries.map_or(&[][..], Vec::as_slice).iter().map(entry).collect()
+    let entries = entries.map_or(&[][..], Vec::as_slice);
+    if entries.len() > ENTRIES_MAX {
+        return Err(format!("there are {} entries", entries.len()));
+    }
+    entries.iter().map(entry).collect()
 }
 
 fn entry(value: &toml::Value) -> Result<Difference, String> {
@@ -38,19 +90,75 @@ fn entry(value: &toml::Value) -> Result<Difference, String> {
     let pattern =
         |pattern: String| regex::Regex::new(&pattern).map_err(|error| format!("{name}: {error}"));
     let patterns = list("matches").into_iter().map(pattern).collect::<Result<Vec<_>, _>>()?;
-    let is_soundness = value.get("soundness").and_then(toml::Value::as_bool).unwrap_or(false);
-    Ok(Difference { name, patterns, fields: list("fields"), is_soundness })
+    let flag = |name: &str| value.get(name).and_then(toml::Value::as_bool).unwrap_or(false);
+    Ok(Difference {
+        patterns,
+        fields: list("fields"),
+        is_soundness: flag("soundness"),
+        ours: text("ours").map(pattern).transpose()?,
+        theirs: text("theirs").map(pattern).transpose()?,
+        either: text("either").map(pattern).transpose()?,
+        is_random: flag("random"),
+        evidence: flag("evidence"),
+        narrower: flag("narrower"),
+        wider: flag("wider"),
+        name,
+    })
 }
 
 impl Difference {
-    pub(crate) fn covers(&self, query: &str, fields: &[&str]) -> bool {
-        fields.iter().all(|field| self.fields.iter().any(|own| own == field))
-            && self.patterns.iter().any(|pattern| pattern.is_match(query))
+    pub(crate) fn covers(&self, case: &Case<'_>) -> bool {
+        let fits = |own: &Option<regex::Regex>, answer: &Value| {
+            own.as_ref().is_none_or(|own| own.is_match(&answer.to_string()))
+        };
+        case.fields.iter().all(|field| self.fields.iter().any(|own| own == field))
+            && self.patterns.iter().any(|pattern| pattern.is_match(&case.query))
+            && fits(&self.ours, &case.ours)
+            && fits(&self.theirs, &case.theirs)
+            && (fits(&self.either, &case.ours) || fits(&self.either, &case.theirs))
+            && (!self.evidence || is_left_out(case, &case.theirs))
+            && (!self.narrower
+                || (is_within(&case.ours, &case.theirs) && !is_left_out(case, &case.ours)))
+            && (!self.wider || is_within(&case.theirs, &case.ours))
     }
 }
 
+/// Tells how much each entry covers: nothing too much, and of a corpus each something.
+pub(crate) fn check(
+    entries: &[Difference],
+    covered: &[usize],
+    (all, is_corpus): (usize, bool),
+) -> Result<(), String> {
+    let count = |count: usize| u32::try_from(count).map_or(f64::MAX, f64::from);
+    for (Difference { name, is_random, is_soundness, .. }, covered) in entries.iter().zip(covered) {
+        let share = 100.0 * count(*covered) / count(all);
+        if *covered > 0 {
+            println!("{name}: {covered}");
+        }
+        if is_corpus && !is_random && *covered == 0 {
+            return Err(format!("{name} covers nothing"));
+        }
+        if !is_soundness && share > ENTRY_SHARE_MAX {
+            return Err(format!("{name} covers {share:.2} %"));
+        }
+    }
+    Ok(())
+}
+
+/// Whether a document shows that the ranges of an answer leave out what they should not.
+fn is_left_out(case: &Case<'_>, answer: &Value) -> bool {
+    let ranges = answer.get("ranges");
+    ranges.is_some_and(|ranges| evidence::against(case.row, ranges).is_some())
+}
+
+/// Whether one answer leaves out all that the other does.
+fn is_within(answer: &Value, other: &Value) -> bool {
+    let ranges = answer.get("ranges").zip(other.get("ranges"));
+    ranges.is_some_and(|(ranges, others)| evidence::is_within(ranges, others))
+}
+
 /// In what two answers differ.
-pub(crate) fn fields(ours: &Value, theirs: &Value) -> Vec<&'static str> {
+fn fields(ours: &Value, theirs: &Value) -> Vec<&'static str> {
     if ours == theirs {
         return Vec::new();
     }
@@ -107,61 +215,6 @@ fn error_fields(ours: &Value, theirs: &Value) -> Vec<&'static str> {
     fields
 }
 
-/// Counts per family.
-#[derive(Debug, Default)]
-pub(crate) struct Figures {
-    pub(crate) rows: usize,
-    pub(crate) differing: usize,
-    fields: BTreeMap<&'static str, usize>,
-    /// Rows that both answer with a plan, and that both refuse.
-    planned: usize,
-    refused: usize,
-}
-
-impl Figures {
-    pub(crate) fn add(&mut self, theirs: &Value, fields: &[&'static str]) {
-        self.rows += 1;
-        self.differing += usize::from(!fields.is_empty());
-        for field in fields {
-            *self.fields.entry(field).or_default() += 1;
-        }
-        if fields != ["accept"] {
-            let planned = theirs.get("ok").and_then(Value::as_bool) == Some(true);
-            *(if planned { &mut self.planned } else { &mut self.refused }) += 1;
-        }
-    }
-
-    pub(crate) fn join(&mut self, other: &Figures) {
-        self.rows += other.rows;
-        self.differing += other.differing;
-        self.planned += other.planned;
-        self.refused += other.refused;
-        for (field, count) in &other.fields {
-            *self.fields.entry(field).or_default() += count;
-        }
-    }
-
-    /// The share of rows that agree in something, among those where it can be told.
-    pub(crate) fn share(&self, field: &str) -> f64 {
-        let of = match field {
-            "accept" => self.rows,
-            "ranges" | "text" | "info" => self.planned,
-            _ => self.refused,
-        };
-        share(self.fields.get(field).copied().unwrap_or(0), of)
-    }
-
-    pub(crate) fn everything(&self) -> f64 {
-        share(self.differing, self.rows)
-    }
-}
-
-/// In percent.
-fn share(wrong: usize, of: usize) -> f64 {
-    let count = |count: usize| u32::try_from(count).map_or(f64::MAX, f64::from);
-    if of == 0 { 100.0 } else { 100.0 - 100.0 * count(wrong) / count(of) }
-}
-
 /// The rows of a corpus that is packed.
 pub(crate) fn rows(packed: &[u8]) -> Result<Vec<Value>, String> {
     use std::io::Read;
@@ -169,4 +222,25 @@ pub(crate) fn rows(packed: &[u8]) -> Result<Vec<Value>, String> {
     let mut reader = flate2::read::GzDecoder::new(packed);
     reader.read_to_string(&mut text).map_err(|error| error.to_string())?;
     text.lines().map(|line| json::parse(line.as_bytes()).map_err(|e| e.to_string())).collect()
+}
+
+/// Search, which is built later, and functions that only the service's own texts call.
+pub(crate) fn is_counted(row: &Value) -> bool {
+    const LATER: [&str; 5] =
+        ["FULLTEXT", "VECTORDISTANCE", "GENERATEEMBEDDINGS", "RRF(", "COMBINEDSCORE"];
+    const INTERNAL: [&str; 8] = [
+        "_FULLTEXT",
+        "_VECTORSCORE",
+        "_REGEX_MATCH",
+        "_TRY_",
+        "_OBJECTTOARRAY",
+        "_COMPARE_",
+        "_MASK",
+        "_PROXY_",
+    ];
+    const PREFIXES: [&str; 3] = ["_ST_", "_M_", " C_"];
+    let family = row.get("family").and_then(Value::as_str).unwrap_or_default();
+    let query = asked::text(row).to_ascii_uppercase();
+    let has = |words: &[&str]| words.iter().any(|word| query.contains(word));
+    !family.starts_with("rank.") && !has(&LATER) && !has(&INTERNAL) && !has(&PREFIXES)
 }

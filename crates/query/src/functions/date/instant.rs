@@ -1,5 +1,5 @@
 //! A moment in ticks of 100 nanoseconds, and its calendar: the proleptic
-//! Gregorian one, in UTC, years 1 to 9999.
+//! Gregorian one, in UTC, years 1601 to 9999.
 //!
 //! Computed by hand: the core may not know a library that also has a clock, and
 //! the calendar is two formulas.
@@ -27,16 +27,16 @@ pub(super) struct Date {
 impl Instant {
     pub(super) const EPOCH: Instant = Instant { ticks: 0 };
 
-    /// Year 1 and year 9999, as far as the service goes.
+    /// Years 1601 and 9999, as far as the service goes.
     const TICKS: std::ops::RangeInclusive<i64> =
-        -62_135_596_800 * SECOND..=253_402_300_799 * SECOND + 9_999_999;
+        -11_644_473_600 * SECOND..=253_402_300_799 * SECOND + 9_999_999;
 
     pub(super) fn from_ticks(ticks: i64) -> Option<Instant> {
         Instant::TICKS.contains(&ticks).then_some(Instant { ticks })
     }
 
     pub(super) fn new(date: Date, ticks_of_day: i64) -> Option<Instant> {
-        date.is_real().then(|| Instant { ticks: date.days() * DAY + ticks_of_day })
+        date.is_real().then(|| Instant::from_ticks(date.days() * DAY + ticks_of_day))?
     }
 
     pub(super) fn ticks(self) -> i64 {
@@ -61,9 +61,12 @@ impl Instant {
     }
 
     /// Reads `YYYY-MM-DD` and `YYYY-MM-DD(T| )hh:mm:ss`, with up to seven digits
-    /// of a fraction, and with or without a `Z` at the end.
+    /// of a fraction, and with or without a `Z` or a distance from UTC at the end.
     pub(super) fn parse(text: &str) -> Option<Instant> {
-        let text = text.strip_suffix('Z').unwrap_or(text);
+        let (text, ahead) = match text.strip_suffix('Z') {
+            Some(text) => (text, 0),
+            None => apart(text)?,
+        };
         let (day, time) = match text.split_once(['T', ' ']) {
             Some((day, time)) => (day, time_of_day(time)?),
             None => (text, 0),
@@ -71,7 +74,7 @@ impl Instant {
         let mut fields = day.split('-');
         let year = digits(fields.next()?, 4)?;
         let (month, day) = (digits(fields.next()?, 2)?, digits(fields.next()?, 2)?);
-        fields.next().is_none().then(|| Instant::new(Date { year, month, day }, time))?
+        fields.next().is_none().then(|| Instant::new(Date { year, month, day }, time - ahead))?
     }
 }
 
@@ -135,6 +138,27 @@ fn days_of(year: i64, month: i64) -> i64 {
     }
 }
 
+/// A text and how many ticks its time is ahead of UTC: `±hh`, `±hhmm` or `±hh:mm`.
+fn apart(text: &str) -> Option<(&str, i64)> {
+    // The signs of a date are no such distance.
+    let day = text.get(..DAY_LENGTH).map_or(text.len(), str::len);
+    let Some(at) = text.get(day..)?.find(['+', '-']).map(|at| at + day) else {
+        return Some((text, 0));
+    };
+    let (clock, distance) = (text.get(..at)?, text.get(at + 1..)?);
+    let (hours, minutes) = distance.split_at_checked(2)?;
+    let minutes = minutes.strip_prefix(':').unwrap_or(minutes);
+    let minutes = if minutes.is_empty() { 0 } else { digits(minutes, 2).filter(|m| *m < 60)? };
+    let minutes = digits(hours, 2)? * 60 + minutes;
+    let sign = if text.get(at..=at)? == "-" { -1 } else { 1 };
+    let near = (minutes <= FURTHEST_MINUTES).then_some(sign * minutes * 60 * SECOND)?;
+    Some((clock.strip_suffix(' ').unwrap_or(clock), near))
+}
+
+/// Characters of a day, and minutes that a clock may be ahead of UTC.
+const DAY_LENGTH: usize = 10;
+const FURTHEST_MINUTES: i64 = 14 * 60;
+
 fn time_of_day(text: &str) -> Option<i64> {
     let (clock, fraction) = match text.split_once('.') {
         Some((clock, fraction)) => (clock, ticks_of_fraction(fraction)?),
@@ -180,7 +204,7 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read() {
-        for text in ["0001-01-01T00:00:00.0000000Z", "9999-12-31T23:59:59.9999999Z"] {
+        for text in ["1601-01-01T00:00:00.0000000Z", "9999-12-31T23:59:59.9999999Z"] {
             assert_eq!(Instant::parse(text).unwrap().to_string(), text);
         }
         assert_eq!(Instant::from_ticks(i64::MIN), None);
@@ -195,7 +219,10 @@ mod tests {
             "2020-01-01T00:00:00.12345678",
             "2020-01-01ZZ",
             "+020-01-01",
-            "0000-01-01",
+            "1600-12-31",
+            "1601-01-01T00:00:00+01:00",
+            "2020-01-01T00:00:00+14:01",
+            "2020-01-01T00:00+01:00",
         ] {
             assert_eq!(Instant::parse(wrong), None, "{wrong}");
         }

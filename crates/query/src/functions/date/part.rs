@@ -58,13 +58,13 @@ impl Part {
             Part::Year => instant.plus_months(count.checked_mul(12)?),
             Part::Month => instant.plus_months(count),
             Part::Fixed(length) => plus(count.checked_mul(length)),
-            Part::Nanosecond => plus(Some(count.div_euclid(TICK))),
+            Part::Nanosecond => plus(Some((count + count.signum() * (TICK / 2)) / TICK)),
         }
     }
 
     /// How many boundaries of this part lie between the two.
     pub(super) fn boundaries(self, from: Instant, to: Instant) -> Option<i64> {
-        self.number(to)?.checked_sub(self.number(from)?)
+        Some(self.number(to)?.wrapping_sub(self.number(from)?))
     }
 
     /// The number of this part, counted from some beginning.
@@ -73,7 +73,7 @@ impl Part {
             Part::Year => Some(instant.date().year),
             Part::Month => Some(instant.date().months()),
             Part::Fixed(length) => Some(instant.ticks().div_euclid(length)),
-            Part::Nanosecond => instant.ticks().checked_mul(TICK),
+            Part::Nanosecond => Some(instant.ticks().wrapping_mul(TICK)),
         }
     }
 
@@ -97,24 +97,16 @@ impl Part {
     /// and one of them begins at the origin.
     pub(super) fn bin(self, instant: Instant, size: i64, origin: Instant) -> Option<Instant> {
         match self {
-            Part::Year => Part::Month.bin(instant, size.checked_mul(12)?, origin),
-            Part::Month => {
-                let mut months = instant.date().months() - origin.date().months();
-                months = months.div_euclid(size).checked_mul(size)?;
-                let start = origin.plus_months(months)?;
-                // The origin may lie within its month, later than the moment does.
-                if start > instant {
-                    origin.plus_months(months.checked_sub(size)?)
-                } else {
-                    Some(start)
-                }
-            }
+            // Parts of no fixed length make no bins.
+            Part::Year | Part::Month => None,
             Part::Fixed(length) => {
                 let length = length.checked_mul(size)?;
                 let since = instant.ticks() - origin.ticks();
                 Instant::from_ticks(origin.ticks() + since.div_euclid(length).checked_mul(length)?)
             }
-            Part::Nanosecond => Part::Fixed(1).bin(instant, (size / TICK).max(1), origin),
+            Part::Nanosecond => {
+                Part::Fixed(1).bin(instant, Some(size / TICK).filter(|size| *size > 0)?, origin)
+            }
         }
     }
 }

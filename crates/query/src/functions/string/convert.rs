@@ -4,7 +4,7 @@ use model::json::{self, Kind, Raw};
 
 use super::super::only;
 use crate::eval::{Ambient, Datum, Evaluated, Type};
-use crate::number::Numeric;
+use crate::syntax::Spelled;
 
 /// Strings stay as they are; arrays and objects become compact JSON.
 pub(super) fn to_string<'a>(arguments: &[Datum<'a>]) -> Datum<'a> {
@@ -22,9 +22,7 @@ fn write(datum: &Datum<'_>, out: &mut String) {
         Type::Undefined => {}
         Type::Null => out.push_str("null"),
         Type::Bool => out.push_str(if datum.as_bool() == Some(true) { "true" } else { "false" }),
-        Type::Number => {
-            out.push_str(&datum.as_numeric().map_or_else(String::new, Numeric::spelling))
-        }
+        Type::Number => out.extend(datum.as_numeric().map(|number| Spelled(number).to_string())),
         Type::String => json::write_string(out, &datum.as_str().unwrap_or_default()),
         Type::Array => {
             out.push('[');
@@ -63,12 +61,20 @@ pub(super) fn to_null<'a>(ambient: &Ambient, arguments: &[Datum<'a>]) -> Evaluat
     parsed(ambient, arguments, Kind::Null)
 }
 
-pub(super) fn to_number<'a>(ambient: &Ambient, arguments: &[Datum<'a>]) -> Evaluated<'a> {
-    parsed(ambient, arguments, Kind::Number)
-}
-
 pub(super) fn to_object<'a>(ambient: &Ambient, arguments: &[Datum<'a>]) -> Evaluated<'a> {
     parsed(ambient, arguments, Kind::Object)
+}
+
+/// A number in a string, which may begin with zeros.
+pub(super) fn to_number<'a>(ambient: &Ambient, arguments: &[Datum<'a>]) -> Evaluated<'a> {
+    let Some(text) = only(arguments).as_str() else { return Ok(Datum::Undefined) };
+    let text = text.trim_matches([' ', '\t', '\n', '\r']);
+    let (sign, digits) = text.split_at(usize::from(text.starts_with('-')));
+    let zeros = digits.bytes().take_while(|byte| *byte == b'0').count();
+    let significant =
+        digits.get(zeros..).filter(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
+    let digits = significant.or(digits.get(zeros.saturating_sub(1)..)).unwrap_or(digits);
+    parsed(ambient, &[Datum::string(format!("{sign}{digits}"))], Kind::Number)
 }
 
 /// The JSON value in a string, if it is of that kind.

@@ -65,13 +65,13 @@ fn terms<'a>(
 pub(super) fn index_of<'a>(arguments: &[Datum<'a>]) -> Datum<'a> {
     defined((|| {
         let (text, part) = (at(arguments, 0).as_str()?, at(arguments, 1).as_str()?);
-        let start = match arguments.get(2) {
-            Some(start) => usize::try_from(start.as_i64()?).ok()?,
-            None => 0,
+        let start = arguments.get(2).map_or(Some(0), Datum::as_i64)?;
+        let find = |start: usize| {
+            let mut offsets = text.char_indices().map(|(offset, _)| offset).chain([text.len()]);
+            let offset = offsets.nth(start)?;
+            text.get(offset..)?.find(&*part).map(|found| offset + found)
         };
-        let offset = text.char_indices().nth(start).map_or(text.len(), |(offset, _)| offset);
-        let found = text.get(offset..)?.find(&*part).map(|found| offset + found);
-        Some(position(&text, found))
+        Some(position(&text, usize::try_from(start).ok().and_then(find)))
     })())
 }
 
@@ -79,12 +79,18 @@ pub(super) fn index_of<'a>(arguments: &[Datum<'a>]) -> Datum<'a> {
 pub(super) fn last_index_of<'a>(arguments: &[Datum<'a>]) -> Datum<'a> {
     defined((|| {
         let (text, part) = (at(arguments, 0).as_str()?, at(arguments, 1).as_str()?);
-        let end = match arguments.get(2) {
-            Some(start) => usize::try_from(start.as_i64()?).ok()?.checked_add(1)?,
-            None => usize::MAX,
+        let length = text.chars().count();
+        let start = match arguments.get(2).filter(|start| start.is_defined()) {
+            Some(start) => usize::try_from(start.as_i64()?).ok().filter(|start| *start <= length),
+            None => Some(length),
         };
-        let offset = text.char_indices().nth(end).map_or(text.len(), |(offset, _)| offset);
-        Some(position(&text, text.get(..offset)?.rfind(&*part)))
+        let find = |start: usize| {
+            // Nothing is found where a character stands.
+            let end = start.min(length.saturating_sub(1)) + usize::from(!part.is_empty());
+            let offset = text.char_indices().nth(end).map_or(text.len(), |(offset, _)| offset);
+            text.get(..offset)?.rfind(&*part)
+        };
+        Some(position(&text, start.and_then(find)))
     })())
 }
 
@@ -96,13 +102,13 @@ fn position<'a>(text: &str, offset: Option<usize>) -> Datum<'a> {
     }
 }
 
-/// The part of a text before or after another; empty if it is not there.
+/// The part of a text before or after another; undefined if it is not there.
 pub(super) fn cut<'a>(
     arguments: &[Datum<'a>],
     part: for<'t> fn(&'t str, &str) -> Option<&'t str>,
 ) -> Datum<'a> {
     defined((|| {
         let (text, separator) = (at(arguments, 0).as_str()?, at(arguments, 1).as_str()?);
-        Some(Datum::string(part(&text, &separator).unwrap_or_default().to_owned()))
+        Some(Datum::string(part(&text, &separator)?.to_owned()))
     })())
 }
