@@ -174,6 +174,10 @@ impl Pool {
             let base = *random.pick(TEXTS);
             all.extend(beside_text(base).iter().map(|near| text(near)));
         }
+        if random.below(8) == 0 {
+            // What the clock says when queries are run.
+            all = vec![number(1_700_000_000_000.0), text("2023-11-14T22:13:20.0000000Z")];
+        }
         let count = 2 + random.below(6);
         let mut few: Vec<String> = (0..count).map(|_| random.pick(&all).clone()).collect();
         few.extend((0..random.below(3)).map(|_| (*random.pick(OTHERS)).to_owned()));
@@ -483,7 +487,7 @@ impl Maker<'_> {
     /// the analysis sees through.
     fn about_key(&mut self) -> String {
         let (path, a, b) = (self.path(), self.value(), self.value());
-        match self.random.below(30) {
+        match self.random.below(32) {
             0..=4 => format!("({path} = {a})"),
             5 => format!("({a} = {path})"),
             6 => format!("({path} IN ({a}, {b}))"),
@@ -519,6 +523,8 @@ impl Maker<'_> {
             26 => format!("(CHOOSE(1, {path}, {b}) = {a})"),
             27 => format!("((SELECT VALUE {path} WHERE {path} != {b}) = {a})"),
             28 => format!("({path} >= {a} AND {path} <= {a})"),
+            29 => format!("({path} = {})", self.pick(CHANGING)),
+            30 => format!("(({path} ?? {a}) = {a})"),
             _ => format!("(NOT ({path} != {a}))"),
         }
     }
