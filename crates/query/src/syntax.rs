@@ -2,7 +2,7 @@
 //!
 //! Every expression knows its height, and none is higher than
 //! [`EXPRESSION_HEIGHT_MAX`], or where the thread has stack for it than
-//! [`DEEP_HEIGHT_MAX`]: whoever walks a tree may recurse. Dropping one needs little
+//! `DEEP_HEIGHT_MAX`: whoever walks a tree may recurse. Dropping one needs little
 //! stack, and any thread has enough for it. AND and OR hold all their operands in one
 //! node, because generated filters chain thousands of them.
 
