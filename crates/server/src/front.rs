@@ -399,9 +399,10 @@ mod tests {
     fn a_request_that_panics_is_answered_and_logged() {
         for method in [Method::GET, Method::POST] {
             let panicking = caught(named(method.clone()), async { panic!("as the test wants it") });
-            let (answered, log) = Captured::of(|| ready(panicking));
-            let Poll::Ready(answer) = answered else { panic!("there is nothing to wait for") };
+            let (log, _listening) = Captured::begin();
+            let Poll::Ready(answer) = ready(panicking) else { panic!("nothing to wait for") };
             assert_eq!(answer.status(), StatusCode::INTERNAL_SERVER_ERROR);
+            let log = log.text();
             assert!(log.contains("ERROR") && log.contains("a request panicked"), "{log}");
             assert!(log.contains(method.as_str()), "{log}");
         }
@@ -414,8 +415,10 @@ mod tests {
         shares.hold(32 << 10).await;
         assert!(memory.usage().0.held > 0);
         let change = to_the_end(async { panic!("as the test wants it") }, shares);
+        let (log, _listening) = Captured::begin();
         let answer = caught(named(Method::POST), change).await;
         assert_eq!(answer.status(), StatusCode::INTERNAL_SERVER_ERROR);
+        assert!(log.text().contains("a request panicked"));
         assert_eq!(memory.usage().0.held, 0);
     }
 

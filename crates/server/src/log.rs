@@ -17,8 +17,11 @@ pub(crate) struct Captured(std::sync::Arc<std::sync::Mutex<Vec<u8>>>);
 
 #[cfg(test)]
 impl Captured {
-    /// Has everything logged that this thread does in `work`.
-    pub(crate) fn of<T>(work: impl FnOnce() -> T) -> (T, String) {
+    /// Keeps what this thread logs until the guard is dropped.
+    ///
+    /// Every test that reaches a line which another test looks for has to do so as well: a
+    /// line that is first reached while nobody listens may stay unheard later.
+    pub(crate) fn begin() -> (Captured, tracing::subscriber::DefaultGuard) {
         let log = Captured::default();
         let writer = log.clone();
         let subscriber = tracing_subscriber::fmt()
@@ -26,9 +29,11 @@ impl Captured {
             .with_max_level(tracing::Level::DEBUG)
             .with_writer(move || writer.clone())
             .finish();
-        let done = tracing::subscriber::with_default(subscriber, work);
-        let log = log.0.lock().unwrap();
-        (done, String::from_utf8_lossy(&log).into_owned())
+        (log, tracing::subscriber::set_default(subscriber))
+    }
+
+    pub(crate) fn text(&self) -> String {
+        String::from_utf8_lossy(&self.0.lock().unwrap()).into_owned()
     }
 }
 

@@ -60,7 +60,7 @@ fn slice<'a>(arguments: &[Datum<'a>]) -> Datum<'a> {
 }
 
 /// With a third argument that is true, an object fits an element that has its
-/// members and more. One that is undefined is as good as none, unlike elsewhere.
+/// members and more.
 fn contains<'a>(ambient: &Ambient, arguments: &[Datum<'a>]) -> Evaluated<'a> {
     let (wanted, partially) = (at(arguments, 1), at(arguments, 2));
     let flag = if arguments.len() > 2 { partially.as_bool() } else { Some(false) };
