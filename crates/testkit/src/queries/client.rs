@@ -121,10 +121,14 @@ impl<'l> Client<'l> {
         }
     }
 
-    /// Whether the query can be taken up behind any of its rows by a condition.
+    /// Whether the query can be taken up behind any of its rows by a condition. One that
+    /// skips rows itself, as those of a single key do, would skip others after it.
     #[must_use]
     pub fn resumes(&self) -> bool {
-        !self.plan.order.is_empty() && !self.plan.distinct && !self.plan.grouped
+        let skips = |line: &str| line.starts_with("OFFSET ") && !line.starts_with("OFFSET 0 ");
+        let plan = &self.plan;
+        let in_order = !plan.order.is_empty() && !plan.distinct && !plan.grouped;
+        in_order && !plan.text.lines().any(skips)
     }
 
     /// Takes the query up behind each of its first rows, with the condition that
