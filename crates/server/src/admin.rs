@@ -10,7 +10,7 @@ use serde_json::json;
 use storage::StorageError;
 use subtle::ConstantTimeEq as _;
 
-use crate::front::{Answer, Front, json, problem};
+use crate::http::service::{Answer, Front, json, problem};
 use crate::layout::Order;
 use crate::settings::Secret;
 

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use service::{Halve, LayoutChange, Link, PartitionInfo, RangeId, Remedy, Service, ServiceError};
 
 use crate::backups::Backups;
-use crate::front::{Answer, json as answer_json, problem};
+use crate::http::service::{Answer, json as answer_json, problem};
 use crate::{statistics, throughput};
 
 /// Keys that are named of each partition: as many as the service's own charts show.

@@ -23,8 +23,8 @@ use runtime::MemoryUsage;
 use service::{ContainerUsage, PartitionInfo, ServiceError, Usage};
 use wire_cosmos::{Observer, Verb};
 
-use crate::counters::Reading;
-use crate::front::Answer;
+use crate::http::counters::Reading;
+use crate::http::service::Answer;
 use crate::memory::MemoryReport;
 
 const FORMAT: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";

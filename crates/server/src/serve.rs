@@ -1,5 +1,7 @@
 //! `orrery serve`: wires everything together and keeps it running.
 
+mod banner;
+
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -16,15 +18,16 @@ use tokio_rustls::TlsAcceptor;
 use wire_cosmos::{Gateway, GatewayConfig};
 
 use crate::admin::Admin;
+use crate::background::{allocator, expirer, indexer, scaler, sweeper};
 use crate::backups::Backups;
-use crate::certificate::Certificate;
-use crate::data::{self, Home, say};
-use crate::front::{Front, Open};
-use crate::host::Hosts;
-use crate::listener::{Listener, Room};
+use crate::data_dir::{self, Home, say};
+use crate::http::host::Hosts;
+use crate::http::listener::{Listener, Room};
+use crate::http::service::{Front, Open};
+use crate::http::tls::Certificate;
 use crate::memory::MemoryPlan;
 use crate::settings::{Layer, Place, Settings};
-use crate::{allocator, banner, expirer, indexer, log, scaler, stop, sweeper};
+use crate::{log, stop};
 
 /// How far the clock of a signed request may be off, as in the service.
 const SKEW_SECS_MAX: u64 = 15 * 60;
@@ -123,7 +126,7 @@ async fn open(
     settings: &Settings,
     outside: &Runtime,
 ) -> anyhow::Result<Arc<Service>> {
-    let config = data::config(settings.durability.to_storage());
+    let config = data_dir::config(settings.durability.to_storage());
     let (outside, rules) = (outside.clone(), settings.rules.clone());
     let MemoryPlan { cache, memtable, .. } = MemoryPlan::of(settings.memory);
     let config = LocalConfig {
@@ -133,7 +136,7 @@ async fn open(
         ..config
     };
     let opening = tokio::task::spawn_blocking(move || match home {
-        None => data::open_in_memory(&outside, rules),
+        None => data_dir::open_in_memory(&outside, rules),
         Some(home) => home.open(config, &outside, rules),
     });
     Ok(Arc::new(opening.await??))

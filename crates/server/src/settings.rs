@@ -4,6 +4,8 @@
 //! in one place exists in all. The first layer that says something wins: flags,
 //! then `ORRERY_…` variables, then the file, then the defaults.
 
+pub(crate) mod rules;
+
 use std::ffi::OsString;
 use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -21,9 +23,9 @@ use service::{Division, Throttle};
 use tracing::level_filters::LevelFilter;
 use wire_cosmos::{AccountKeys, EMULATOR_KEY};
 
-use crate::data::{DEFAULT_FOLDER, DurabilitySetting};
+use crate::data_dir::{DEFAULT_FOLDER, DurabilitySetting};
 use crate::memory::MemorySize;
-use crate::rules::{Named, RuleSettings, Rules};
+use crate::settings::rules::{Named, RuleSettings, Rules};
 
 /// Where every Cosmos DB emulator listens, so that samples work unchanged.
 const DEFAULT_PORT: u16 = 8081;

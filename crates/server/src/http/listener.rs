@@ -10,8 +10,8 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_rustls::TlsAcceptor;
 
-use crate::connection;
-use crate::front::Front;
+use crate::http::connection;
+use crate::http::service::Front;
 use crate::settings::Listen;
 use crate::stop::Stop;
 

@@ -19,9 +19,9 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::{ANSWER_MAX, Boxed, HEAD_BYTES_MAX, HEAD_MAX, LINGER_MAX, Taking, speaks};
-use crate::front::{Client, Front};
+use crate::http::service::{Client, Front};
+use crate::http::transport::{Phase, Pulse, Socket, Transport};
 use crate::stop::Stop;
-use crate::transport::{Phase, Pulse, Socket, Transport};
 
 /// How often a connection that is not parked is looked at: every limit is kept
 /// within this, and parking takes one to two of it. Short, because allocators do

@@ -26,7 +26,7 @@ use service::Service;
 use storage::local::{self, LocalConfig};
 use storage::{Durability, Store};
 
-use crate::rules::Rules;
+use crate::settings::rules::Rules;
 
 /// Where data is kept unless told otherwise.
 pub(crate) const DEFAULT_FOLDER: &str = "orrery-data";

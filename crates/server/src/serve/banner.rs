@@ -6,8 +6,8 @@ use std::net::SocketAddr;
 use serde_json::json;
 use storage::Loss;
 
-use crate::data::DurabilitySetting;
-use crate::host::Hosts;
+use crate::data_dir::DurabilitySetting;
+use crate::http::host::Hosts;
 use crate::settings::{Place, Settings};
 
 /// One line for programs.

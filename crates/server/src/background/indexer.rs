@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::front::Front;
+use crate::http::service::Front;
 use crate::stop::Stop;
 
 /// After a failure.

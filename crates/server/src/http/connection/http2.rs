@@ -7,7 +7,7 @@
 //! What one client can make us do is bounded three times. hyper counts streams,
 //! resets and bytes of heads, and ends connections that go beyond. [`Guard`] looks
 //! for connections on which nothing moves. And every byte of a body counts
-//! (`crate::front`), however many streams bring them.
+//! (`crate::http::service`), however many streams bring them.
 
 use std::convert::Infallible;
 use std::pin::{Pin, pin};
@@ -27,9 +27,9 @@ use super::{
     ANSWER_MAX, Boxed, HEAD_BYTES_MAX, HEAD_MAX, IDLE_CROWDED_MAX, LINGER_MAX, TAKEN_BYTES_MIN,
     Taking,
 };
-use crate::front::{Client, Front};
+use crate::http::service::{Client, Front};
+use crate::http::transport::{Pulse, Socket, Transport};
 use crate::stop::Stop;
-use crate::transport::{Pulse, Socket, Transport};
 
 /// How often a connection is looked at: every limit is kept within this. Longer than
 /// for HTTP/1, since idle connections are looked at as well.

@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use service::{Ahead, Service};
 use storage::Durability;
 
-use crate::data::{self, DataArguments, say, say_error};
+use crate::data_dir::{self, DataArguments, say, say_error};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
@@ -30,7 +30,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     if arguments.reset_time {
         reset_time(folder)?;
     }
-    let service = data::open_read_only(folder)?;
+    let service = data_dir::open_read_only(folder)?;
     let is_clean = report(&service)?;
     service.store().close()?;
     Ok(if is_clean { ExitCode::SUCCESS } else { ExitCode::FAILURE })
@@ -38,7 +38,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
 
 /// Opens the database for writing, for this and nothing else.
 fn reset_time(folder: &Path) -> anyhow::Result<()> {
-    let service = data::open(folder, data::config(Durability::default()))?;
+    let service = data_dir::open(folder, data_dir::config(Durability::default()))?;
     let ahead = service.ahead()?;
     for one in &ahead {
         say(&format!("setting back {}", describe(one)));

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use service::Service;
 
-use crate::front::Front;
+use crate::http::service::Front;
 use crate::stop::Stop;
 
 /// Drops often come in bursts, as tests tidy up: one sweep serves them all.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use service::{Service, ServiceError};
 
-use crate::front::Front;
+use crate::http::service::Front;
 use crate::stop::Stop;
 
 /// After a failure.

@@ -22,9 +22,9 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 
-use crate::front::Front;
+use crate::http::service::Front;
+use crate::http::transport::Socket;
 use crate::stop::Stop;
-use crate::transport::Socket;
 
 /// A connection on which nothing happens is closed after this time. Long, because
 /// clients keep pools of connections and lose a request when the server closes
