@@ -3,15 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::http::service::Front;
+use crate::http::service::HttpService;
 use crate::stop::Stop;
 
 /// How often expired items are looked for. Nobody sees them meanwhile.
 const LOOK: Duration = Duration::from_secs(5);
 
 /// Looks for them until told to stop.
-pub(crate) async fn run(front: Arc<Front>, mut stop: Stop) {
-    let Some(open) = front.open.get() else { return };
+pub(crate) async fn run(http: Arc<HttpService>, mut stop: Stop) {
+    let Some(open) = http.open.get() else { return };
     loop {
         let work = async {
             match open.service.expire().await {

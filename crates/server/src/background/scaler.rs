@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use service::{Service, ServiceError};
 
-use crate::http::service::Front;
+use crate::http::service::HttpService;
 use crate::stop::Stop;
 
 /// After a failure.
@@ -16,8 +16,8 @@ const AGAIN: Duration = Duration::from_secs(10);
 const LOOK: Duration = Duration::from_secs(1);
 
 /// Works after the start and whenever there is something to do, until told to stop.
-pub(crate) async fn run(front: Arc<Front>, merge_after: Option<Duration>, mut stop: Stop) {
-    let Some(open) = front.open.get() else { return };
+pub(crate) async fn run(http: Arc<HttpService>, merge_after: Option<Duration>, mut stop: Stop) {
+    let Some(open) = http.open.get() else { return };
     loop {
         let work = async {
             match change(&open.service, merge_after).await {

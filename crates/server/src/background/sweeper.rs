@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use service::Service;
 
-use crate::http::service::Front;
+use crate::http::service::HttpService;
 use crate::stop::Stop;
 
 /// Drops often come in bursts, as tests tidy up: one sweep serves them all.
@@ -18,8 +18,8 @@ const AGAIN: Duration = Duration::from_secs(60);
 const AFTER_FAILURE: Duration = Duration::from_secs(5);
 
 /// Sweeps after the start, after drops and now and then, until told to stop.
-pub(crate) async fn run(front: Arc<Front>, mut stop: Stop) {
-    let Some(open) = front.open.get() else { return };
+pub(crate) async fn run(http: Arc<HttpService>, mut stop: Stop) {
+    let Some(open) = http.open.get() else { return };
     let mut garbage = 0;
     loop {
         let again = tokio::select! {

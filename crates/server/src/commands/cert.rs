@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use anyhow::Context as _;
 use runtime::RealClock;
 
-use crate::data_dir::{self, DataArguments, Home};
+use crate::data_dir::{self, DataArguments, DataDir};
 use crate::http::tls::{self, Certificate};
 
 #[derive(Debug, clap::Args)]
@@ -24,9 +24,9 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let pem = match tls::export(&data_dir::tls_folder(root))? {
         Some(pem) => pem,
         None => {
-            let home = Home::claim(root)?;
-            let certificate = Certificate::kept(&home.tls_folder(), &[], &RealClock::new())?;
-            home.keep();
+            let dir = DataDir::claim(root)?;
+            let certificate = Certificate::kept(&dir.tls_folder(), &[], &RealClock::new())?;
+            dir.keep();
             certificate.pem
         }
     };

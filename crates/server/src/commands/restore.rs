@@ -14,7 +14,7 @@ use storage::{Durability, backup};
 use crate::commands::backup::Teller;
 use crate::commands::check;
 use crate::commands::compact::megabytes;
-use crate::data_dir::{self, Home, say, say_error};
+use crate::data_dir::{self, DataDir, say, say_error};
 use crate::settings::rules::Rules;
 
 /// What the unfinished folder's name ends in.
@@ -61,8 +61,8 @@ fn beside(data: &Path) -> anyhow::Result<PathBuf> {
 
 fn restore(folder: &Path, unfinished: &Path) -> anyhow::Result<backup::Progress> {
     let (outside, mut teller) = (Runtime::real(), Teller::new("restored"));
-    let home = Home::claim(unfinished)?;
-    let store = home.create_store(data_dir::config(Durability::default()), &outside)?;
+    let dir = DataDir::claim(unfinished)?;
+    let store = dir.create_store(data_dir::config(Durability::default()), &outside)?;
     let done = backup::load(folder, store.as_ref(), |progress| {
         teller.tell(progress);
     })?;
@@ -73,6 +73,6 @@ fn restore(folder: &Path, unfinished: &Path) -> anyhow::Result<backup::Progress>
     if !is_clean {
         bail!("what the backup holds does not agree, see above");
     }
-    home.keep();
+    dir.keep();
     Ok(done)
 }
