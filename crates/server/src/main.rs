@@ -13,6 +13,7 @@ mod layout;
 mod log;
 mod memory;
 mod metrics;
+mod panics;
 mod remote;
 mod serve;
 mod settings;

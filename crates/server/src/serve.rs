@@ -9,16 +9,15 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use bytes::Bytes;
-use runtime::{MemoryBudget, Runtime, on_async_worker};
+use runtime::{MemoryBudget, Runtime};
 use service::Service;
 use storage::Loss;
 use storage::local::LocalConfig;
-use tokio::task::JoinHandle;
 use tokio_rustls::TlsAcceptor;
 use wire_cosmos::{Gateway, GatewayConfig};
 
 use crate::admin::Admin;
-use crate::background::{allocator, expirer, indexer, scaler, sweeper};
+use crate::background::{self, tasks};
 use crate::backups::Backups;
 use crate::data_dir::{self, DataDir, say};
 use crate::http::host::Hosts;
@@ -90,12 +89,8 @@ async fn serve(settings: Settings, mut outside: Runtime) -> anyhow::Result<()> {
     let open = Open { service: Arc::clone(&service), gateway, backups: Arc::clone(&backups) };
     let opened = http.open.set(open);
     opened.expect("the data is opened once");
-    let sweeping = spawn(sweeper::run(Arc::clone(&http), stop.clone()));
-    let expiring = spawn(expirer::run(Arc::clone(&http), stop.clone()));
-    let indexing = spawn(indexer::run(Arc::clone(&http), stop.clone()));
-    let merge_after = settings.rules.merge_after;
-    let scaling = spawn(scaler::run(Arc::clone(&http), merge_after, stop.clone()));
-    let reminding = spawn(allocator::run(stop));
+    let context = tasks::Context::new(Arc::clone(&service), settings.rules.merge_after);
+    let mut tasks = background::start(tasks::TASKS, &context, http.background.of_tasks(), &stop);
     announce(&settings, &addresses, service.store().loss());
 
     signals.stop_asked().await;
@@ -106,18 +101,16 @@ async fn serve(settings: Settings, mut outside: Runtime) -> anyhow::Result<()> {
     tokio::select! {
         ended = async {
             backups.end().await;
-            tokio::try_join!(listening, sweeping, expiring, indexing, scaling, reminding)
-        } => { ended?; }
+            while let Some(ended) = tasks.join_next().await {
+                ended?;
+            }
+            listening.await
+        } => ended?,
         () = signals.stop_asked() => tracing::warn!("stopping at once, as asked twice"),
     }
     tokio::task::spawn_blocking(move || service.store().close())
         .await?
         .context("the data was not closed cleanly")
-}
-
-/// Starts something that must not wait where it runs.
-fn spawn(task: impl Future<Output = ()> + Send + 'static) -> JoinHandle<()> {
-    tokio::spawn(on_async_worker(task))
 }
 
 /// Opens the data off the async workers: replaying a journal can take seconds, and

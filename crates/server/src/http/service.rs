@@ -4,11 +4,9 @@
 mod body;
 mod unread;
 
-use std::future::poll_fn;
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::pin::{Pin, pin};
+use std::panic::resume_unwind;
+use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
-use std::task::Poll;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -25,6 +23,7 @@ use wire_cosmos::{BODY_BYTES_MAX, Gateway, HttpHead, LetIn};
 use self::body::{BodyMemory, BodyPermit, body_of, discard};
 pub(crate) use self::unread::{Answers, Outbox};
 use crate::admin::{self, Admin, Route};
+use crate::background;
 use crate::backups::Backups;
 use crate::http::counters::Counters;
 use crate::http::host::Hosts;
@@ -32,6 +31,7 @@ use crate::http::listener::ConnectionLimit;
 use crate::layout::Order;
 use crate::memory::{MemoryPlan, MemoryReport};
 use crate::metrics::{self, Durations};
+use crate::panics::catch_panic;
 use crate::stop::Stop;
 
 /// How long a refusal waits for the rest of a body that is thrown away: time for a packet
@@ -63,6 +63,7 @@ pub(crate) struct HttpService {
     pub(crate) open: OnceLock<Open>,
     pub(crate) admin: Admin,
     pub(crate) counters: Counters,
+    pub(crate) background: background::tasks::Counters,
     pub(crate) durations: Arc<Durations>,
     pub(crate) connections: ConnectionLimit,
     pub(crate) answers: Answers,
@@ -95,6 +96,7 @@ impl HttpService {
             open: OnceLock::new(),
             admin,
             counters: Counters::default(),
+            background: background::tasks::Counters::default(),
             durations: Arc::default(),
             connections,
             answers: Answers::new(&plan),
@@ -129,7 +131,8 @@ impl HttpService {
         match self.open.get() {
             Some(open) => {
                 let (usage, counters) = (open.service.usage().await, self.counters.readings());
-                let readings = metrics::Readings::of(usage, self.memory(), counters);
+                let tasks = self.background.figures();
+                let readings = metrics::Readings::of(usage, self.memory(), counters, tasks);
                 metrics::answer(&self.durations, readings)
             }
             None => admin::ready(self),
@@ -310,15 +313,7 @@ impl Named {
 /// An answer also where the code behind it panics: the fault is ours, and only this
 /// request suffers from it.
 async fn caught(named: Named, answering: impl Future<Output = Answer>) -> Answer {
-    let mut answering = pin!(answering);
-    let polled = poll_fn(|context| {
-        let polled = catch_unwind(AssertUnwindSafe(|| answering.as_mut().poll(context)));
-        match polled {
-            Ok(polled) => polled.map(Some),
-            Err(_) => Poll::Ready(None),
-        }
-    });
-    if let Some(answer) = polled.await {
+    if let Some(answer) = catch_panic(answering).await {
         return answer;
     }
     let Named { method, path, activity_id } = named;
@@ -374,7 +369,9 @@ fn unavailable(message: &str) -> Answer {
 
 #[cfg(test)]
 mod tests {
-    use std::task::{Context, Waker};
+    use std::future::poll_fn;
+    use std::pin::pin;
+    use std::task::{Context, Poll, Waker};
 
     use tokio::sync::Notify;
 
