@@ -27,7 +27,7 @@ const MERGE_PERIOD: Duration = Duration::from_secs(1);
 pub(crate) const TASKS: &[Task<Context>] = &[
     Task {
         name: "sweep",
-        wake: |context| Box::pin(context.service.sweep_wanted()),
+        wake: |context| Box::pin(context.service.maintenance().sweep_wanted()),
         period: Duration::from_secs(60),
         // Drops often come in bursts, as tests tidy up.
         settle: Duration::from_secs(1),
@@ -46,7 +46,7 @@ pub(crate) const TASKS: &[Task<Context>] = &[
     },
     Task {
         name: "reindex",
-        wake: |context| Box::pin(context.service.reindexing_wanted()),
+        wake: |context| Box::pin(context.service.maintenance().reindexing_wanted()),
         period: RARELY,
         settle: Duration::ZERO,
         back_off: Duration::from_secs(10),
@@ -101,7 +101,7 @@ impl Context {
 
 /// Removes what drops left, and gives the space back once that is worth it.
 async fn sweep(context: &Context) -> Result<Round, ServiceError> {
-    let swept = context.service.sweep().await;
+    let swept = context.service.maintenance().sweep().await;
     if let Ok(swept) = &swept
         && swept.resources + swept.containers + swept.buckets > 0
     {
@@ -114,7 +114,7 @@ async fn sweep(context: &Context) -> Result<Round, ServiceError> {
 
 async fn reclaim(context: &Context) {
     let garbage = context.garbage.load(Ordering::Relaxed);
-    match context.service.reclaim(garbage).await {
+    match context.service.maintenance().reclaim(garbage).await {
         Ok(false) => return,
         Ok(true) => {
             tracing::info!(deleted_bytes = garbage, "gave back the space of what was dropped")
@@ -130,7 +130,7 @@ async fn reclaim(context: &Context) {
 
 /// Removes items that have expired.
 async fn expire(context: &Context) -> Result<Round, ServiceError> {
-    let items = context.service.expire().await?;
+    let items = context.service.maintenance().expire().await?;
     if items > 0 {
         tracing::info!(items, "removed expired items");
     }
@@ -139,7 +139,7 @@ async fn expire(context: &Context) -> Result<Round, ServiceError> {
 
 /// Re-indexes items of containers whose indexing policy was changed.
 async fn reindex(context: &Context) -> Result<Round, ServiceError> {
-    let containers = context.service.reindex().await?;
+    let containers = context.service.maintenance().reindex().await?;
     if containers == 0 {
         return Ok(Round::Finished);
     }
@@ -149,8 +149,8 @@ async fn reindex(context: &Context) -> Result<Round, ServiceError> {
 
 async fn scaling_wanted(context: &Context) {
     tokio::select! {
-        () = context.service.scaling_wanted() => {}
-        () = context.service.relief_wanted() => {}
+        () = context.service.maintenance().scaling_wanted() => {}
+        () = context.service.maintenance().relief_wanted() => {}
         () = tokio::time::sleep(MERGE_PERIOD), if context.merge_after.is_some() => {}
     }
 }
@@ -158,10 +158,10 @@ async fn scaling_wanted(context: &Context) {
 /// Changes layouts: splits for throughput that was asked for and for data that has grown,
 /// and merges where they are wanted. An error of one does not keep the others from it.
 async fn scale(context: &Context) -> Result<Round, ServiceError> {
-    let for_throughput = context.service.scale().await;
-    let for_storage = context.service.relieve().await;
+    let for_throughput = context.service.maintenance().scale().await;
+    let for_storage = context.service.maintenance().relieve().await;
     let merges = match context.merge_after {
-        Some(quiet) => context.service.merge_cold(quiet).await?,
+        Some(quiet) => context.service.maintenance().merge_cold(quiet).await?,
         None => 0,
     };
     let changes = for_throughput? + for_storage? + merges;

@@ -15,7 +15,7 @@ use http::request::Parts;
 use http::{HeaderValue, Method, Request, Response, StatusCode};
 use hyper::body::{Body as _, Incoming};
 use runtime::{MemoryBudget, MemoryUsage, on_async_worker};
-use service::Service;
+use service::{Principal, Service};
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 use wire_cosmos::{BODY_BYTES_MAX, Gateway, HttpHead, LetIn};
@@ -130,7 +130,8 @@ impl HttpService {
     async fn metrics(&self) -> Answer {
         match self.open.get() {
             Some(open) => {
-                let (usage, counters) = (open.service.usage().await, self.counters.readings());
+                let usage = open.service.operator(Principal::Account).usage().await;
+                let counters = self.counters.readings();
                 let tasks = self.background.figures();
                 let readings = metrics::Readings::of(usage, self.memory(), counters, tasks);
                 metrics::answer(&self.durations, readings)
