@@ -173,10 +173,8 @@ impl Cluster {
         catalogue: Vec<SystemWrite>,
     ) -> Result<Outcome, ClusterError> {
         let container = self.container(spec.number)?;
-        let _one_at_a_time = self.map_changes.lock().await;
         let outcome = self.write_system(catalogue).await?;
-        let map = container.map();
-        container.reconfigure(spec, map.as_ref().clone());
+        container.redefine(spec);
         Ok(outcome)
     }
 
@@ -193,11 +191,10 @@ impl Cluster {
         if *container.map() != *from {
             return Err(ClusterError::Busy);
         }
-        let spec = container.spec();
-        let (id, body) = (map_id(spec.number), divided.to_object());
+        let (id, body) = (map_id(container.number()), divided.to_object());
         catalogue.push(SystemWrite::Replace { id, body, if_match: None });
         self.write_system(catalogue).await?;
-        container.reconfigure(spec.as_ref().clone(), divided);
+        container.adopt(divided);
         Ok(())
     }
 
@@ -227,9 +224,8 @@ impl Cluster {
     /// Refuses whoever still holds a container, and waits until what they have begun is
     /// on the disk: only then can its keys be removed for good.
     async fn retire(&self, container: &Container) {
-        for (range, slot) in container.close() {
-            let lane = lane(&slot.setup(), range);
-            let last = self.executors.call(lane, move || slot.retire()).await;
+        for slot in container.close() {
+            let last = self.executors.call(slot.lane(), move || slot.retire()).await;
             if let Ok(Some(ticket)) = last {
                 // Whatever became of it, nothing comes after it.
                 let _ = ticket.await;
@@ -248,26 +244,36 @@ impl Cluster {
         container: &Container,
         command: Command,
     ) -> Result<Served<Outcome>, ClusterError> {
-        self.apply_as(container, command, Purpose::Any).await
+        let partition = container.route(&command.location.position)?;
+        self.apply_at(container, partition, command).await
+    }
+
+    /// Applies a command in the partition that a request was routed to, or in the one that
+    /// has taken its place.
+    pub async fn apply_at(
+        &self,
+        container: &Container,
+        partition: Arc<Slot>,
+        command: Command,
+    ) -> Result<Served<Outcome>, ClusterError> {
+        self.apply_as(container, partition, command, Purpose::Any).await
     }
 
     async fn apply_as(
         &self,
         container: &Container,
+        mut partition: Arc<Slot>,
         command: Command,
         purpose: Purpose,
     ) -> Result<Served<Outcome>, ClusterError> {
         let command = Arc::new(command);
         let mut attempts = 0;
         loop {
-            let (range, slot) = container.route(&command.location.position)?;
-            let setup = slot.setup();
-            let lane = lane(&setup, range);
-            let job = (range, Arc::clone(&slot));
+            let (range, setup) = (partition.id(), partition.setup());
             let work = (Arc::clone(&command), purpose);
-            let error = match self.executors.apply(lane, job, work).await {
+            let error = match self.executors.apply(Arc::clone(&partition), work).await {
                 Ok(outcome) => {
-                    if slot.is_due() {
+                    if partition.is_due() {
                         self.due.note(container.number(), range);
                     }
                     return Ok(Served { range, lsn: outcome.lsn, value: outcome });
@@ -279,7 +285,8 @@ impl Cluster {
                 // Who named a key and no range need not know what is going on with it.
                 return Err(if error.is_about_ownership() { ClusterError::Busy } else { error });
             }
-            self.remedy(container, (&slot, &setup), error).await?;
+            self.remedy(container, (&partition, &setup), error).await?;
+            partition = container.route(&command.location.position)?;
         }
     }
 
@@ -317,13 +324,14 @@ impl Cluster {
         writes: Vec<SystemWrite>,
     ) -> Result<Outcome, ClusterError> {
         let command = system::command(writes, &self.system_limits)?;
-        Ok(self.apply_as(&self.system, command, Purpose::Relief).await?.value)
+        let partition = self.system.route(&command.location.position)?;
+        Ok(self.apply_as(&self.system, partition, command, Purpose::Relief).await?.value)
     }
 
     /// Reads one system item.
     pub fn read_system(&self, id: &str) -> Result<Option<Item>, ClusterError> {
-        let (_, slot) = self.system.route(&system::epk())?;
-        let view = self.store.view()?;
+        let slot = self.system.route(&system::epk())?;
+        let view = slot.view()?;
         Ok(slot.reader().find(view.as_ref(), self.now(), &system::epk(), id)?)
     }
 
@@ -357,10 +365,11 @@ impl Cluster {
         items_max: usize,
     ) -> impl Fn(&str, Option<&str>) -> Result<(Vec<Item>, bool), ClusterError> + use<> {
         let room = (items_max, self.limits.response_bytes_max);
-        let (system, store) = (Arc::clone(&self.system), Arc::clone(&self.store));
+        let system = Arc::clone(&self.system);
         move |prefix, after| {
-            let (epk, view) = (system::epk(), store.view()?);
-            let (_, slot) = system.route(&epk)?;
+            let epk = system::epk();
+            let slot = system.route(&epk)?;
+            let view = slot.view()?;
             Ok(slot.reader().list_prefix(view.as_ref(), (&epk, prefix), after, room)?)
         }
     }
@@ -408,22 +417,14 @@ impl Cluster {
         if map.range(range).is_none_or(|record| record.numbers != exhausted.numbers) {
             return Ok(());
         }
-        let spec = container.spec();
         let map = map.with_more_numbers(range);
-        let write =
-            SystemWrite::Replace { id: map_id(spec.number), body: map.to_object(), if_match: None };
+        let (id, body) = (map_id(container.number()), map.to_object());
+        let write = SystemWrite::Replace { id, body, if_match: None };
         // Small, and a drop may be what waits for it.
         Box::pin(self.write_system_for_relief(vec![write])).await?;
-        container.reconfigure(spec.as_ref().clone(), map);
+        container.adopt(map);
         Ok(())
     }
-}
-
-/// Spreads partitions over the executors: those of one container, and also the
-/// first ones of many small containers.
-pub(crate) fn lane(setup: &Setup, range: RangeId) -> usize {
-    let number = setup.container.0.wrapping_add(range.0);
-    usize::try_from(number).unwrap_or_default()
 }
 
 pub(crate) fn map_id(number: ContainerNumber) -> String {

@@ -14,7 +14,7 @@ use std::time::Duration;
 use partition::{ContainerNumber, Partition, Problem};
 use storage::{Outcome as Fate, Ticket};
 
-use crate::cluster::{Cluster, lane, map_id};
+use crate::cluster::{Cluster, map_id};
 use crate::container::Container;
 use crate::error::ClusterError;
 use crate::map::{Closing, ContainerMap, LayoutError, RangeId};
@@ -103,7 +103,8 @@ impl Cluster {
     ) -> Result<Switched, ClusterError> {
         let started = self.monotonic();
         let mut held = self.pause(container, parts).await?;
-        let closings: Vec<_> = held.iter().map(|one| (one.range, one.closing.clone())).collect();
+        let closings: Vec<_> =
+            held.iter().map(|one| (one.slot.id(), one.closing.clone())).collect();
         let map = change(&container.map(), &closings)?;
         held.iter_mut().for_each(|one| one.ending = Ending::Unknown);
         let stored = self.store_map(container.number(), &map, catalogue).await;
@@ -128,9 +129,8 @@ impl Cluster {
     ) -> Result<Vec<Held>, ClusterError> {
         let mut held = Vec::new();
         for Part { range, last } in parts {
-            let slot = container.slot(range)?;
-            let lane = lane(&slot.setup(), range);
-            let stopped = self.executors().call(lane, move || Held::stop(range, slot, last));
+            let slot = container.partition(range)?;
+            let stopped = self.executors().call(slot.lane(), move || Held::stop(slot, last));
             held.push(stopped.await?.map_err(|unserved| unserved.of(range))?);
         }
         self.observe(Stage::Paused);
@@ -184,7 +184,6 @@ impl From<Unstored> for ClusterError {
 /// for its end any more, this decides what becomes of it.
 #[derive(Debug)]
 struct Held {
-    range: RangeId,
     slot: Arc<Slot>,
     closing: Closing,
     /// Resolves when all that the partition took is on the disk.
@@ -203,9 +202,9 @@ enum Ending {
 }
 
 impl Held {
-    fn stop(range: RangeId, slot: Arc<Slot>, last: Last) -> Result<Held, Unserved> {
+    fn stop(slot: Arc<Slot>, last: Last) -> Result<Held, Unserved> {
         let (closing, ticket) = slot.pause(last)?;
-        Ok(Held { range, slot, closing, drained: Some(ticket), ending: Ending::Resume })
+        Ok(Held { slot, closing, drained: Some(ticket), ending: Ending::Resume })
     }
 }
 
