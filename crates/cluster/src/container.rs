@@ -21,6 +21,7 @@ use crate::layout::Layout;
 use crate::map::{ContainerMap, RangeId, RangeRecord};
 use crate::reindex::Reindexed;
 use crate::slot::{Slot, Standing};
+use crate::stored_map::StoredMap;
 
 /// What the catalogue knows about a container, as far as partitions need it.
 #[derive(Clone, Debug)]
@@ -72,11 +73,12 @@ impl Container {
         limits: Arc<Limits>,
         clock: Arc<dyn Clock>,
         spec: ContainerSpec,
-        map: ContainerMap,
+        StoredMap { map, version }: StoredMap,
     ) -> Container {
         let (number, map) = (spec.number, Arc::new(map));
         let governor = Governor::new(Arc::clone(&clock), Arc::clone(&limits), Arc::clone(&map));
-        let nothing = Layout { spec: Arc::new(spec), map, partitions: Vec::new(), dropped: false };
+        let (spec, partitions) = (Arc::new(spec), Vec::new());
+        let nothing = Layout { spec, map, version, partitions, dropped: false };
         let container = Container {
             number,
             store,
@@ -136,10 +138,13 @@ impl Container {
         self.install(|layout| Some(Layout { spec: Arc::new(spec), ..layout.clone() }));
     }
 
-    /// Puts a changed map in force. Partitions that it does not name take no more commands,
-    /// and whoever waits for them is sent on.
-    pub(crate) fn adopt(&self, map: ContainerMap) {
-        self.install(|layout| Some(Layout { map: Arc::new(map), ..layout.clone() }));
+    /// Puts a map that was stored in force, unless a newer one is. Partitions that it does
+    /// not name take no more commands, and whoever waits for them is sent on.
+    pub(crate) fn adopt(&self, StoredMap { map, version }: StoredMap) {
+        self.install(|layout| {
+            let is_news = version.is_newer_than(&layout.version);
+            is_news.then(|| Layout { map: Arc::new(map), version, ..layout.clone() })
+        });
     }
 
     /// Puts the layout in force that `change` makes of the present one, if it makes one, with
@@ -251,13 +256,16 @@ mod tests {
     use std::sync::mpsc::sync_channel;
 
     use model::charge::Charge;
+    use model::etag::Etag;
     use model::json::Object;
+    use model::position::{Lsn, Timestamp};
     use runtime::{Tasks as _, ThreadTasks};
     use testkit::wait::block_on;
 
     use super::*;
     use crate::budget::Caller;
     use crate::cluster::Cluster;
+    use crate::stored_map::MapVersion;
     use crate::system::{self, SystemWrite};
 
     const LONG: Duration = Duration::from_secs(60);
@@ -284,10 +292,11 @@ mod tests {
     /// for that, least of all with the lock on the container in hand.
     #[test]
     fn neither_a_change_nor_a_reader_waits_for_a_sequencer() {
-        let (spec, map) = (system::spec(), system::map());
+        let (spec, stored) = (system::spec(), system::map());
+        let map = stored.map.clone();
         let clock = Arc::new(runtime::SimulatedClock::new());
         let store = storage::memory::create();
-        let container = Container::new(store, Arc::default(), clock, spec, map.clone());
+        let container = Container::new(store, Arc::default(), clock, spec, stored);
         let container = Arc::new(container);
         let slot = container.route(&system::epk()).unwrap();
         let range = slot.id();
@@ -308,7 +317,9 @@ mod tests {
         let (changed, changing) = (map.with_more_numbers(range), Arc::clone(&container));
         let numbers = changed.range(range).unwrap().numbers.clone();
         let change = move || {
-            changing.adopt(changed);
+            let (lsn, time) = (Lsn::from_u64(1), Timestamp::from_millis(0));
+            let version = MapVersion::new(lsn, Etag::new(lsn, 0, time));
+            changing.adopt(StoredMap { map: changed, version });
             let slot = changing.route(&system::epk()).unwrap();
             done.send((changing.map(), slot.durable_lsn().unwrap())).unwrap();
         };

@@ -14,12 +14,15 @@ use crate::container::ContainerSpec;
 use crate::error::ClusterError;
 use crate::map::{ContainerMap, RangeId};
 use crate::slot::Slot;
+use crate::stored_map::MapVersion;
 
 /// What a container looked like at one moment.
 #[derive(Clone, Debug)]
 pub struct Layout {
     pub(crate) spec: Arc<ContainerSpec>,
     pub(crate) map: Arc<ContainerMap>,
+    /// Which of the stored maps that is.
+    pub(crate) version: MapVersion,
     /// One for each range of the map, in its order.
     pub(crate) partitions: Vec<Arc<Slot>>,
     /// Whether the container was dropped: nobody is sent to a partition any more.

@@ -32,6 +32,7 @@ mod reindex;
 mod retired;
 mod slot;
 mod statistics;
+mod stored_map;
 mod switch;
 mod system;
 mod transition;

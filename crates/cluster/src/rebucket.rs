@@ -8,17 +8,16 @@
 use std::sync::Arc;
 
 use model::epk::Epk;
-use partition::{BucketNumber, Partition, Position, Problem, RecordError};
+use partition::{BucketNumber, Partition, Position, Problem, Purpose, RecordError};
 use storage::Outcome as Fate;
 
-use crate::cluster::{Cluster, map_id};
+use crate::cluster::Cluster;
 use crate::container::Container;
 use crate::error::ClusterError;
 use crate::map::{ContainerMap, LayoutError};
 use crate::retired::Territory;
 use crate::slot::{Slot, Unserved};
 use crate::switch::{Part, Stage};
-use crate::system::SystemWrite;
 
 /// Items that are copied at once. The sequencer takes no command meanwhile, so
 /// this is what a command may have to wait for on top of its own work.
@@ -57,17 +56,17 @@ impl Cluster {
         bucket: BucketNumber,
         at: &Epk,
     ) -> Result<(), ClusterError> {
-        let _one_change = self.one_map_change().await;
-        let map = container.map();
-        if map.moves().iter().any(|one| one.from == bucket) {
-            // From before a restart. Whatever its bounds are, it has to end first.
-            return Ok(());
-        }
-        let map = map.begin_move(bucket, std::slice::from_ref(at))?;
-        let (id, body) = (map_id(container.number()), map.to_object());
-        self.write_system(vec![SystemWrite::Replace { id, body, if_match: None }]).await?;
+        let change = |map: &ContainerMap| {
+            if map.moves().iter().any(|one| one.from == bucket) {
+                // From before a restart. Whatever its bounds are, it has to end first.
+                return Ok(None);
+            }
+            Ok(Some(map.begin_move(bucket, std::slice::from_ref(at))?))
+        };
+        let planned = self.change_map(container, Purpose::Any, change).await?;
+        let Some(planned) = planned else { return Ok(()) };
         self.observe(Stage::MovePlanned);
-        container.adopt(map);
+        container.adopt(planned);
         self.observe(Stage::DoubleWriting);
         Ok(())
     }
@@ -134,7 +133,6 @@ impl Cluster {
         container: &Container,
         bucket: BucketNumber,
     ) -> Result<(), ClusterError> {
-        let _one_change = self.one_map_change().await;
         let range = owner(container, bucket)?.id();
         let last = Box::new(move |partition: &mut Partition| {
             // Once more: only now no command comes behind it.

@@ -66,6 +66,16 @@ pub(crate) enum Standing {
     Gone,
 }
 
+/// Where a partition stood when it took its last command.
+#[derive(Debug)]
+pub(crate) struct Paused {
+    pub(crate) closing: Closing,
+    /// What it was set up by then.
+    pub(crate) setup: Arc<Setup>,
+    /// Resolves when all that it took is on the disk.
+    pub(crate) drained: Ticket,
+}
+
 /// Why a slot did not look at a command.
 #[derive(Debug)]
 pub(crate) enum Unserved {
@@ -227,17 +237,17 @@ impl Slot {
     pub(crate) fn pause(
         &self,
         last: impl FnOnce(&mut Partition) -> Result<(), Problem>,
-    ) -> Result<(Closing, Ticket), Unserved> {
+    ) -> Result<Paused, Unserved> {
         let mut sequencer = self.sequencer();
         let partition = self.opened(&mut sequencer)?;
         last(partition)?;
         let closing = Closing { lsn: partition.lsn(), numbers: partition.numbers_left() };
-        let ticket = partition.barrier();
+        let (setup, drained) = (Arc::clone(partition.setup()), partition.barrier());
         if let Sequencer::Open(partition) = std::mem::replace(&mut *sequencer, Sequencer::Closed) {
             *sequencer = Sequencer::Paused(partition);
         }
         self.standing.send_replace(Standing::Switching);
-        Ok((closing, ticket))
+        Ok(Paused { closing, setup, drained })
     }
 
     /// Takes commands again after a pause.

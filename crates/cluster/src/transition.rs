@@ -54,7 +54,6 @@ impl Cluster {
         ranges: &[RangeId],
     ) -> Result<Transition, ClusterError> {
         let _one_at_a_time = container.one_transition().await;
-        let _one_change = self.one_map_change().await;
         container.map().check_merge(ranges)?;
         let parts = ranges.iter().copied().map(Part::of).collect();
         let switched = self.switch(container, parts, ContainerMap::merge, Vec::new()).await?;
@@ -87,7 +86,6 @@ impl Cluster {
         halve: Halve,
     ) -> Result<Transition, ClusterError> {
         let at = self.cut(container, range, halve).await?;
-        let _one_change = self.one_map_change().await;
         container.map().check_split(range, &at)?;
         let split = |map: &ContainerMap, closings: &[(RangeId, Closing)]| {
             let (_, closing) = closings.first().ok_or(LayoutError::NoRange(range))?;

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use cluster::{
-    Caller, Cluster, ClusterError, Container, ContainerMap, Halve, LayoutError, MergeRule, RangeId,
+    Caller, Cluster, ClusterError, Container, Halve, Layout, LayoutError, MergeRule, RangeId,
     Stage, Territory,
 };
 use model::charge::Charge;
@@ -141,20 +141,20 @@ fn item_numbers_stay_unique_through_splits_and_merges() {
     assert!(fixture.check().is_clean());
 }
 
-/// It is worked out without the lock, maybe while a split has it: put in force as it
-/// is, it would bring back the range that was split.
+/// Put in force as it is, it would bring back the range that was split.
 #[test]
 fn a_division_of_an_old_layout_is_refused() {
     let mut fixture = Fixture::new(memory::create());
     fixture.create_container(1, 1);
     let container = fixture.container(1);
-    let old = container.map();
+    let old = container.layout();
     block_on(fixture.cluster.split(&container, RangeId(0), Halve::Hashes)).unwrap();
-    let divide = |from: &ContainerMap| {
-        block_on(fixture.cluster.divide(&container, (from, from.divided_evenly()), Vec::new()))
+    let divide = |from: &Layout| {
+        let divided = (from, from.map().divided_evenly());
+        block_on(fixture.cluster.divide(&container, divided, Vec::new()))
     };
     assert!(matches!(divide(&old), Err(ClusterError::Busy)));
-    divide(&container.map()).unwrap();
+    divide(&container.layout()).unwrap();
     fill(&fixture, &container, 10, 1);
     fixture.reopen();
     assert_eq!(ids(&fixture.container(1)), [1, 2]);
