@@ -123,7 +123,7 @@ impl Service {
     }
 
     async fn layout(&self, entry: &ContainerEntry) -> Result<Vec<PartitionInfo>, ServiceError> {
-        Ok(partitions_of(self.cluster.sizes(&entry.container).await?))
+        Ok(partitions_of(self.cluster.sizes(entry.container.layout()).await?))
     }
 
     async fn changed(
