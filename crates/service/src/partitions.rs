@@ -132,7 +132,7 @@ impl Maintenance<'_> {
 
 impl Service {
     async fn layout(&self, entry: &ContainerEntry) -> Result<Vec<PartitionInfo>, ServiceError> {
-        Ok(partitions_of(self.cluster.sizes(&entry.container).await?))
+        Ok(partitions_of(self.cluster.sizes(entry.container.layout()).await?))
     }
 
     async fn changed(

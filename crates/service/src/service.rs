@@ -17,9 +17,7 @@ use storage::Store;
 
 use crate::account::{self, CatalogueTab};
 use crate::admit::{self, Admitted};
-use crate::catalogue::{
-    COUNTERS, ContainerEntry, Counters, Directory, Record, Stored, item_prefix,
-};
+use crate::catalogue::{COUNTERS, Counters, Directory, Record, Stored, item_prefix};
 use crate::error::ServiceError;
 use crate::items::ItemList;
 use crate::kind::Kind;
@@ -29,7 +27,7 @@ use crate::reindex;
 use crate::request::{
     CatalogueAction, Conditions, ContainerAction, ItemOperation, ItemTarget, Request,
 };
-use crate::resolve::Resolved;
+use crate::resolve::{Resolved, ResolvedContainer};
 use crate::resources::Asked;
 use crate::response::{Failure, RangeInfo, Reply, Response};
 
@@ -110,7 +108,7 @@ impl Service {
 
     async fn run(&self, request: Request, receipt: &mut Receipt) -> Result<Reply, ServiceError> {
         let authorised = self.authorise(request).await?;
-        let resolved = self.resolve(authorised, receipt)?;
+        let resolved = self.resolve(authorised, receipt).await?;
         let admitted = admit::admit(resolved, &self.limits)?;
         self.perform(admitted, receipt).await
     }
@@ -183,7 +181,7 @@ impl Service {
 
     async fn perform_in_container(
         &self,
-        container: &ContainerEntry,
+        container: &ResolvedContainer,
         action: ContainerAction,
         receipt: &mut Receipt,
     ) -> Result<Reply, ServiceError> {
@@ -199,7 +197,7 @@ impl Service {
                 return Ok(Reply::Statistics { partitions });
             }
             ReadItem { target, conditions } => {
-                return self.read_item(container, &target, &conditions, receipt);
+                return self.read_item(container, &target, &conditions, receipt).await;
             }
             ListItems { scope, session, after, items_max } => {
                 let (scope, session) = (&scope, session.as_ref());
@@ -298,11 +296,11 @@ impl Service {
 
     async fn read_ranges(
         &self,
-        entry: &ContainerEntry,
+        entry: &ResolvedContainer,
         receipt: &mut Receipt,
     ) -> Result<Reply, ServiceError> {
         receipt.worked(&Work::Probe);
-        let (map, sizes) = self.cluster.sizes(&entry.container).await?;
+        let (map, sizes) = self.cluster.sizes(Arc::clone(&entry.layout)).await?;
         let info = |(record, head): (&RangeRecord, Head)| RangeInfo {
             id: record.id,
             range: record.range.clone(),

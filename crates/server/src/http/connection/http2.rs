@@ -97,12 +97,13 @@ async fn attend(socket: Socket, unread: Bytes, http: Arc<HttpService>, mut stop:
     loop {
         tokio::select! {
             biased;
+            // First, as in HTTP/1: no request is taken after the signal was raised.
+            () = stop.raised(), if !leaving => leaving = true,
             ended = connection.as_mut() => {
                 return if let Err(error) = ended {
                     tracing::debug!(%error, "connection ended");
                 };
             }
-            () = stop.raised(), if !leaving => leaving = true,
             () = &mut tick => {
                 tick.as_mut().reset(Instant::now() + if leaving { LINGER_MAX } else { TICK });
                 let (crowded, scarce) = (http.connections.is_crowded(), http.process.answers.is_crowded());
