@@ -31,7 +31,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let service = data::open(folder, data::config(Durability::default()))?;
     say_error("removing what drops left …");
     let tokio = tokio::runtime::Builder::new_current_thread().build()?;
-    let swept = tokio.block_on(service.sweep())?;
+    let swept = tokio.block_on(service.maintenance().sweep())?;
     say_error(&format!(
         "removed {} containers and {} moved buckets, {} keys of them one by one",
         swept.containers, swept.buckets, swept.keys

@@ -14,7 +14,7 @@ pub(crate) async fn run(front: Arc<Front>, mut stop: Stop) {
     let Some(open) = front.open.get() else { return };
     loop {
         let work = async {
-            match open.service.expire().await {
+            match open.service.maintenance().expire().await {
                 Ok(0) => {}
                 Ok(items) => tracing::info!(items, "removed expired items"),
                 Err(error) => tracing::warn!(%error, "expired items could not be removed"),

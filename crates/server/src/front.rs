@@ -17,7 +17,7 @@ use http::request::Parts;
 use http::{HeaderValue, Method, Request, Response, StatusCode};
 use hyper::body::{Body as _, Incoming};
 use runtime::{MemoryBudget, MemoryUsage, on_async_worker};
-use service::Service;
+use service::{Principal, Service};
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 use wire_cosmos::{BODY_BYTES_MAX, Gateway, HttpHead, LetIn};
@@ -128,7 +128,10 @@ impl Front {
     async fn metrics(&self) -> Answer {
         match self.open.get() {
             Some(open) => {
-                let (usage, counters) = (open.service.usage().await, self.counters.readings());
+                let (usage, counters) = (
+                    open.service.operator(Principal::Account).usage().await,
+                    self.counters.readings(),
+                );
                 let readings = metrics::Readings::of(usage, self.memory(), counters);
                 metrics::answer(&self.durations, readings)
             }

@@ -14,8 +14,8 @@ pub(crate) async fn run(front: Arc<Front>, mut stop: Stop) {
     let Some(open) = front.open.get() else { return };
     loop {
         let work = async {
-            match open.service.reindex().await {
-                Ok(0) => open.service.reindexing_wanted().await,
+            match open.service.maintenance().reindex().await {
+                Ok(0) => open.service.maintenance().reindexing_wanted().await,
                 Ok(containers) => tracing::info!(containers, "indexed anew"),
                 Err(error) => {
                     tracing::warn!(%error, "a container could not be indexed anew");

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use service::{Service, ServiceError};
+use service::{Maintenance, ServiceError};
 
 use crate::front::Front;
 use crate::stop::Stop;
@@ -18,12 +18,13 @@ const LOOK: Duration = Duration::from_secs(1);
 /// Works after the start and whenever there is something to do, until told to stop.
 pub(crate) async fn run(front: Arc<Front>, merge_after: Option<Duration>, mut stop: Stop) {
     let Some(open) = front.open.get() else { return };
+    let maintenance = open.service.maintenance();
     loop {
         let work = async {
-            match change(&open.service, merge_after).await {
+            match change(maintenance, merge_after).await {
                 Ok(0) => tokio::select! {
-                    () = open.service.scaling_wanted() => {}
-                    () = open.service.relief_wanted() => {}
+                    () = maintenance.scaling_wanted() => {}
+                    () = maintenance.relief_wanted() => {}
                     () = tokio::time::sleep(LOOK), if merge_after.is_some() => {}
                 },
                 Ok(changes) => tracing::info!(changes, "scaled"),
@@ -41,10 +42,13 @@ pub(crate) async fn run(front: Arc<Front>, merge_after: Option<Duration>, mut st
     }
 }
 
-async fn change(service: &Service, merge_after: Option<Duration>) -> Result<usize, ServiceError> {
-    let (for_throughput, for_storage) = (service.scale().await, service.relieve().await);
+async fn change(
+    maintenance: Maintenance<'_>,
+    merge_after: Option<Duration>,
+) -> Result<usize, ServiceError> {
+    let (for_throughput, for_storage) = (maintenance.scale().await, maintenance.relieve().await);
     let merges = match merge_after {
-        Some(quiet) => service.merge_cold(quiet).await?,
+        Some(quiet) => maintenance.merge_cold(quiet).await?,
         None => 0,
     };
     Ok(for_throughput? + for_storage? + merges)

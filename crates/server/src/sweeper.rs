@@ -28,7 +28,8 @@ pub(crate) async fn run(front: Arc<Front>, mut stop: Stop) {
             again = sweep(&open.service, &mut garbage) => again,
         };
         let wanted = async {
-            let _told_or_not = tokio::time::timeout(again, open.service.sweep_wanted()).await;
+            let _told_or_not =
+                tokio::time::timeout(again, open.service.maintenance().sweep_wanted()).await;
             tokio::time::sleep(SETTLE).await;
         };
         tokio::select! {
@@ -42,7 +43,7 @@ pub(crate) async fn run(front: Arc<Front>, mut stop: Stop) {
 /// was deleted but is on the disk still. How long to wait before the next time.
 async fn sweep(service: &Service, garbage: &mut u64) -> Duration {
     let mut again = AGAIN;
-    match service.sweep().await {
+    match service.maintenance().sweep().await {
         Ok(swept) if swept.resources + swept.containers + swept.buckets > 0 => {
             tracing::info!(swept.resources, swept.containers, swept.buckets, swept.keys, "swept");
             *garbage += swept.bytes;
@@ -53,7 +54,7 @@ async fn sweep(service: &Service, garbage: &mut u64) -> Duration {
             again = AFTER_FAILURE;
         }
     }
-    match service.reclaim(*garbage).await {
+    match service.maintenance().reclaim(*garbage).await {
         Ok(true) => {
             tracing::info!(deleted_bytes = *garbage, "gave back the space of what drops left");
             *garbage = 0;
