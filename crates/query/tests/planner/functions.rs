@@ -134,11 +134,9 @@ const FUNCTIONS: &[(&str, &str)] = &[
 
 /// Calls that are left open, and why.
 const LEFT_OPEN: &[(&str, &str)] = &[
-    ("^HASH", "which hash it is, is not known: it is none of the usual ones"),
     ("^ST_AREA", "areas agree to four digits: the ellipsoid is approximated otherwise"),
     ("^ST_DISTANCE", "distances agree to a metre: the ellipsoid is approximated otherwise"),
     (r"^ST_.*\b0\]", "the library takes lines that end on the equator for invalid"),
-    ("^SETINTERSECT", "the order of elements follows hashes"),
     (
         r"^DATETIMEBIN.* ('|-?\d+\.|-?\d{9}|-?\d+e)",
         "great bins overflow in the library, and parts of one are taken",
