@@ -167,9 +167,10 @@ fn hashed<W: Word>(value: &Value, seed: W) -> W {
         Value::String(text) => W::hash(text.as_bytes(), own.string.folded(seed)),
         Value::Array(items) => {
             let start = own.array.folded(seed);
-            items.iter().zip(0_u64..).fold(start, |sum, (item, index)| {
-                hashed(item, own.index.plus(index)).folded(sum)
-            })
+            items
+                .iter()
+                .zip(0_u64..)
+                .fold(start, |sum, (item, index)| hashed(item, own.index.plus(index)).folded(sum))
         }
         Value::Object(object) => {
             let start = own.object.folded(seed);
