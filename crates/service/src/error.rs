@@ -15,6 +15,8 @@ use partition::{DocumentError, PatchError, Problem};
 use query::QueryError;
 use storage::StorageError;
 
+use crate::response::QueryPlan;
+
 #[derive(Debug, thiserror::Error)]
 pub enum ServiceError {
     /// No or wrong credentials.
@@ -41,7 +43,7 @@ pub enum ServiceError {
     AcrossPartitions,
     /// The query has to be sent to each partition and its rows merged, as the plan says.
     #[error("The provided cross partition query can not be directly served by the gateway.")]
-    NeedsMerge { plan: Value },
+    NeedsMerge { plan: Box<QueryPlan> },
     /// The partition key is not that of the container or of the document.
     #[error(
         "Partition key provided either doesn't correspond to definition in the collection or doesn't match partition \

@@ -2,14 +2,20 @@
 
 use std::sync::Arc;
 
-use cluster::{Gauge, KeyCharge, KeySummary, Sizes, Totals};
+use cluster::{Container, Gauge, KeyCharge, KeySummary, Sizes, Totals};
+
+use model::charge::Work;
 
 use crate::catalogue::ContainerEntry;
 use crate::error::ServiceError;
 use crate::kind::Link;
 use crate::operator::Operator;
 use crate::partitions::{PartitionInfo, partitions_of};
+use crate::receipt::Receipt;
+use crate::request::ReadStatistics;
+use crate::resolve::ResolvedContainer;
 use crate::service::Service;
+use crate::verb::{ContainerVerb, ItemFacts, Reach};
 
 /// Everything that is known about one physical partition.
 #[derive(Clone, Debug, PartialEq)]
@@ -44,6 +50,25 @@ pub struct ContainerUsage {
     pub totals: Totals,
 }
 
+impl ContainerVerb for ReadStatistics {
+    type Reply = Vec<PartitionStatistics>;
+
+    /// They name the largest keys, whosever they are.
+    fn facts(&self) -> ItemFacts<'_> {
+        ItemFacts::reading(Reach::Everything)
+    }
+
+    async fn perform(
+        self,
+        service: &Service,
+        entry: &ResolvedContainer,
+        receipt: &mut Receipt,
+    ) -> Result<Vec<PartitionStatistics>, ServiceError> {
+        receipt.worked(&Work::Probe);
+        service.statistics_of(&entry.container, self.keys_max).await
+    }
+}
+
 impl Operator<'_> {
     /// The statistics of a container's physical partitions, with the `keys_max`
     /// largest and heaviest keys of each. With none, keys are not even counted.
@@ -53,7 +78,9 @@ impl Operator<'_> {
         keys_max: usize,
     ) -> Result<Vec<PartitionStatistics>, ServiceError> {
         let service = self.service;
-        let read = async { service.statistics_of(&service.container(container)?, keys_max).await };
+        let read = async {
+            service.statistics_of(&service.container(container)?.container, keys_max).await
+        };
         self.run(read).await
     }
 
@@ -66,17 +93,16 @@ impl Operator<'_> {
 impl Service {
     pub(crate) async fn statistics_of(
         &self,
-        entry: &ContainerEntry,
+        container: &Arc<Container>,
         keys_max: usize,
     ) -> Result<Vec<PartitionStatistics>, ServiceError> {
-        let container = &entry.container;
         let mut keys = match keys_max {
             0 => std::collections::BTreeMap::new(),
             _ => self.cluster.summarise_keys(container, keys_max).await?,
         };
         let mut statistics = Vec::new();
         let sizes = self.cluster.sizes(container).await?;
-        for (partition, usage) in self.usage_of(entry, sizes) {
+        for (partition, usage) in self.usage_of(container, sizes) {
             let heaviest = self.cluster.heaviest_keys(container, partition.id, keys_max).await?;
             let keys = keys.remove(&partition.id).unwrap_or_default();
             statistics.push(PartitionStatistics { partition, usage, keys, heaviest });
@@ -90,16 +116,16 @@ impl Service {
         let sizes = self.cluster.sizes_of(containers).await?;
         let usage = |(entry, sizes): (&ContainerEntry, Sizes)| ContainerUsage {
             link: Arc::clone(&entry.names.link),
-            partitions: self.usage_of(entry, sizes),
+            partitions: self.usage_of(&entry.container, sizes),
             totals: entry.container.governor().totals(),
         };
         Ok(entries.iter().zip(sizes).map(usage).collect())
     }
 
-    fn usage_of(&self, entry: &ContainerEntry, sizes: Sizes) -> Vec<(PartitionInfo, Usage)> {
-        let map = entry.container.map();
+    fn usage_of(&self, container: &Container, sizes: Sizes) -> Vec<(PartitionInfo, Usage)> {
+        let map = container.map();
         let usage = |partition: PartitionInfo| {
-            let gauge = entry.container.governor().gauge(&map, partition.id);
+            let gauge = container.governor().gauge(&map, partition.id);
             let record = map.range(partition.id);
             let fraction = record.map_or(0.0, |record| map.fraction(record));
             let usage = gauge.map(|gauge| self.read_gauge(&gauge, fraction));

@@ -8,8 +8,8 @@ use cluster::{ClusterError, Pass};
 use model::charge::{Charge, Tariff};
 use model::epk::Epk;
 
-use crate::catalogue::ContainerEntry;
 use crate::receipt::Receipt;
+use crate::resolve::ResolvedContainer;
 
 /// A visit that was let in.
 #[must_use = "whoever was let in pays"]
@@ -22,7 +22,7 @@ pub(crate) struct Visit {
 impl Visit {
     /// Asks the partition that owns a position. Being turned away is charged, too.
     pub(crate) fn begin(
-        entry: &ContainerEntry,
+        entry: &ResolvedContainer,
         epk: &Epk,
         receipt: &mut Receipt,
     ) -> Result<Visit, ClusterError> {

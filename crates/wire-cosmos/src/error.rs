@@ -7,6 +7,7 @@ use service::{Failure, Reason, Receipt, ServiceError};
 
 use crate::auth::Refused;
 use crate::binary_json::BinaryJsonError;
+use crate::query::plan;
 use crate::route::PathError;
 
 /// Sub-statuses that clients act on.
@@ -59,7 +60,7 @@ impl Detail {
             return Detail::Query(report.clone());
         }
         if let ServiceError::NeedsMerge { plan } = error {
-            return Detail::Plan(plan.clone());
+            return Detail::Plan(plan::value(plan));
         }
         Detail::None
     }

@@ -127,11 +127,7 @@ impl<'a> Headers<'a> {
         if self.text(IF_NONE_MATCH) == Some("") {
             return Err(self.invalid(IF_NONE_MATCH));
         }
-        Ok(Conditions {
-            if_match: etag("if-match"),
-            if_none_match: etag(IF_NONE_MATCH),
-            session: self.session()?,
-        })
+        Ok(Conditions { if_match: etag("if-match"), if_none_match: etag(IF_NONE_MATCH) })
     }
 
     /// What the client has seen already.

@@ -7,6 +7,7 @@
 //! program that works here works there; people and tools can ask for the answer itself.
 
 mod metrics;
+pub(crate) mod plan;
 mod resume;
 
 pub(crate) use metrics::explained;
@@ -14,9 +15,7 @@ pub(crate) use metrics::explained;
 use bytes::Bytes;
 use http::StatusCode;
 use model::json::{Object, Value};
-use service::{
-    Approach, ContainerAction, Features, ItemQuery, Link, QueryReport, Reply, advice_on,
-};
+use service::{Approach, Features, ItemQuery, Link, PlanQuery, QueryReport, QueryRows, advice_on};
 
 use crate::continuation;
 use crate::error::{Detail, WireError};
@@ -85,10 +84,8 @@ pub(crate) async fn answer(call: &Call<'_>, container: Link) -> Result<Answer, W
     let query = item_query(call)?;
     let keyed = query.scope.key.is_some();
     let is_across = query.across_partitions && !routes_itself(call) && !keyed;
-    let response = call.container(container, ContainerAction::QueryItems(Box::new(query))).await?;
-    let Reply::Rows { owner_rid, rows, rest, report } = response.reply else {
-        return Ok(Answer::empty(StatusCode::INTERNAL_SERVER_ERROR));
-    };
+    let response = call.container(container, query).await?;
+    let QueryRows { owner_rid, rows, rest, report } = response.reply;
     let rest = rest.as_ref().map(|rest| continuation::cursor_token(rest, is_across));
     let answer = page(&owner_rid, &all_shown(call, rows)).with_receipt(&response.receipt);
     let answer = reported(call, answer, &report, keyed).with_report(report);
@@ -103,12 +100,10 @@ pub(crate) async fn plan(call: &Call<'_>, container: Link) -> Result<Answer, Wir
         Some(_) => features.with_key(),
         None => features,
     };
-    let action = ContainerAction::PlanQuery { text, parameters, features };
-    let response = call.container(container, action).await.map_err(unplanned)?;
-    let Reply::QueryPlan { plan } = &response.reply else {
-        return Ok(Answer::empty(StatusCode::INTERNAL_SERVER_ERROR));
-    };
-    Ok(Answer::json(StatusCode::OK, plan.to_string()).with_receipt(&response.receipt))
+    let asked = PlanQuery { text, parameters, features };
+    let response = call.container(container, asked).await.map_err(unplanned)?;
+    let plan = plan::value(&response.reply).to_string();
+    Ok(Answer::json(StatusCode::OK, plan).with_receipt(&response.receipt))
 }
 
 fn unplanned(error: WireError) -> WireError {
