@@ -23,6 +23,7 @@ mod operator;
 mod partitions;
 mod provision;
 mod queries;
+mod read_items;
 mod receipt;
 mod redistribute;
 mod reindex;
@@ -56,6 +57,7 @@ pub use query::{
     Advice, AggregateKind, DistinctType, Features, Impact, IndexSpec, IndexUse, QueryInfo,
     RingRange,
 };
+pub use read_items::ReadItems;
 pub use receipt::{Amount, Holding, Owner, Receipt};
 pub use redistribute::{Redistribution, ThroughputInfo};
 pub use request::{
