@@ -58,7 +58,7 @@ impl Service {
             _ => return None,
         };
         let key = match permission.get("resourcePartitionKey").filter(|key| !key.is_null()) {
-            Some(key) => Some(PartitionKey::parse_header(&key.to_string()).ok()?),
+            Some(key) => Some(PartitionKey::parse_json(&key.to_string()).ok()?),
             None => None,
         };
         let (link, item) = Link::parse_with_item(text("resource")?)?;

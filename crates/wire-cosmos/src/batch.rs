@@ -123,7 +123,7 @@ impl Wording<'_> {
         let key = self
             .key
             .as_deref()
-            .map(|key| PartitionKey::parse_header(key).map_err(WireError::key))
+            .map(|key| PartitionKey::parse_json(key).map_err(WireError::key))
             .transpose()?;
         let minimal = self.minimal || all_minimal;
         Ok(Parsed { key, minimal, operation: self.operation()? })

@@ -21,13 +21,12 @@ use crate::continuation;
 use crate::error::{Detail, WireError};
 use crate::gateway::Call;
 use crate::headers::{
-    CONTINUATION, END_EPK, Headers, IS_QUERY, PARTITION_KEY, RANGE_ID, START_EPK,
+    ACROSS_PARTITIONS, CONTINUATION, END_EPK, Headers, IS_QUERY, PARTITION_KEY, RANGE_ID, START_EPK,
 };
 use crate::items::scope;
 use crate::reply::{Answer, envelope};
 use crate::system_properties::all_shown;
 
-const ACROSS_PARTITIONS: &str = "x-ms-documentdb-query-enablecrosspartition";
 const FEATURES: &str = "x-ms-cosmos-supported-query-features";
 const TOKEN_KB_MAX: &str = "x-ms-documentdb-responsecontinuationtokenlimitinkb";
 /// Says that the request is about a part of the ring, even where it names no bounds.

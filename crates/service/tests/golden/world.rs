@@ -222,7 +222,7 @@ fn value(text: Option<&str>) -> Result<Value, Box<dyn Error>> {
 fn key(args: &mut ArgumentConsumer<'_>) -> Result<Option<PartitionKey>, Box<dyn Error>> {
     Ok(args
         .take_key("key")
-        .map(PartitionKey::parse_header)
+        .map(PartitionKey::parse_json)
         .transpose()
         .map_err(ServiceError::from)?)
 }

@@ -27,7 +27,7 @@ impl World {
             "ranges" => self.ranges(),
             "items" => self.items(&mut args),
             "batch" => {
-                let key = PartitionKey::parse_header(args.next_pos().ok_or("which key?")?)?;
+                let key = PartitionKey::parse_json(args.next_pos().ok_or("which key?")?)?;
                 let mut operations = Vec::new();
                 while let Some(text) = args.next_pos() {
                     operations.push(operation(text)?);
@@ -41,7 +41,7 @@ impl World {
                 let range = args.take_key("range").map(str::parse).transpose()?.map(RangeId);
                 let mut operations = Vec::new();
                 while let Some(key) = args.next_pos() {
-                    let key = PartitionKey::parse_header(key)?;
+                    let key = PartitionKey::parse_json(key)?;
                     let operation = operation(args.next_pos().ok_or("which operation?")?)?;
                     operations.push(BulkOperation { key, operation });
                 }
