@@ -13,7 +13,7 @@ use service::{
 };
 
 use crate::backups::Backups;
-use crate::front::{Answer, json as answer_json, problem};
+use crate::http::service::{Answer, json as answer_json, problem};
 use crate::{statistics, throughput};
 
 /// Keys that are named of each partition: as many as the service's own charts show.

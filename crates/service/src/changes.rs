@@ -44,7 +44,8 @@ impl Service {
         receipt: &mut Receipt,
     ) -> Result<ChangeFeed, ServiceError> {
         let within = self.scope_range(entry, &list.scope)?;
-        let visit = Visit::begin(entry, &within.min, receipt)?;
+        let partition = entry.route(&within.min)?;
+        let visit = Visit::begin(&partition, receipt)?;
         let key = within.position().cloned();
         let changes = Changes {
             within,
@@ -58,7 +59,8 @@ impl Service {
             bytes_max: self.limits.response_bytes_max,
         };
         let time_max = Duration::from_millis(self.limits.operation_ms_max);
-        let served = self.cluster.list_changes(&entry.container, changes, time_max).await;
+        let container = &entry.container;
+        let served = self.cluster.list_changes_at(container, partition, changes, time_max).await;
         let served = served.map_err(|error| spread(entry, &list.scope, error))?;
         let lsn = served.lsn;
         let page = receipt.served(served);

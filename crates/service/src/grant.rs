@@ -126,8 +126,7 @@ impl Service {
         if matches!(facts.reach, Reach::Layout) {
             return Ok(true);
         }
-        let spec = entry.container.spec();
-        let definition = spec.definition.partition_key();
+        let definition = entry.key_definition();
         let inside =
             |key: &PartitionKey| facts.reach.is_within(|given| definition.covers(key, given));
         if !grant.key.as_ref().is_none_or(inside) {

@@ -201,7 +201,9 @@ impl Service {
 
     /// Takes down how much the partition holds that answered.
     fn note_size(&self, entry: &ResolvedContainer, receipt: &mut Receipt) {
-        let size = receipt.served_by().and_then(|(range, _)| entry.container.size_of(range));
+        let size = receipt.served_by().and_then(|(range, _)| {
+            entry.layout_of(range).partition(range).map(|partition| partition.size()).ok()
+        });
         receipt.holding = size.map(|size| Holding::Items {
             count: size.items,
             bytes: size.bytes,
@@ -213,7 +215,9 @@ impl Service {
     /// Whether there is an item, as far as can be told.
     async fn exists(&self, entry: &ResolvedContainer, key: &PartitionKey, id: &ItemId) -> bool {
         let Ok(location) = self.locate(entry, Some(key), None) else { return true };
-        let found = self.cluster.read(&entry.container, (&location.position, id), None);
+        let Ok(partition) = entry.route(&location.position) else { return true };
+        let named = (&location.position, id);
+        let found = self.cluster.read_at(&entry.container, &partition, named, None).await;
         found.map_or(true, |served| served.value.is_ok())
     }
 
@@ -226,10 +230,11 @@ impl Service {
     ) -> Result<ItemResult, ServiceError> {
         let location = self.locate(entry, key, None);
         let location = receipt.paid_if_refused(location, Work::Probe)?;
-        let visit = Visit::begin(entry, &location.position, receipt)?;
+        let partition = entry.route(&location.position)?;
+        let visit = Visit::begin(&partition, receipt)?;
         let named = (&location.position, id);
-        let served = self.cluster.read(&entry.container, named, if_none_match)?;
-        let found = receipt.served(served);
+        let read = self.cluster.read_at(&entry.container, &partition, named, if_none_match);
+        let found = receipt.served(read.await?);
         receipt.worked(&match &found {
             Ok(effect) => effect.work,
             Err(problem) => problem.work(Work::Probe),
@@ -252,7 +257,10 @@ impl Service {
         let failed = |at, error| ServiceError::Batch { at, error: Box::new(error) };
         let location = self.locate(entry, Some(key), None)?;
         if session.is_some() {
-            receipt.served(self.cluster.position(&entry.container, &location.position)?);
+            let partition = entry.route(&location.position)?;
+            let reached =
+                self.cluster.position(&entry.container, &partition, &location.position).await;
+            receipt.served(reached?);
             check_session(entry, session, receipt)?;
         }
         let checked = operations.into_iter().enumerate().map(|(at, operation)| {
@@ -363,16 +371,17 @@ impl Service {
                 after = None;
                 break;
             }
-            let visit = match Visit::begin(entry, start, receipt) {
+            let partition = entry.route(start)?;
+            let visit = match Visit::begin(&partition, receipt) {
                 // What was read so far is a page as well.
                 Err(ClusterError::Throttled { .. }) if !bodies.is_empty() => break,
                 visit => visit?,
             };
             let room = (items_max - bodies.len(), bytes_left);
             let asked = (&within, prefix.as_ref());
-            let next = self.cluster.list(&entry.container, asked, after.as_ref(), room).await?;
-            let Some(served) = next else { break };
-            let page = receipt.served(served);
+            let (container, after_last) = (&entry.container, after.as_ref());
+            let listed = self.cluster.list_at(container, partition, asked, after_last, room);
+            let page = receipt.served(listed.await?);
             for work in page_work(&page) {
                 receipt.worked(&work);
             }
@@ -404,8 +413,7 @@ impl Service {
     ) -> Result<EpkRange, ServiceError> {
         let mut within = common(&EpkRange::full(), &scope.within);
         if let Some(key) = &scope.key {
-            let spec = entry.container.spec();
-            let definition = spec.definition.partition_key();
+            let definition = entry.key_definition();
             within = common(&within, &definition.prefix_range(definition.meant(key))?);
         }
         if let Some(id) = scope.range {
@@ -415,7 +423,11 @@ impl Service {
     }
 
     fn range_of(&self, entry: &ResolvedContainer, id: RangeId) -> Result<EpkRange, ServiceError> {
-        self.cluster.range(&entry.container, id).map_err(|error| named(entry, error))
+        let found = entry.layout.partition(id).and_then(|_| {
+            let record = entry.layout.map().range(id);
+            record.map(|record| record.range.clone()).ok_or(ClusterError::NoRange(id))
+        });
+        found.map_err(|error| named(entry, error))
     }
 
     async fn apply_one(
@@ -439,8 +451,9 @@ impl Service {
         receipt: &mut Receipt,
     ) -> Result<Outcome, ClusterError> {
         let position = command.location.position.clone();
-        let visit = Visit::begin(entry, &position, receipt)?;
-        let done = match self.cluster.apply(&entry.container, command).await {
+        let partition = entry.route(&position)?;
+        let visit = Visit::begin(&partition, receipt)?;
+        let done = match self.cluster.apply_at(&entry.container, partition, command).await {
             Ok(served) => {
                 let outcome = receipt.served(served);
                 for effect in &outcome.effects {
@@ -500,8 +513,7 @@ impl Service {
         key: Option<&PartitionKey>,
         document: Option<&Document>,
     ) -> Result<Location, ServiceError> {
-        let spec = entry.container.spec();
-        let definition = spec.definition.partition_key();
+        let definition = entry.key_definition();
         let extracted = document.map(|document| definition.extract(document.json())).transpose()?;
         match (key.map(|key| definition.meant(key)), &extracted) {
             (Some(given), Some(extracted)) if given != extracted => {
@@ -523,8 +535,7 @@ impl Service {
 /// What the keys of a list's items begin with, where the part of the ring that it covers
 /// may have others.
 pub(crate) fn scope_prefix(entry: &ResolvedContainer, scope: &Scope) -> Option<PartitionKey> {
-    let spec = entry.container.spec();
-    let definition = spec.definition.partition_key();
+    let definition = entry.key_definition();
     scope.key.clone().filter(|key| definition.is_prefix(key))
 }
 
@@ -556,8 +567,8 @@ pub(crate) fn check_session(
 ) -> Result<(), ServiceError> {
     let (Some(token), Some((range, lsn))) = (session, receipt.served_by()) else { return Ok(()) };
     let ahead = |seen: &&RangeToken| (seen.version, seen.lsn) > (SINGLE_REGION_VERSION, lsn);
-    let map = entry.container.map();
-    let ancestors = map.range(range).map_or(&[][..], |record| &record.parents);
+    let layout = entry.layout_of(range);
+    let ancestors = layout.map().range(range).map_or(&[][..], |record| &record.parents);
     let ours = |seen: &&RangeToken| {
         seen.range == range.0 || ancestors.iter().any(|parent| parent.0 == seen.range)
     };

@@ -71,7 +71,7 @@ impl ContainerVerb for ReadRanges {
         receipt: &mut Receipt,
     ) -> Result<Ranges, ServiceError> {
         receipt.worked(&Work::Probe);
-        let (map, sizes) = service.cluster.sizes(&entry.container).await?;
+        let (map, sizes) = service.cluster.sizes(Arc::clone(&entry.layout)).await?;
         let info = |(record, head): (&RangeRecord, Head)| RangeInfo {
             id: record.id,
             range: record.range.clone(),
@@ -172,7 +172,7 @@ impl Maintenance<'_> {
 
 impl Service {
     async fn layout(&self, entry: &ContainerEntry) -> Result<Vec<PartitionInfo>, ServiceError> {
-        Ok(partitions_of(self.cluster.sizes(&entry.container).await?))
+        Ok(partitions_of(self.cluster.sizes(entry.container.layout()).await?))
     }
 
     async fn changed(

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cluster::{
-    ClusterError, FunctionTimes, PageBounds, PageQuery, Pass, Point, QueryFailure, QueryPage,
-    QueryTimes, Turn,
+    Caller, ClusterError, FunctionTimes, PageBounds, PageQuery, Pass, Point, QueryFailure,
+    QueryPage, QueryTimes, RangeId, Turn,
 };
 use model::charge::Work;
 use model::epk::{Epk, EpkRange};
@@ -102,7 +102,8 @@ impl Service {
             let Prepared { page, key, start, mut times } =
                 compiler.prepare(query, &covered, bounds, turn)?;
             let container = &compiler.entry.container;
-            let pass = container.admit(&start, payer).map_err(Unanswered::NotLetIn)?;
+            let admitted = compiler.entry.route(&start).and_then(|owner| owner.admit(payer));
+            let pass = admitted.map_err(Unanswered::NotLetIn)?;
             let (text, page) = page;
             let page = turn.answer(container, now, page);
             let page = page.map_err(|failure| failed(&compiler.entry, failure, &text));
@@ -122,7 +123,7 @@ impl Service {
             receipt.worked(&work);
             match visit.take() {
                 Some(visit) => visit.end(answered.key.as_ref(), receipt),
-                None => entry.container.bill(range, receipt.payer, crate::account::charge(&work)),
+                None => bill(entry, range, receipt.payer, &work),
             }
             check_session(entry, session.as_ref(), receipt)?;
         }
@@ -162,7 +163,7 @@ impl Service {
 
     /// What a query may know of the world and of its container.
     fn compiler(&self, entry: &ResolvedContainer) -> Compiler {
-        let spec = entry.container.spec();
+        let spec = entry.layout.spec();
         let context = Context {
             now_ticks: self.runtime.clock.now_ticks(),
             seed: self.runtime.random.next_u64(),
@@ -293,8 +294,7 @@ impl Compiler {
         parameters: &Value,
         features: &Features,
     ) -> Result<QueryPlan, ServiceError> {
-        let spec = self.entry.container.spec();
-        let definition = spec.definition.partition_key();
+        let definition = self.entry.key_definition();
         let plan = || -> Result<_, QueryError> {
             let parameters = parse_parameters(parameters)?;
             let shape = KeyShape::from(definition);
@@ -309,8 +309,7 @@ impl Compiler {
     /// Neither the number of partitions nor a filter that names the key matters there:
     /// whether a program works must not depend on how much data it has.
     fn check_merge(&self, query: &ItemQuery, bound: &Bound) -> Result<(), ServiceError> {
-        let spec = self.entry.container.spec();
-        let is_partitioned = !spec.definition.partition_key().paths().is_empty();
+        let is_partitioned = !self.entry.key_definition().paths().is_empty();
         let is_across = query.across_partitions && is_partitioned && !is_routed(&query.scope);
         if query.merges || !is_across || !needs_merge(bound) {
             return Ok(());
@@ -332,8 +331,7 @@ impl Compiler {
         covered: &EpkRange,
     ) -> Result<Aim, ServiceError> {
         let scope = &query.scope;
-        let spec = self.entry.container.spec();
-        let definition = spec.definition.partition_key();
+        let definition = self.entry.key_definition();
         let keys = bound.key_ranges(&KeyShape::from(definition));
         let within = match &keys {
             KeyRanges::Nothing if bound.reads_documents() => Vec::new(),
@@ -357,6 +355,14 @@ impl Compiler {
             None => EVERY_ORDINAL,
         };
         Ok(Aim { within, ordinals, key: one_key })
+    }
+}
+
+/// Has a partition pay that was asked for a page which another one let in.
+fn bill(entry: &ResolvedContainer, range: RangeId, payer: Caller, work: &Work) {
+    // Others may have taken its place: what it did has no budget any more.
+    if let Ok(partition) = entry.layout_of(range).partition(range) {
+        partition.bill(payer, crate::account::charge(work));
     }
 }
 

@@ -127,12 +127,13 @@ impl Service {
             return Err(ServiceError::Scaling);
         }
         self.pace(&entry)?;
-        let map = entry.container.map();
+        let layout = entry.container.layout();
+        let map = layout.map();
         let (divided, rate) = match wanted {
             Redistribution::Equal => (map.divided_evenly(), offer.throughput.rate()),
             Redistribution::Custom { targets, sources } => {
                 check_custom(&self.limits, targets, sources)?;
-                divide(&map, offer.throughput.rate(), targets, sources)?
+                divide(map, offer.throughput.rate(), targets, sources)?
             }
         };
         let containers = std::slice::from_ref(&entry.container);
@@ -145,7 +146,7 @@ impl Service {
         offer.write(&mut record);
         let (id, body) = (record.item_id(), record.body());
         let writes = vec![SystemWrite::Replace { id, body, if_match: None }];
-        self.cluster.divide(&entry.container, (&map, divided), writes).await?;
+        self.cluster.divide(&entry.container, (&layout, divided), writes).await?;
         entry.container.governor().provide(self.plan(Some(&offer), None));
         if offer.pending {
             self.scaling.notify_one();

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use cluster::Container;
+use cluster::{ClusterError, Container, Layout, RangeId, Slot};
+use model::epk::Epk;
 use model::name::ItemId;
-use model::partition_key::PartitionKey;
+use model::partition_key::{PartitionKey, PartitionKeyDefinition};
 use model::rid::{ContainerRid, ItemRid};
 
 use crate::authorise::Authorised;
@@ -16,19 +17,40 @@ use crate::request::InContainer;
 use crate::service::Service;
 use crate::verb::{ContainerVerb, Verb};
 
-/// A container as one request finds it.
+/// A container as one request finds it: with the layout that it goes by to its end.
 #[derive(Clone, Debug)]
 pub struct ResolvedContainer {
     pub(crate) rid: ContainerRid,
     /// Its names, as the owner of what it contains.
     pub(crate) names: Owner,
+    pub(crate) layout: Arc<Layout>,
+    /// Who knows of newer layouts.
     pub(crate) container: Arc<Container>,
 }
 
 impl From<ContainerEntry> for ResolvedContainer {
     fn from(entry: ContainerEntry) -> ResolvedContainer {
         let ContainerEntry { rid, names, container, .. } = entry;
-        ResolvedContainer { rid, names, container }
+        ResolvedContainer { rid, names, layout: container.layout(), container }
+    }
+}
+
+impl ResolvedContainer {
+    pub(crate) fn key_definition(&self) -> &PartitionKeyDefinition {
+        self.layout.spec().definition.partition_key()
+    }
+
+    /// The partition that owns a position.
+    pub(crate) fn route(&self, position: &Epk) -> Result<Arc<Slot>, ClusterError> {
+        self.container.route_by(&self.layout, position)
+    }
+
+    /// The layout that has a partition which has answered: a newer one if it was made since.
+    pub(crate) fn layout_of(&self, range: RangeId) -> Arc<Layout> {
+        match self.layout.partition(range) {
+            Ok(_) => Arc::clone(&self.layout),
+            Err(_) => self.container.layout(),
+        }
     }
 }
 
@@ -60,7 +82,7 @@ impl Service {
         if intended_rid.as_ref().is_some_and(|rid| *container.names.rid != **rid) {
             return Err(ServiceError::ContainerRecreated);
         }
-        let merged = !*merge_aware && container.container.map().merged();
+        let merged = !*merge_aware && container.layout.map().merged();
         if merged && verb.facts().names_partitions {
             return Err(ServiceError::MergeUnaware);
         }
@@ -93,7 +115,8 @@ impl Service {
         rid: ItemRid,
     ) -> Result<Option<String>, ServiceError> {
         let position = self.locate(container, key, None)?.position;
-        Ok(self.cluster.id_of(&container.container, &position, rid.ordinal())?)
+        let (owner, ordinal) = (container.route(&position)?, rid.ordinal());
+        Ok(self.cluster.id_of(&container.container, &owner, &position, ordinal).await?)
     }
 
     /// The container that a link names.

@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use cluster::{Container, Gauge, KeyCharge, KeySummary, Sizes, Totals};
-
+use cluster::{Gauge, KeyCharge, KeySummary, Layout, Sizes, Totals};
 use model::charge::Work;
 
 use crate::catalogue::ContainerEntry;
@@ -61,11 +60,11 @@ impl ContainerVerb for ReadStatistics {
     async fn perform(
         self,
         service: &Service,
-        entry: &ResolvedContainer,
+        container: &ResolvedContainer,
         receipt: &mut Receipt,
     ) -> Result<Vec<PartitionStatistics>, ServiceError> {
         receipt.worked(&Work::Probe);
-        service.statistics_of(&entry.container, self.keys_max).await
+        service.statistics_of(container, self.keys_max).await
     }
 }
 
@@ -78,9 +77,8 @@ impl Operator<'_> {
         keys_max: usize,
     ) -> Result<Vec<PartitionStatistics>, ServiceError> {
         let service = self.service;
-        let read = async {
-            service.statistics_of(&service.container(container)?.container, keys_max).await
-        };
+        let read =
+            async { service.statistics_of(&service.container(container)?.into(), keys_max).await };
         self.run(read).await
     }
 
@@ -93,16 +91,17 @@ impl Operator<'_> {
 impl Service {
     pub(crate) async fn statistics_of(
         &self,
-        container: &Arc<Container>,
+        entry: &ResolvedContainer,
         keys_max: usize,
     ) -> Result<Vec<PartitionStatistics>, ServiceError> {
+        let container = &entry.container;
         let mut keys = match keys_max {
             0 => std::collections::BTreeMap::new(),
             _ => self.cluster.summarise_keys(container, keys_max).await?,
         };
         let mut statistics = Vec::new();
-        let sizes = self.cluster.sizes(container).await?;
-        for (partition, usage) in self.usage_of(container, sizes) {
+        let sizes = self.cluster.sizes(Arc::clone(&entry.layout)).await?;
+        for (partition, usage) in self.usage_of(&entry.layout, sizes) {
             let heaviest = self.cluster.heaviest_keys(container, partition.id, keys_max).await?;
             let keys = keys.remove(&partition.id).unwrap_or_default();
             statistics.push(PartitionStatistics { partition, usage, keys, heaviest });
@@ -112,23 +111,23 @@ impl Service {
 
     async fn usage(&self) -> Result<Vec<ContainerUsage>, ServiceError> {
         let entries: Vec<ContainerEntry> = self.directory().containers().cloned().collect();
-        let containers = entries.iter().map(|entry| entry.container.as_ref());
-        let sizes = self.cluster.sizes_of(containers).await?;
-        let usage = |(entry, sizes): (&ContainerEntry, Sizes)| ContainerUsage {
+        let entries: Vec<ResolvedContainer> = entries.into_iter().map(Into::into).collect();
+        let layouts = entries.iter().map(|entry| Arc::clone(&entry.layout)).collect();
+        let sizes = self.cluster.sizes_of(layouts).await?;
+        let usage = |(entry, sizes): (&ResolvedContainer, Sizes)| ContainerUsage {
             link: Arc::clone(&entry.names.link),
-            partitions: self.usage_of(&entry.container, sizes),
+            partitions: self.usage_of(&entry.layout, sizes),
             totals: entry.container.governor().totals(),
         };
         Ok(entries.iter().zip(sizes).map(usage).collect())
     }
 
-    fn usage_of(&self, container: &Container, sizes: Sizes) -> Vec<(PartitionInfo, Usage)> {
-        let map = container.map();
+    fn usage_of(&self, layout: &Layout, sizes: Sizes) -> Vec<(PartitionInfo, Usage)> {
         let usage = |partition: PartitionInfo| {
-            let gauge = container.governor().gauge(&map, partition.id);
-            let record = map.range(partition.id);
-            let fraction = record.map_or(0.0, |record| map.fraction(record));
-            let usage = gauge.map(|gauge| self.read_gauge(&gauge, fraction));
+            let record = layout.map().range(partition.id);
+            let fraction = record.map_or(0.0, |record| layout.map().fraction(record));
+            let slot = layout.partition(partition.id);
+            let usage = slot.map(|slot| self.read_gauge(slot.gauge(), fraction));
             (partition, usage.unwrap_or_default())
         };
         partitions_of(sizes).into_iter().map(usage).collect()
