@@ -49,8 +49,8 @@ pub use key::{BucketNumber, ContainerNumber, bucket_prefix, container_prefix, de
 pub use moving::Copied;
 pub use patch::{Patch, PatchError};
 pub use query::{
-    Access, Approach, Candidate, Choice, Effort, Found, OrderError, Start, Survey, Walk, Wanted,
-    Way,
+    AccessPath, AccessPlan, Approach, BucketScan, Candidate, OrderError, ScanEntry, ScanOrder,
+    ScanScope, ScanStart, ScanStats, Statistics,
 };
 pub use read::{ItemPage, Position, Reader};
 pub use record::{Head, Item, KeyStatistics, RecordError};

@@ -1,7 +1,7 @@
 //! Finding the items that a query may be about, in one bucket at a time.
 //!
-//! An [`Access`] says where to look: at every item, along the entries of one index,
-//! or at the items that several indexes agree on. A [`Walk`] goes that way through
+//! An [`AccessPath`] says where to look: at every item, along the entries of one index,
+//! or at the items that several indexes agree on. A [`BucketScan`] goes that way through
 //! one bucket and gives [`Candidate`]s, each with a *position*: its key without what
 //! names the bucket. Positions of several buckets can be compared, which is how
 //! whoever asks many buckets brings their candidates into one order, and a walk can
@@ -10,17 +10,17 @@
 mod absent;
 mod access;
 mod by_value;
-mod choose;
 mod composite;
 mod indexes;
-mod set;
-mod walk;
+mod planner;
+mod scan;
+mod set_cursor;
 
-pub use access::Access;
-pub(crate) use choose::choose;
-pub use choose::{Choice, OrderError, Survey, Way};
-pub(crate) use set::{count_entries, count_sets_of_names, count_values};
-pub use walk::{Candidate, Effort, Found, Start, Walk, Wanted};
+pub use access::AccessPath;
+pub(crate) use planner::choose;
+pub use planner::{AccessPlan, OrderError, ScanOrder, Statistics};
+pub use scan::{BucketScan, Candidate, ScanEntry, ScanScope, ScanStart, ScanStats};
+pub(crate) use set_cursor::{count_entries, count_sets_of_names, count_values};
 
 /// How a query finds its items.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

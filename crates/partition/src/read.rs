@@ -13,7 +13,8 @@ use crate::command::{Effect, EtagMatch, Problem};
 use crate::items;
 use crate::key::{self, Group, Keys};
 use crate::query::{
-    self as finding, Access, Approach, Choice, OrderError, Start, Survey, Walk, Wanted, Way, choose,
+    self as finding, AccessPath, AccessPlan, Approach, BucketScan, OrderError, ScanOrder,
+    ScanScope, ScanStart, Statistics, choose,
 };
 use crate::record::{Head, Item, KeyStatistics, RecordError};
 use crate::setup::{Bucket, Setup};
@@ -231,10 +232,10 @@ impl Reader {
     pub fn choose(
         &self,
         query: (&query::Bound, Approach),
-        survey: &dyn Survey,
-        came: Option<(Way, &[u8])>,
-    ) -> Result<Result<Choice, OrderError>, Problem> {
-        choose(&self.setup, query, survey, came)
+        statistics: &dyn Statistics,
+        resume: Option<(ScanOrder, &[u8])>,
+    ) -> Result<Result<AccessPlan, OrderError>, Problem> {
+        choose(&self.setup, query, statistics, resume)
     }
 
     /// Goes through the items of a bucket that are in a scope.
@@ -242,11 +243,11 @@ impl Reader {
         &self,
         (view, now): (&'v dyn View, Timestamp),
         bucket: &Bucket,
-        access: &Access,
-        wanted: &Wanted<'_>,
-        starts: &[Start],
-    ) -> Result<Walk<'v>, Problem> {
-        Walk::open((view, now), &self.setup, bucket, access, wanted, starts)
+        access: &AccessPath,
+        wanted: &ScanScope<'_>,
+        starts: &[ScanStart],
+    ) -> Result<BucketScan<'v>, Problem> {
+        BucketScan::open((view, now), &self.setup, bucket, access, wanted, starts)
     }
 
     /// How many entries of a bucket are in a range; counting stops at `most`.

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use index::{EntryOrder, Seek, told_of_values};
 use model::epk::EpkRange;
-use partition::{Access, Candidate, Choice, Effort, Problem, Start};
+use partition::{AccessPath, AccessPlan, Candidate, Problem, ScanStart, ScanStats};
 
 use super::PageQuery;
 use super::cursor::Position;
@@ -18,20 +18,20 @@ use super::stopwatch::{Part, Stopwatch};
 pub(super) struct Candidates<'p> {
     query: &'p PageQuery,
     layout: &'p Layout,
-    access: &'p Access,
+    access: &'p AccessPath,
     stretches: std::vec::IntoIter<Stretch>,
     merge: Merge<'p>,
     watch: &'p Stopwatch<'p>,
     /// The stretch that is being read.
     current: Rc<EpkRange>,
     /// Where the first stretch begins: behind all of these.
-    starts: Vec<Start>,
+    starts: Vec<ScanStart>,
     /// One that was looked at already.
     ahead: Option<(usize, Candidate)>,
     /// How many there were so far.
     pub(super) met: u64,
     asked: BTreeSet<usize>,
-    efforts: Vec<Effort>,
+    efforts: Vec<ScanStats>,
 }
 
 impl<'p> Candidates<'p> {
@@ -39,7 +39,7 @@ impl<'p> Candidates<'p> {
     pub(super) fn new(
         query: &'p PageQuery,
         layout: &'p Layout,
-        choice: &'p Choice,
+        choice: &'p AccessPlan,
         (points, watch): (&[&Point], &'p Stopwatch<'p>),
     ) -> Self {
         let behind = query.behind();
@@ -65,7 +65,7 @@ impl<'p> Candidates<'p> {
             ahead: None,
             met: 0,
             asked: BTreeSet::new(),
-            efforts: vec![Effort::default(); layout.parts.len()],
+            efforts: vec![ScanStats::default(); layout.parts.len()],
         }
     }
 
@@ -133,8 +133,8 @@ impl<'p> Candidates<'p> {
     /// What going on counts as: without an index, items are read on the way.
     fn way(&self) -> Part {
         match self.access {
-            Access::Items => Part::Loading,
-            Access::Nothing | Access::Entries { .. } | Access::Set(_) => Part::Finding,
+            AccessPath::Items => Part::Loading,
+            AccessPath::Nothing | AccessPath::Entries { .. } | AccessPath::Set(_) => Part::Finding,
         }
     }
 
@@ -143,7 +143,7 @@ impl<'p> Candidates<'p> {
     }
 
     /// The partitions that were asked, and what they did.
-    pub(super) fn efforts(mut self) -> Vec<(usize, Effort)> {
+    pub(super) fn efforts(mut self) -> Vec<(usize, ScanStats)> {
         self.note_efforts();
         let effort = |part: usize| self.efforts.get(part).copied().unwrap_or_default();
         self.asked.iter().map(|part| (*part, effort(*part))).collect()
@@ -169,24 +169,24 @@ impl<'p> Candidates<'p> {
     }
 }
 
-fn start_behind(position: &Position) -> Start {
+fn start_behind(position: &Position) -> ScanStart {
     let key = position.key.clone();
     match position.rows {
-        Some(_) => Start::At(key),
-        None if position.cut => Start::Past(key),
-        None => Start::Behind(key),
+        Some(_) => ScanStart::At(key),
+        None if position.cut => ScanStart::AfterPrefix(key),
+        None => ScanStart::After(key),
     }
 }
 
 /// Where the entries begin of which a row may be behind a point.
-fn start_along(along: &EntryOrder, point: &Point, descends: &[bool]) -> Start {
+fn start_along(along: &EntryOrder, point: &Point, descends: &[bool]) -> ScanStart {
     let Seek { key, whole } = along.seek(&point.place, descends);
-    if point.past && whole { Start::Past(key) } else { Start::At(key) }
+    if point.past && whole { ScanStart::AfterPrefix(key) } else { ScanStart::At(key) }
 }
 
 /// The same for rows that are told apart by values.
-fn start_at_value(along: &EntryOrder, point: &Point, descends: &[bool]) -> Start {
+fn start_at_value(along: &EntryOrder, point: &Point, descends: &[bool]) -> ScanStart {
     let (told, is_all) = told_of_values(&point.place);
     let Seek { key, whole } = along.seek_values(told, descends);
-    if point.past && whole && is_all { Start::Past(key) } else { Start::At(key) }
+    if point.past && whole && is_all { ScanStart::AfterPrefix(key) } else { ScanStart::At(key) }
 }

@@ -6,7 +6,7 @@
 //! kept for it: what is written behind it is met, what is written before it is not.
 
 use model::epk::{Epk, EpkRange};
-use partition::Way;
+use partition::ScanOrder;
 
 use super::point::{Given, MARKS_MAX, Point};
 
@@ -50,7 +50,7 @@ pub(crate) struct Behind {
     pub(crate) stretch: EpkRange,
     /// What it is a position in. The next page goes the same way, whatever would be
     /// chosen by then.
-    pub(crate) way: Way,
+    pub(crate) way: ScanOrder,
     pub(crate) position: Position,
 }
 
@@ -91,13 +91,13 @@ const FROM: u8 = 64;
 const PAST: u8 = 128;
 const ALL_DONE: u8 = 1;
 const SOME_DONE: u8 = 2;
-const WAYS_IN_ORDER: [Way; 3] = [Way::Items, Way::Ordinals, Way::Entries];
+const WAYS_IN_ORDER: [ScanOrder; 3] = [ScanOrder::Items, ScanOrder::Ordinals, ScanOrder::Entries];
 
-fn way_flags(way: Way) -> u8 {
+fn way_flags(way: ScanOrder) -> u8 {
     match way {
-        Way::Items => 0,
-        Way::Ordinals => 8,
-        Way::Entries => 16,
+        ScanOrder::Items => 0,
+        ScanOrder::Ordinals => 8,
+        ScanOrder::Entries => 16,
     }
 }
 

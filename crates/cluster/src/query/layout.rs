@@ -7,7 +7,9 @@ use std::sync::Arc;
 use index::{EntryOrder, KeyRange};
 use model::epk::EpkRange;
 use model::position::{Lsn, Timestamp};
-use partition::{Access, Bucket, Problem, Reader, Start, Survey, Walk, Wanted};
+use partition::{
+    AccessPath, Bucket, BucketScan, Problem, Reader, ScanScope, ScanStart, Statistics,
+};
 use storage::View;
 
 use super::{PageQuery, QueryFailure};
@@ -126,16 +128,16 @@ impl Layout {
     pub(super) fn walks<'l>(
         &'l self,
         query: &PageQuery,
-        access: &Access,
+        access: &AccessPath,
         stretch: &Stretch,
-        starts: &[Start],
-    ) -> Result<Vec<(usize, Walk<'l>)>, Problem> {
+        starts: &[ScanStart],
+    ) -> Result<Vec<(usize, BucketScan<'l>)>, Problem> {
         let from = (self.view.as_ref(), self.now);
         let mut walks = Vec::with_capacity(stretch.legs.len());
         for Leg { part, bucket, within } in &stretch.legs {
             let Some(owner) = self.parts.get(*part) else { continue };
             let (ordinals, prefix) = (&query.ordinals, query.prefix.as_ref());
-            let wanted = Wanted { within, ordinals, prefix };
+            let wanted = ScanScope { within, ordinals, prefix };
             walks.push((*part, owner.reader.walk(from, bucket, access, &wanted, starts)?));
         }
         Ok(walks)
@@ -143,7 +145,7 @@ impl Layout {
 }
 
 /// What a query can know about its items beforehand.
-pub(super) struct Scene<'l> {
+pub(super) struct QueryStatistics<'l> {
     pub(super) layout: &'l Layout,
     pub(super) query: &'l PageQuery,
     /// Of a long list of keys, counted once.
@@ -157,7 +159,7 @@ fn around<'r>(ranges: &'r [EpkRange], other: &EpkRange) -> &'r [EpkRange] {
     ranges.get(first..end).unwrap_or_default()
 }
 
-impl Scene<'_> {
+impl QueryStatistics<'_> {
     fn each_bucket(
         &self,
         mut visit: impl FnMut(&Reader, &Bucket) -> Result<bool, Problem>,
@@ -174,7 +176,7 @@ impl Scene<'_> {
     }
 }
 
-impl Survey for Scene<'_> {
+impl Statistics for QueryStatistics<'_> {
     fn entries(&self, range: &KeyRange, most: u64) -> Result<u64, Problem> {
         let mut count = 0;
         self.each_bucket(|reader, bucket| {

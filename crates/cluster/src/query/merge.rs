@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
-use partition::{Candidate, Effort, Found, Problem, Walk};
+use partition::{BucketScan, Candidate, Problem, ScanEntry, ScanStats};
 
 use super::stopwatch::{Part, Stopwatch};
 
@@ -11,7 +11,7 @@ use super::stopwatch::{Part, Stopwatch};
 #[derive(Default)]
 pub(super) struct Merge<'v> {
     /// Each with the partition that it is in.
-    walks: Vec<(usize, Walk<'v>)>,
+    walks: Vec<(usize, BucketScan<'v>)>,
     /// The next place of each walk that has one.
     heads: BinaryHeap<Head>,
     begun: bool,
@@ -21,13 +21,13 @@ pub(super) struct Merge<'v> {
 }
 
 struct Head {
-    found: Found,
+    found: ScanEntry,
     walk: usize,
     backwards: bool,
 }
 
 impl<'v> Merge<'v> {
-    pub(super) fn new(walks: Vec<(usize, Walk<'v>)>, backwards: bool) -> Merge<'v> {
+    pub(super) fn new(walks: Vec<(usize, BucketScan<'v>)>, backwards: bool) -> Merge<'v> {
         Merge { walks, backwards, ..Merge::default() }
     }
 
@@ -75,7 +75,7 @@ impl<'v> Merge<'v> {
     }
 
     /// What each partition has looked at.
-    pub(super) fn efforts(&self) -> impl Iterator<Item = (usize, Effort)> {
+    pub(super) fn efforts(&self) -> impl Iterator<Item = (usize, ScanStats)> {
         self.walks.iter().map(|(partition, walk)| (*partition, walk.effort()))
     }
 

@@ -21,13 +21,13 @@ use std::cell::OnceCell;
 
 use model::charge::Scanned;
 use model::position::Timestamp;
-use partition::Choice;
+use partition::AccessPlan;
 use query::STEPS_MAX;
 
 use self::sheet::Sheet;
 use self::source::Source;
 use super::cursor::{CursorError, Place};
-use super::layout::{Layout, Scene};
+use super::layout::{Layout, QueryStatistics};
 use super::ledger;
 use super::point::Point;
 use super::portion::Portion;
@@ -102,11 +102,15 @@ fn narrow(query: &mut PageQuery, container: &Container) -> Option<Place> {
 }
 
 /// The way to the items: the one of the page before, if it was on one.
-fn choose(query: &PageQuery, layout: &Layout) -> Result<Choice, QueryFailure> {
-    let Some(part) = layout.parts.first() else { return Ok(Choice::nothing()) };
+fn choose(query: &PageQuery, layout: &Layout) -> Result<AccessPlan, QueryFailure> {
+    let Some(part) = layout.parts.first() else { return Ok(AccessPlan::nothing()) };
     let came = query.behind().map(|behind| (behind.way, &*behind.position.key));
     let asked = (&*query.bound, query.approach);
-    Ok(part.reader.choose(asked, &Scene { layout, query, items: OnceCell::new() }, came)??)
+    Ok(part.reader.choose(
+        asked,
+        &QueryStatistics { layout, query, items: OnceCell::new() },
+        came,
+    )??)
 }
 
 /// Where the next page begins, unless nothing is left of what this one is about.
@@ -130,7 +134,7 @@ enum Strategy {
 
 impl Strategy {
     /// What a query needs, and with the way to the items, what it comes to.
-    fn of(query: &PageQuery, choice: Option<&Choice>) -> Strategy {
+    fn of(query: &PageQuery, choice: Option<&AccessPlan>) -> Strategy {
         let (bound, is_by_value) = (&query.bound, query.value_order().is_some());
         let is_along = choice.is_some_and(|choice| choice.along.is_some());
         let is_ordered = choice.is_some_and(|choice| choice.ordered);

@@ -54,7 +54,7 @@ mod tests {
     use super::*;
     use crate::query::cursor::{Behind, Position};
     use model::partition_key::PartitionKeyDefinition;
-    use partition::Way;
+    use partition::ScanOrder;
 
     fn quarters() -> ContainerMap {
         ContainerMap::fresh(&PartitionKeyDefinition::hash(["/pk"]).unwrap(), 4)
@@ -97,7 +97,7 @@ mod tests {
         let map = quarters();
         let [first, second, third, _] = map.ranges() else { panic!("four ranges") };
         let stretch = EpkRange::new(first.range.min.clone(), second.range.max.clone());
-        let behind = Behind { stretch, way: Way::Items, position: Position::default() };
+        let behind = Behind { stretch, way: ScanOrder::Items, position: Position::default() };
         let place = Place::Behind(behind);
         let portion = Portion::next(&map, &[EpkRange::full()], Some(&place));
         let within = EpkRange::new(first.range.min.clone(), second.range.max.clone());

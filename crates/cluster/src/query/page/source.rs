@@ -11,7 +11,7 @@ use std::rc::Rc;
 
 use index::{EntryEnd, encode_order, encode_ordinal, values_place};
 use model::position::Ordinal;
-use partition::{Candidate, Choice, Item};
+use partition::{AccessPlan, Candidate, Item};
 use query::{Ledger, QueryError, Row, Run, STEPS_MAX};
 
 use super::trail::Spot;
@@ -40,7 +40,7 @@ pub(super) const MORE: Flow = Ok(ControlFlow::Continue(()));
 pub(super) struct Source<'p> {
     pub(super) query: &'p PageQuery,
     pub(super) layout: &'p Layout,
-    pub(super) choice: &'p Choice,
+    pub(super) choice: &'p AccessPlan,
     pub(super) candidates: Candidates<'p>,
     /// What the page keeps in memory.
     pub(super) ledger: Rc<Ledger>,
@@ -74,7 +74,7 @@ impl<'p> Source<'p> {
     pub(super) fn new(
         query: &'p PageQuery,
         layout: &'p Layout,
-        choice: &'p Choice,
+        choice: &'p AccessPlan,
         ledger: Rc<Ledger>,
         (turn, watch): (&'p Turn, &'p Stopwatch<'p>),
         points: Vec<&'p Point>,

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use model::epk::EpkRange;
-use partition::Way;
+use partition::ScanOrder;
 
 use super::sheet::{More, Sheet};
 use super::source::{Made, Source};
@@ -21,7 +21,7 @@ pub(super) struct Spot {
 
 /// The last row, or item without one, that was passed.
 pub(super) struct Trail {
-    way: Way,
+    way: ScanOrder,
     last: Spot,
     /// Rows at its place so far.
     rows: u32,
