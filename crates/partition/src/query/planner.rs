@@ -55,7 +55,7 @@ pub struct AccessPlan {
 impl AccessPlan {
     /// What the positions of candidates are positions in.
     #[must_use]
-    pub fn way(&self) -> ScanOrder {
+    pub fn order(&self) -> ScanOrder {
         match self.access {
             AccessPath::Nothing | AccessPath::Items => ScanOrder::Items,
             AccessPath::Entries { .. } => ScanOrder::Entries,
@@ -144,7 +144,7 @@ pub trait Statistics {
 }
 
 /// Chooses, for all buckets alike. Queries without an order go on the way that they resume.
-pub(crate) fn choose(
+pub(crate) fn plan(
     setup: &Setup,
     (bound, approach): (&Bound, Approach),
     statistics: &dyn Statistics,
@@ -152,9 +152,9 @@ pub(crate) fn choose(
 ) -> Result<Result<AccessPlan, OrderError>, Problem> {
     let counts = bound.counts_documents();
     let indexes = Indexes { setup };
-    let chooser = Planner { indexes, statistics, resume, counts };
+    let planner = Planner { indexes, statistics, resume, counts };
     let order = bound.order();
-    let served = match chooser.order(&order, bound)? {
+    let served = match planner.order(&order, bound)? {
         Ok(served) => served,
         Err(error) => return Ok(Err(error)),
     };
@@ -166,7 +166,7 @@ pub(crate) fn choose(
         usage: IndexUse::default(),
     };
     if approach == Approach::Scan {
-        let same = resume.is_none_or(|(way, _)| way == scan.way());
+        let same = resume.is_none_or(|(way, _)| way == scan.order());
         return Ok(if same { Ok(scan) } else { Err(OrderError::Changed) });
     }
     let filter = bound.filter();
@@ -179,15 +179,15 @@ pub(crate) fn choose(
         }));
     }
     let scan = AccessPlan { exact: filter.requirement == Requirement::Anything, ..scan };
-    let found = chooser.find(&filter.requirement)?;
-    let found = chooser.together(filter.requirement.parts()).or(found);
+    let found = planner.find(&filter.requirement)?;
+    let found = planner.together(filter.requirement.parts()).or(found);
     let found = found.map(|found| IndexMatch { whole: found.whole && filter.exact, ..found });
     let choice = match (resume, served) {
-        (Some((way, _)), _) => chooser.as_before(way, found, scan),
-        (None, Some(served)) => Some(chooser.ordered(served, found, scan)?),
-        (None, None) => match chooser.by_value(bound, found.as_ref())? {
+        (Some((way, _)), _) => planner.as_before(way, found, scan),
+        (None, Some(served)) => Some(planner.ordered(served, found, scan)?),
+        (None, None) => match planner.by_value(bound, found.as_ref())? {
             Some(served) => Some(along(served, scan)),
-            None => Some(chooser.unordered(found, scan)?),
+            None => Some(planner.unordered(found, scan)?),
         },
     };
     let Some(mut choice) = choice else { return Ok(Err(OrderError::Changed)) };

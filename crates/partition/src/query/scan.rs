@@ -1,7 +1,7 @@
-//! One way through one bucket.
+//! A scan of one bucket along an access path.
 
 use std::fmt;
-use std::ops::{AddAssign, Range};
+use std::ops::{AddAssign, Range, SubAssign};
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -20,14 +20,6 @@ use crate::record::{Head, Item, KeyStatistics, RecordError};
 use crate::rows::Rows;
 use crate::setup::{Bucket, Setup};
 
-/// An item that a query may be about.
-#[derive(Debug)]
-pub struct Candidate {
-    pub position: Vec<u8>,
-    /// None if it turned out to have expired, or to be outside of what is asked for.
-    pub item: Option<Item>,
-}
-
 /// Where a scan starts, if not at its beginning.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ScanStart {
@@ -39,15 +31,32 @@ pub enum ScanStart {
     AfterPrefix(Vec<u8>),
 }
 
+impl ScanStart {
+    #[must_use]
+    pub fn position(&self) -> &[u8] {
+        match self {
+            ScanStart::At(position)
+            | ScanStart::After(position)
+            | ScanStart::AfterPrefix(position) => position,
+        }
+    }
+}
+
+/// Where on the ring a position of [`super::ScanOrder::Items`] is.
+#[must_use]
+pub fn position_epk(position: &[u8]) -> Option<Epk> {
+    key::parse_item_name(position).map(|(epk, _)| epk)
+}
+
 /// Which items of a bucket are scanned.
 #[derive(Clone, Debug)]
-pub struct ScanScope<'s> {
+pub(super) struct ScanScope<'s> {
     /// Those in these parts of the ring.
-    pub within: &'s [EpkRange],
+    pub(super) within: &'s [EpkRange],
     /// The ordinals that they can have.
-    pub ordinals: &'s Range<u64>,
+    pub(super) ordinals: &'s Range<u64>,
     /// And of them, if given, those whose keys begin so.
-    pub prefix: Option<&'s Arc<PartitionKey>>,
+    pub(super) prefix: Option<&'s Arc<PartitionKey>>,
 }
 
 /// What a scan has read.
@@ -68,8 +77,16 @@ impl AddAssign for ScanStats {
     }
 }
 
+impl SubAssign for ScanStats {
+    fn sub_assign(&mut self, other: ScanStats) {
+        self.entries = self.entries.saturating_sub(other.entries);
+        self.items = self.items.saturating_sub(other.items);
+        self.bytes = self.bytes.saturating_sub(other.bytes);
+    }
+}
+
 /// Goes through one bucket.
-pub struct BucketScan<'v> {
+pub(super) struct BucketScan<'v> {
     view: &'v dyn View,
     now: Timestamp,
     setup: Arc<Setup>,
@@ -98,8 +115,8 @@ enum ScanSource<'v> {
 
 /// A position in a scan whose item is not loaded yet.
 #[derive(Debug)]
-pub struct ScanEntry {
-    pub position: Vec<u8>,
+pub(super) struct ScanEntry {
+    pub(super) position: Bytes,
     target: Target,
 }
 
@@ -112,7 +129,7 @@ enum Target {
 
 impl<'v> BucketScan<'v> {
     /// Begins, behind all starts.
-    pub(crate) fn open(
+    pub(super) fn open(
         (view, now): (&'v dyn View, Timestamp),
         setup: &Arc<Setup>,
         bucket: &Bucket,
@@ -181,9 +198,9 @@ impl<'v> BucketScan<'v> {
         Ok(BucketScan { view, now, setup: Arc::clone(setup), keys, clip, prefix, source, loaded })
     }
 
-    /// The next place on the way. Target is there is looked at when it is [loaded](BucketScan::load):
+    /// The next position. What is there is looked at when it is loaded ([`load_all`]):
     /// whoever goes many ways at once needs only the one that comes first.
-    pub fn advance(&mut self) -> Result<Option<ScanEntry>, Problem> {
+    pub(super) fn advance(&mut self) -> Result<Option<ScanEntry>, Problem> {
         match &mut self.source {
             ScanSource::Nothing => Ok(None),
             ScanSource::Items(ranges) => {
@@ -213,44 +230,55 @@ impl<'v> BucketScan<'v> {
                     return Ok(None);
                 };
                 next.start = ordinal + 1;
-                let position = ordinal.to_be_bytes().to_vec();
+                let position = Bytes::copy_from_slice(&ordinal.to_be_bytes());
                 Ok(Some(ScanEntry { position, target: Target::Entry(ordinal) }))
             }
         }
     }
 
     /// Leaves out all places that begin so, if they are what comes next along an index.
-    pub fn skip(&mut self, beginning: &[u8]) {
+    pub(super) fn skip(&mut self, beginning: &[u8]) {
         let ScanSource::Entries { ranges, absent, .. } = &mut self.source else { return };
         absent.iter_mut().for_each(|absent| absent.skip(beginning));
         ranges.current.skip(&self.keys.index_entry(beginning));
     }
 
-    /// The item at a position that this scan gave.
-    pub fn load(
-        &mut self,
-        ScanEntry { position, target }: ScanEntry,
-    ) -> Result<Candidate, Problem> {
-        let value = match target {
+    /// What is stored at a position that this scan gave.
+    fn load(&mut self, entry: ScanEntry) -> Result<Option<Item>, Problem> {
+        let value = match entry.target {
             Target::Item(value) => Some(value),
-            Target::Entry(ordinal) => self.item_of(ordinal)?,
+            Target::Entry(ordinal) => match self.key_of(ordinal)? {
+                Some(key) => Some(self.view.get(&key)?.ok_or_else(dangling)?),
+                None => None,
+            },
         };
-        let item = value.as_ref().map(Item::decode).transpose()?;
+        let mut loaded = self.loaded;
+        let item = self.checked(value.as_ref(), &mut loaded)?;
+        self.loaded = loaded;
+        Ok(item)
+    }
+
+    /// The item that a value is, counted; none if it has expired or is another key's.
+    fn checked(
+        &self,
+        value: Option<&Bytes>,
+        loaded: &mut ScanStats,
+    ) -> Result<Option<Item>, Problem> {
+        let item = value.map(Item::decode).transpose()?;
         if let Some(item) = &item {
-            self.loaded.items += 1;
-            self.loaded.bytes += item.bytes();
+            loaded.items += 1;
+            loaded.bytes += item.bytes();
         }
         let prefix = self.prefix.as_deref();
-        let item = item.filter(|item| {
+        Ok(item.filter(|item| {
             !self.setup.is_expired(item, self.now) && self.setup.has_prefix(item, prefix)
-        });
-        Ok(Candidate { position, item })
+        }))
     }
 
     /// Counts the next candidates, so many at most, and says whether these were the last.
     /// It is all of them at once where their number is written down. Items that an index
     /// finds are not looked into, unless they may have expired or be another key's.
-    pub fn count(&mut self, most: u64) -> Result<(u64, bool), Problem> {
+    pub(super) fn count(&mut self, most: u64) -> Result<(u64, bool), Problem> {
         let lasting = self.setup.definition.ttl() == TimeToLive::Off;
         let sure = lasting && self.prefix.is_none();
         if sure
@@ -264,7 +292,7 @@ impl<'v> BucketScan<'v> {
             let Some(found) = self.advance()? else { return Ok((count, true)) };
             let is_there = match found.target {
                 Target::Entry(ordinal) if sure => self.is_inside(ordinal)?,
-                Target::Entry(_) | Target::Item(_) => self.load(found)?.item.is_some(),
+                Target::Entry(_) | Target::Item(_) => self.load(found)?.is_some(),
             };
             count += u64::from(is_there);
         }
@@ -293,46 +321,97 @@ impl<'v> BucketScan<'v> {
         Ok(Some(count))
     }
 
-    #[must_use]
-    pub fn effort(&self) -> ScanStats {
-        let entries = match &self.source {
+    /// Index entries that were read.
+    pub(super) fn entries(&self) -> u64 {
+        match &self.source {
             ScanSource::Nothing => 0,
             ScanSource::Items(ranges) => ranges.probed,
             ScanSource::Entries { ranges, absent, .. } => {
                 ranges.read + ranges.current.read + absent.as_ref().map_or(0, AbsentScan::read)
             }
             ScanSource::Set { members, .. } => members.read(),
-        };
-        ScanStats { entries, ..self.loaded }
+        }
     }
 
-    /// Target is stored of an item; `None` if it is not in the part of the ring that is
-    /// asked for.
-    fn item_of(&self, ordinal: u64) -> Result<Option<Bytes>, Problem> {
-        let Some(key) = self.key_of(ordinal)? else { return Ok(None) };
-        let damaged = RecordError::Malformed { what: "index key" };
-        Ok(Some(self.view.get(&key)?.ok_or(damaged)?))
+    /// What was read while candidates were counted.
+    pub(super) fn stats(&self) -> ScanStats {
+        ScanStats { entries: self.entries(), ..self.loaded }
     }
 
     /// Where an item is stored; `None` if that is not in the part of the ring that is
     /// asked for.
     fn key_of(&self, ordinal: u64) -> Result<Option<Bytes>, Problem> {
-        let damaged = |what| RecordError::Malformed { what };
-        let ordinal = Ordinal::from_u64(ordinal).ok_or(damaged("index key"))?;
-        let name = self.view.get(&self.keys.ordinal(ordinal))?.ok_or(damaged("ordinal"))?;
-        let (epk, id) = key::parse_item_name(&name).ok_or(damaged("ordinal"))?;
-        Ok(self
-            .clip
-            .as_ref()
-            .is_none_or(|clip| is_among(clip, &epk))
-            .then(|| self.keys.item(&epk, id)))
+        let name = self.view.get(&self.name_key(ordinal)?)?;
+        self.item_key(name.as_deref())
     }
+
+    /// Where the name of an item is stored.
+    fn name_key(&self, ordinal: u64) -> Result<Bytes, Problem> {
+        Ok(self.keys.ordinal(Ordinal::from_u64(ordinal).ok_or_else(dangling)?))
+    }
+
+    /// Where the item with a name is stored; `None` if that is not in the part of the ring
+    /// that is asked for.
+    fn item_key(&self, name: Option<&[u8]>) -> Result<Option<Bytes>, Problem> {
+        let damaged = || RecordError::Malformed { what: "ordinal" };
+        let (epk, id) = name.and_then(key::parse_item_name).ok_or_else(damaged)?;
+        let is_inside = self.clip.as_ref().is_none_or(|clip| is_among(clip, &epk));
+        Ok(is_inside.then(|| self.keys.item(&epk, id)))
+    }
+}
+
+/// An index entry that leads to no item.
+fn dangling() -> RecordError {
+    RecordError::Malformed { what: "index key" }
+}
+
+/// The items at positions that scans of one view gave, each with the number of its scan:
+/// looked up together, first their names, then the items. Adds up what was loaded after
+/// each.
+pub(super) fn load_all(
+    view: &dyn View,
+    scans: &[BucketScan<'_>],
+    entries: &[(usize, ScanEntry)],
+    loaded: &mut ScanStats,
+) -> Result<Vec<(Option<Item>, ScanStats)>, Problem> {
+    let scan = |at: usize| scans.get(at).ok_or(Problem::Gone);
+    let mut names = Vec::new();
+    for (at, entry) in entries {
+        if let Target::Entry(ordinal) = entry.target {
+            names.push(scan(*at)?.name_key(ordinal)?);
+        }
+    }
+    let mut names = view.multi_get(&names)?.into_iter();
+    let (mut keys, mut is_looked_up) = (Vec::new(), Vec::with_capacity(entries.len()));
+    for (at, entry) in entries {
+        let key = match entry.target {
+            Target::Entry(_) => scan(*at)?.item_key(names.next().flatten().as_deref())?,
+            Target::Item(_) => None,
+        };
+        is_looked_up.push(key.is_some());
+        keys.extend(key);
+    }
+    let mut values = view.multi_get(&keys)?.into_iter();
+    let mut items = Vec::with_capacity(entries.len());
+    for ((at, entry), is_looked_up) in entries.iter().zip(is_looked_up) {
+        let value = match &entry.target {
+            Target::Item(value) => Some(value.clone()),
+            Target::Entry(_) if is_looked_up => Some(values.next().flatten().ok_or_else(dangling)?),
+            Target::Entry(_) => None,
+        };
+        let item = scan(*at)?.checked(value.as_ref(), loaded)?;
+        items.push((item, *loaded));
+    }
+    Ok(items)
 }
 
 fn next_absent(absent: &mut Option<AbsentScan<'_>>) -> Result<Option<ScanEntry>, Problem> {
     let Some(scan) = absent else { return Ok(None) };
     let found = scan.next()?;
-    Ok(found.map(|(position, ordinal)| ScanEntry { position, target: Target::Entry(ordinal) }))
+    Ok(found.map(|(position, ordinal)| ScanEntry {
+        position: position.into(),
+        target: Target::Entry(ordinal),
+    }))
 }
 
 /// The ordinals that keys have behind a beginning, within a range of keys, as far as they
@@ -404,7 +483,7 @@ impl<'v> Ranges<'v> {
 
 impl fmt::Debug for BucketScan<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("BucketScan").field("effort", &self.effort()).finish_non_exhaustive()
+        f.debug_struct("BucketScan").field("entries", &self.entries()).finish_non_exhaustive()
     }
 }
 
@@ -439,9 +518,9 @@ fn begin_at(range: &mut KeyRange, group: &[u8], start: &ScanStart, direction: Di
     }
 }
 
-/// What is left of a key without what names its bucket and group.
-fn position_in(key: &[u8]) -> Vec<u8> {
-    key.get(GROUP_AT + 1..).unwrap_or_default().to_vec()
+/// What is left of a key without what names its bucket and group: a part of it, not a copy.
+fn position_in(key: &Bytes) -> Bytes {
+    key.slice((GROUP_AT + 1).min(key.len())..)
 }
 
 /// The ordinal at a place. Places come from clients, so any bytes are one.
