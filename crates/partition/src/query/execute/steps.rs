@@ -128,7 +128,10 @@ impl Executor<'_> {
             return Ok(self.step(position, rows));
         };
         let rows = self.rows_like(run, candidate, &shared)?;
-        for row in &rows {
+        // Of these some were given before; which ones is not known here.
+        let is_among =
+            |row: &&OutputRow| self.query.points.iter().any(|point| point.is_among(&row.place));
+        for row in rows.iter().filter(|row| !is_among(row)) {
             *flow = fullness.add(row.text.len());
         }
         Ok(ScanStep { is_shared: true, ..self.step(shared, rows) })
