@@ -10,11 +10,11 @@ use model::position::Lsn;
 use partition::{ChangePage, Changes, Item};
 
 use crate::admit::PAGE_ITEMS_MAX;
-use crate::catalogue::ContainerEntry;
 use crate::error::ServiceError;
 use crate::items::{check_session, named, scope_prefix};
 use crate::receipt::Receipt;
 use crate::request::{ChangeForm, ChangeList, ChangeStart, Scope};
+use crate::resolve::ResolvedContainer;
 use crate::response::Reply;
 use crate::service::Service;
 use crate::visit::Visit;
@@ -25,12 +25,13 @@ const POSITION: &str = "_lsn";
 impl Service {
     pub(crate) async fn list_changes(
         &self,
-        entry: &ContainerEntry,
+        entry: &ResolvedContainer,
         list: ChangeList,
         receipt: &mut Receipt,
     ) -> Result<Reply, ServiceError> {
         let within = self.scope_range(entry, &list.scope)?;
-        let visit = Visit::begin(entry, &within.min, receipt)?;
+        let partition = entry.route(&within.min)?;
+        let visit = Visit::begin(&partition, receipt)?;
         let key = within.position().cloned();
         let changes = Changes {
             within,
@@ -44,7 +45,8 @@ impl Service {
             bytes_max: self.limits.response_bytes_max,
         };
         let time_max = Duration::from_millis(self.limits.operation_ms_max);
-        let served = self.cluster.list_changes(&entry.container, changes, time_max).await;
+        let container = &entry.container;
+        let served = self.cluster.list_changes_at(container, partition, changes, time_max).await;
         let served = served.map_err(|error| spread(entry, &list.scope, error))?;
         let lsn = served.lsn;
         let page = receipt.served(served);
@@ -78,7 +80,7 @@ fn through(start: ChangeStart, page: &ChangePage, lsn: Lsn) -> Lsn {
 }
 
 /// Only a client that named a range can have been wrong about the layout.
-fn spread(entry: &ContainerEntry, scope: &Scope, error: ClusterError) -> ServiceError {
+fn spread(entry: &ResolvedContainer, scope: &Scope, error: ClusterError) -> ServiceError {
     if matches!(error, ClusterError::NoRange(_)) && scope.range.is_none() {
         return ServiceError::invalid(
             "The changes of several physical partitions have no common order. Name one of them \

@@ -15,7 +15,7 @@ use crate::error::ServiceError;
 use crate::kind::{Kind, Link};
 use crate::receipt::Receipt;
 use crate::request::{Action, CatalogueAction, ChangeList, ContainerAction};
-use crate::resolve::{is_by_rid, rid_of};
+use crate::resolve::{ResolvedContainer, is_by_rid, rid_of};
 use crate::service::Service;
 
 /// The resource, what may be done to it, and the logical partition it is limited to, or
@@ -65,7 +65,7 @@ impl Service {
         let (link, item) = Link::parse_with_item(text("resource")?)?;
         let entry = self.container_around(&link)?;
         let extent = match (item, script_of(&link)) {
-            (Some(id), None) if is_by_rid(&link, &entry) && ItemRid::parse(id).is_ok() => {
+            (Some(id), None) if is_by_rid(&link, &entry.names) && ItemRid::parse(id).is_ok() => {
                 Extent::ItemRid(id.to_owned())
             }
             (Some(id), None) => Extent::Item(id.to_owned()),
@@ -89,7 +89,8 @@ impl Service {
             Action::Catalogue(action) => Ok(self.covers_resource(grant, action).await),
             Action::Container { container, action, .. } => match self.container_around(container) {
                 Some(entry) if entry.rid == grant.container => {
-                    self.covers_items(grant, &entry, is_by_rid(container, &entry), action)
+                    let by_rid = is_by_rid(container, &entry.names);
+                    self.covers_items(grant, &entry.into(), by_rid, action).await
                 }
                 Some(_) | None => Ok(false),
             },
@@ -123,18 +124,17 @@ impl Service {
         }
     }
 
-    fn covers_items(
+    async fn covers_items(
         &self,
         grant: &Grant,
-        entry: &ContainerEntry,
+        entry: &ResolvedContainer,
         by_rid: bool,
         action: &ContainerAction,
     ) -> Result<bool, ServiceError> {
         if matches!(action, ContainerAction::ReadRanges) {
             return Ok(true);
         }
-        let spec = entry.container.spec();
-        let definition = spec.definition.partition_key();
+        let definition = entry.key_definition();
         let inside = |key: &PartitionKey| keys_are(action, |given| definition.covers(key, given));
         if !grant.key.as_ref().is_none_or(inside) {
             return Ok(false);
@@ -142,17 +142,17 @@ impl Service {
         match &grant.extent {
             Extent::Container => Ok(true),
             Extent::Item(_) | Extent::ItemRid(_) => {
-                self.covers_item(&grant.extent, entry, by_rid, action)
+                self.covers_item(&grant.extent, entry, by_rid, action).await
             }
             Extent::Script(_) => Ok(false),
         }
     }
 
     /// Whether an action concerns the item of a grant and no other.
-    fn covers_item(
+    async fn covers_item(
         &self,
         extent: &Extent,
-        entry: &ContainerEntry,
+        entry: &ResolvedContainer,
         by_rid: bool,
         action: &ContainerAction,
     ) -> Result<bool, ServiceError> {
@@ -173,8 +173,8 @@ impl Service {
             | ContainerAction::PlanQuery { .. } => return Ok(false),
         };
         let addressed = target.id.as_str();
-        let actual = match rid_of(entry, target).filter(|_| by_rid) {
-            Some(rid) => self.id_behind(entry, target, rid)?,
+        let actual = match rid_of(entry.rid, target).filter(|_| by_rid) {
+            Some(rid) => self.id_behind(entry, target, rid).await?,
             None => Some(addressed.to_owned()),
         };
         let granted = match extent {

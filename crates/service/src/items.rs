@@ -18,10 +18,10 @@ use partition::{
 
 use crate::account;
 use crate::admit::PAGE_ITEMS_MAX;
-use crate::catalogue::ContainerEntry;
 use crate::error::ServiceError;
 use crate::receipt::{Holding, Receipt};
 use crate::request::{BulkOperation, BulkPace, Conditions, ItemOperation, ItemTarget, Scope};
+use crate::resolve::ResolvedContainer;
 use crate::response::{BulkResult, ItemResult, Reply, Rest};
 use crate::service::Service;
 use crate::visit::Visit;
@@ -41,7 +41,7 @@ impl Service {
     /// Does one operation on one item, in its partition.
     pub(crate) async fn write_item(
         &self,
-        entry: &ContainerEntry,
+        entry: &ResolvedContainer,
         key: Option<&PartitionKey>,
         operation: ItemOperation,
         receipt: &mut Receipt,
@@ -52,13 +52,15 @@ impl Service {
             None
         };
         let checked = self.check_operation(entry, key, operation, receipt);
-        let (operation, location) = checked.map_err(|error| match (error, replaced) {
+        let (operation, location) = match (checked, replaced) {
             // What is not there has no key that could differ.
-            (ServiceError::KeyMismatch, Some((key, id))) if !self.exists(entry, key, &id) => {
-                ServiceError::NotFound
+            (Err(ServiceError::KeyMismatch), Some((key, id)))
+                if !self.exists(entry, key, &id).await =>
+            {
+                return Err(ServiceError::NotFound);
             }
-            (error, _) => error,
-        })?;
+            (checked, _) => checked?,
+        };
         let effect = self.apply_one(entry, location, operation, receipt).await?;
         receipt.item_lsn = Some(effect.lsn);
         self.note_size(entry, receipt);
@@ -66,8 +68,10 @@ impl Service {
     }
 
     /// Takes down how much the partition holds that answered.
-    fn note_size(&self, entry: &ContainerEntry, receipt: &mut Receipt) {
-        let size = receipt.served_by().and_then(|(range, _)| entry.container.size_of(range));
+    fn note_size(&self, entry: &ResolvedContainer, receipt: &mut Receipt) {
+        let size = receipt.served_by().and_then(|(range, _)| {
+            entry.layout_of(range).partition(range).map(|partition| partition.size()).ok()
+        });
         receipt.holding = size.map(|size| Holding::Items {
             count: size.items,
             bytes: size.bytes,
@@ -77,28 +81,29 @@ impl Service {
     }
 
     /// Whether there is an item, as far as can be told.
-    fn exists(&self, entry: &ContainerEntry, key: &PartitionKey, id: &ItemId) -> bool {
+    async fn exists(&self, entry: &ResolvedContainer, key: &PartitionKey, id: &ItemId) -> bool {
         let Ok(location) = self.locate(entry, Some(key), None) else { return true };
-        let found = self.cluster.read(&entry.container, (&location.position, id), None);
+        let Ok(partition) = entry.route(&location.position) else { return true };
+        let named = (&location.position, id);
+        let found = self.cluster.read_at(&entry.container, &partition, named, None).await;
         found.map_or(true, |served| served.value.is_ok())
     }
 
-    pub(crate) fn read_item(
+    pub(crate) async fn read_item(
         &self,
-        entry: &ContainerEntry,
+        entry: &ResolvedContainer,
         target: &ItemTarget,
         conditions: &Conditions,
         receipt: &mut Receipt,
     ) -> Result<Reply, ServiceError> {
         let location = self.locate(entry, target.key.as_ref(), None);
         let location = receipt.paid_if_refused(location, Work::Probe)?;
-        let visit = Visit::begin(entry, &location.position, receipt)?;
-        let served = self.cluster.read(
-            &entry.container,
-            (&location.position, &target.id),
-            conditions.if_none_match.as_ref(),
-        )?;
-        let found = receipt.served(served);
+        let partition = entry.route(&location.position)?;
+        let visit = Visit::begin(&partition, receipt)?;
+        let named = (&location.position, &target.id);
+        let if_none_match = conditions.if_none_match.as_ref();
+        let read = self.cluster.read_at(&entry.container, &partition, named, if_none_match);
+        let found = receipt.served(read.await?);
         receipt.worked(&match &found {
             Ok(effect) => effect.work,
             Err(problem) => problem.work(Work::Probe),
@@ -114,7 +119,7 @@ impl Service {
     /// All operations in one logical partition, or none.
     pub(crate) async fn batch(
         &self,
-        entry: &ContainerEntry,
+        entry: &ResolvedContainer,
         (key, session): (&PartitionKey, Option<&SessionToken>),
         operations: Vec<ItemOperation>,
         receipt: &mut Receipt,
@@ -122,7 +127,10 @@ impl Service {
         let failed = |at, error| ServiceError::Batch { at, error: Box::new(error) };
         let location = self.locate(entry, Some(key), None)?;
         if session.is_some() {
-            receipt.served(self.cluster.position(&entry.container, &location.position)?);
+            let partition = entry.route(&location.position)?;
+            let reached =
+                self.cluster.position(&entry.container, &partition, &location.position).await;
+            receipt.served(reached?);
             check_session(entry, session, receipt)?;
         }
         let checked = operations.into_iter().enumerate().map(|(at, operation)| {
@@ -142,7 +150,7 @@ impl Service {
     /// Each operation for itself; those of one partition share its fsyncs.
     pub(crate) async fn bulk(
         &self,
-        entry: &ContainerEntry,
+        entry: &ResolvedContainer,
         range: Option<RangeId>,
         (operations, pace): (Vec<BulkOperation>, BulkPace),
         receipt: &mut Receipt,
@@ -177,7 +185,7 @@ impl Service {
     /// One operation after the other; those behind the first that fails are not begun.
     async fn in_turn(
         &self,
-        entry: &ContainerEntry,
+        entry: &ResolvedContainer,
         range: Option<&(RangeId, EpkRange)>,
         operations: Vec<BulkOperation>,
         receipt: &mut Receipt,
@@ -200,7 +208,7 @@ impl Service {
 
     async fn bulk_operation(
         &self,
-        (entry, range): (&ContainerEntry, Option<&(RangeId, EpkRange)>),
+        (entry, range): (&ResolvedContainer, Option<&(RangeId, EpkRange)>),
         BulkOperation { key, operation }: BulkOperation,
         room: &Room,
         receipt: &mut Receipt,
@@ -218,7 +226,7 @@ impl Service {
     /// One page of items in the order of their hashed keys, range after range.
     pub(crate) async fn list_items(
         &self,
-        entry: &ContainerEntry,
+        entry: &ResolvedContainer,
         list: ItemList<'_>,
         receipt: &mut Receipt,
     ) -> Result<Reply, ServiceError> {
@@ -234,16 +242,17 @@ impl Service {
                 after = None;
                 break;
             }
-            let visit = match Visit::begin(entry, start, receipt) {
+            let partition = entry.route(start)?;
+            let visit = match Visit::begin(&partition, receipt) {
                 // What was read so far is a page as well.
                 Err(ClusterError::Throttled { .. }) if !bodies.is_empty() => break,
                 visit => visit?,
             };
             let room = (items_max - bodies.len(), bytes_left);
             let asked = (&within, prefix.as_ref());
-            let next = self.cluster.list(&entry.container, asked, after.as_ref(), room).await?;
-            let Some(served) = next else { break };
-            let page = receipt.served(served);
+            let (container, after_last) = (&entry.container, after.as_ref());
+            let listed = self.cluster.list_at(container, partition, asked, after_last, room);
+            let page = receipt.served(listed.await?);
             for work in page_work(&page) {
                 receipt.worked(&work);
             }
@@ -271,13 +280,12 @@ impl Service {
     /// The part of the ring that a list covers.
     pub(crate) fn scope_range(
         &self,
-        entry: &ContainerEntry,
+        entry: &ResolvedContainer,
         scope: &Scope,
     ) -> Result<EpkRange, ServiceError> {
         let mut within = common(&EpkRange::full(), &scope.within);
         if let Some(key) = &scope.key {
-            let spec = entry.container.spec();
-            let definition = spec.definition.partition_key();
+            let definition = entry.key_definition();
             within = common(&within, &definition.prefix_range(definition.meant(key))?);
         }
         if let Some(id) = scope.range {
@@ -286,13 +294,17 @@ impl Service {
         Ok(within)
     }
 
-    fn range_of(&self, entry: &ContainerEntry, id: RangeId) -> Result<EpkRange, ServiceError> {
-        self.cluster.range(&entry.container, id).map_err(|error| named(entry, error))
+    fn range_of(&self, entry: &ResolvedContainer, id: RangeId) -> Result<EpkRange, ServiceError> {
+        let found = entry.layout.partition(id).and_then(|_| {
+            let record = entry.layout.map().range(id);
+            record.map(|record| record.range.clone()).ok_or(ClusterError::NoRange(id))
+        });
+        found.map_err(|error| named(entry, error))
     }
 
     async fn apply_one(
         &self,
-        entry: &ContainerEntry,
+        entry: &ResolvedContainer,
         location: Location,
         operation: Operation,
         receipt: &mut Receipt,
@@ -306,13 +318,14 @@ impl Service {
     /// Has a partition do a command, and takes down which one and at what cost.
     async fn apply(
         &self,
-        entry: &ContainerEntry,
+        entry: &ResolvedContainer,
         command: Command,
         receipt: &mut Receipt,
     ) -> Result<Outcome, ClusterError> {
         let position = command.location.position.clone();
-        let visit = Visit::begin(entry, &position, receipt)?;
-        let done = match self.cluster.apply(&entry.container, command).await {
+        let partition = entry.route(&position)?;
+        let visit = Visit::begin(&partition, receipt)?;
+        let done = match self.cluster.apply_at(&entry.container, partition, command).await {
             Ok(served) => {
                 let outcome = receipt.served(served);
                 for effect in &outcome.effects {
@@ -329,7 +342,7 @@ impl Service {
     /// Checks bodies and keys, and finds out where the operation belongs.
     fn check_operation(
         &self,
-        entry: &ContainerEntry,
+        entry: &ResolvedContainer,
         key: Option<&PartitionKey>,
         operation: ItemOperation,
         receipt: &mut Receipt,
@@ -347,7 +360,7 @@ impl Service {
 
     fn parse_operation(
         &self,
-        entry: &ContainerEntry,
+        entry: &ResolvedContainer,
         key: Option<&PartitionKey>,
         operation: ItemOperation,
     ) -> Result<(Operation, Location), ServiceError> {
@@ -375,12 +388,11 @@ impl Service {
     /// The key is given, or in the document, or both and equal.
     pub(crate) fn locate(
         &self,
-        entry: &ContainerEntry,
+        entry: &ResolvedContainer,
         key: Option<&PartitionKey>,
         document: Option<&Document>,
     ) -> Result<Location, ServiceError> {
-        let spec = entry.container.spec();
-        let definition = spec.definition.partition_key();
+        let definition = entry.key_definition();
         let extracted = document.map(|document| definition.extract(document.json())).transpose()?;
         match (key.map(|key| definition.meant(key)), &extracted) {
             (Some(given), Some(extracted)) if given != extracted => {
@@ -401,9 +413,8 @@ impl Service {
 
 /// What the keys of a list's items begin with, where the part of the ring that it covers
 /// may have others.
-pub(crate) fn scope_prefix(entry: &ContainerEntry, scope: &Scope) -> Option<PartitionKey> {
-    let spec = entry.container.spec();
-    let definition = spec.definition.partition_key();
+pub(crate) fn scope_prefix(entry: &ResolvedContainer, scope: &Scope) -> Option<PartitionKey> {
+    let definition = entry.key_definition();
     scope.key.clone().filter(|key| definition.is_prefix(key))
 }
 
@@ -429,14 +440,14 @@ fn document_of(operation: &Operation) -> Option<&Document> {
 /// What it has seen of the ranges that this one came from counts as well: its
 /// positions go on where theirs ended.
 pub(crate) fn check_session(
-    entry: &ContainerEntry,
+    entry: &ResolvedContainer,
     session: Option<&SessionToken>,
     receipt: &Receipt,
 ) -> Result<(), ServiceError> {
     let (Some(token), Some((range, lsn))) = (session, receipt.served_by()) else { return Ok(()) };
     let ahead = |seen: &&RangeToken| (seen.version, seen.lsn) > (SINGLE_REGION_VERSION, lsn);
-    let map = entry.container.map();
-    let ancestors = map.range(range).map_or(&[][..], |record| &record.parents);
+    let layout = entry.layout_of(range);
+    let ancestors = layout.map().range(range).map_or(&[][..], |record| &record.parents);
     let ours = |seen: &&RangeToken| {
         seen.range == range.0 || ancestors.iter().any(|parent| parent.0 == seen.range)
     };
@@ -447,7 +458,7 @@ pub(crate) fn check_session(
 }
 
 /// A refusal about a range, with the container in its text.
-pub(crate) fn named(entry: &ContainerEntry, error: ClusterError) -> ServiceError {
+pub(crate) fn named(entry: &ResolvedContainer, error: ClusterError) -> ServiceError {
     let mut error = ServiceError::from(error);
     if let ServiceError::RangeGone { container, .. }
     | ServiceError::RangeSwitching { container, .. } = &mut error

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cluster::{
-    ClusterError, FunctionTimes, PageBounds, PageQuery, Pass, Point, QueryFailure, QueryPage,
-    QueryTimes, Turn,
+    Caller, ClusterError, FunctionTimes, PageBounds, PageQuery, Pass, Point, QueryFailure,
+    QueryPage, QueryTimes, RangeId, Turn,
 };
 use model::charge::Work;
 use model::epk::{Epk, EpkRange};
@@ -19,11 +19,11 @@ use query::{
 };
 
 use crate::admit::PAGE_ITEMS_MAX;
-use crate::catalogue::ContainerEntry;
 use crate::error::ServiceError;
 use crate::items::{check_session, named, scope_prefix};
 use crate::receipt::Receipt;
 use crate::request::{ItemQuery, ResumeFilter, Scope};
+use crate::resolve::ResolvedContainer;
 use crate::response::Reply;
 use crate::service::Service;
 use crate::visit::Visit;
@@ -52,7 +52,7 @@ impl Service {
     /// queries: even a short one can take long to bind.
     pub(crate) async fn query_items(
         &self,
-        entry: &ContainerEntry,
+        entry: &ResolvedContainer,
         query: ItemQuery,
         receipt: &mut Receipt,
     ) -> Result<Reply, ServiceError> {
@@ -66,7 +66,8 @@ impl Service {
             let Prepared { page, key, start, mut times } =
                 compiler.prepare(query, &covered, bounds, turn)?;
             let container = &compiler.entry.container;
-            let pass = container.admit(&start, payer).map_err(Unanswered::NotLetIn)?;
+            let admitted = compiler.entry.route(&start).and_then(|owner| owner.admit(payer));
+            let pass = admitted.map_err(Unanswered::NotLetIn)?;
             let (text, page) = page;
             let page = turn.answer(container, now, page);
             let page = page.map_err(|failure| failed(&compiler.entry, failure, &text));
@@ -86,7 +87,7 @@ impl Service {
             receipt.worked(&work);
             match visit.take() {
                 Some(visit) => visit.end(answered.key.as_ref(), receipt),
-                None => entry.container.bill(range, receipt.payer, crate::account::charge(&work)),
+                None => bill(entry, range, receipt.payer, &work),
             }
             check_session(entry, session.as_ref(), receipt)?;
         }
@@ -112,7 +113,7 @@ impl Service {
     /// Says how a client runs a query on each partition by itself.
     pub(crate) async fn plan_query(
         &self,
-        entry: &ContainerEntry,
+        entry: &ResolvedContainer,
         (text, parameters): (String, Value),
         features: Features,
         receipt: &mut Receipt,
@@ -126,8 +127,8 @@ impl Service {
     }
 
     /// What a query may know of the world and of its container.
-    fn compiler(&self, entry: &ContainerEntry) -> Compiler {
-        let spec = entry.container.spec();
+    fn compiler(&self, entry: &ResolvedContainer) -> Compiler {
+        let spec = entry.layout.spec();
         let context = Context {
             now_ticks: self.runtime.clock.now_ticks(),
             seed: self.runtime.random.next_u64(),
@@ -201,7 +202,7 @@ impl Unanswered {
 /// Makes something that can run of the texts of queries on a container.
 #[derive(Clone)]
 struct Compiler {
-    entry: ContainerEntry,
+    entry: ResolvedContainer,
     context: Arc<Context>,
 }
 
@@ -265,8 +266,7 @@ impl Compiler {
         parameters: &Value,
         features: &Features,
     ) -> Result<Value, ServiceError> {
-        let spec = self.entry.container.spec();
-        let definition = spec.definition.partition_key();
+        let definition = self.entry.key_definition();
         let plan = || -> Result<_, QueryError> {
             let parameters = parse_parameters(parameters)?;
             let shape = KeyShape::from(definition);
@@ -281,8 +281,7 @@ impl Compiler {
     /// Neither the number of partitions nor a filter that names the key matters there:
     /// whether a program works must not depend on how much data it has.
     fn check_merge(&self, query: &ItemQuery, bound: &Bound) -> Result<(), ServiceError> {
-        let spec = self.entry.container.spec();
-        let is_partitioned = !spec.definition.partition_key().paths().is_empty();
+        let is_partitioned = !self.entry.key_definition().paths().is_empty();
         let is_across = query.across_partitions && is_partitioned && !is_routed(&query.scope);
         if query.merges || !is_across || !needs_merge(bound) {
             return Ok(());
@@ -304,8 +303,7 @@ impl Compiler {
         covered: &EpkRange,
     ) -> Result<Aim, ServiceError> {
         let scope = &query.scope;
-        let spec = self.entry.container.spec();
-        let definition = spec.definition.partition_key();
+        let definition = self.entry.key_definition();
         let keys = bound.key_ranges(&KeyShape::from(definition));
         let within = match &keys {
             KeyRanges::Nothing if bound.reads_documents() => Vec::new(),
@@ -329,6 +327,14 @@ impl Compiler {
             None => EVERY_ORDINAL,
         };
         Ok(Aim { within, ordinals, key: one_key })
+    }
+}
+
+/// Has a partition pay that was asked for a page which another one let in.
+fn bill(entry: &ResolvedContainer, range: RangeId, payer: Caller, work: &Work) {
+    // Others may have taken its place: what it did has no budget any more.
+    if let Ok(partition) = entry.layout_of(range).partition(range) {
+        partition.bill(payer, crate::account::charge(work));
     }
 }
 
@@ -406,7 +412,7 @@ fn resume_point(filter: &ResumeFilter, bound: &Bound) -> Result<Point, ServiceEr
 /// What cursors of a query are bound to. A point in an order means the same whatever the
 /// filter leaves: clients narrow it down when they go on. Everything else is a place on a
 /// way that depends on the whole text.
-fn fingerprint(entry: &ContainerEntry, query: &ItemQuery, bound: &Bound) -> u32 {
+fn fingerprint(entry: &ResolvedContainer, query: &ItemQuery, bound: &Bound) -> u32 {
     let mut hasher = crc32fast::Hasher::new();
     hasher.update(entry.rid.to_string().as_bytes());
     let Some(order) = lasting_order(bound) else {
@@ -438,7 +444,7 @@ fn lasting_order(bound: &Bound) -> Option<Vec<(Path, bool)>> {
     Some(order.collect()).filter(|order: &Vec<_>| !order.is_empty() && !bound.is_aggregated())
 }
 
-fn failed(entry: &ContainerEntry, failure: QueryFailure, text: &str) -> ServiceError {
+fn failed(entry: &ResolvedContainer, failure: QueryFailure, text: &str) -> ServiceError {
     match failure {
         QueryFailure::Query(error) => refused(&error, text),
         QueryFailure::Order(error) => ServiceError::query_refused(&error.to_string()),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
 
-use cluster::{Ahead, Cluster, ClusterReport, ContainerSpec, Pool, RangeRecord};
+use cluster::{Cluster, ContainerSpec, Pool, RangeRecord};
 use model::charge::Work;
 use model::json::Value;
 use model::limits::{Growth, Limits};
@@ -17,9 +17,7 @@ use storage::Store;
 
 use crate::account::{self, CatalogueTab};
 use crate::admit::{self, Admitted};
-use crate::catalogue::{
-    COUNTERS, ContainerEntry, Counters, Directory, Record, Stored, item_prefix,
-};
+use crate::catalogue::{COUNTERS, Counters, Directory, Record, Stored, item_prefix};
 use crate::error::ServiceError;
 use crate::items::ItemList;
 use crate::kind::Kind;
@@ -29,7 +27,7 @@ use crate::reindex;
 use crate::request::{
     CatalogueAction, Conditions, ContainerAction, ItemOperation, ItemTarget, Request,
 };
-use crate::resolve::Resolved;
+use crate::resolve::{Resolved, ResolvedContainer};
 use crate::resources::Asked;
 use crate::response::{Failure, RangeInfo, Reply, Response};
 
@@ -110,25 +108,9 @@ impl Service {
 
     async fn run(&self, request: Request, receipt: &mut Receipt) -> Result<Reply, ServiceError> {
         let authorised = self.authorise(request).await?;
-        let resolved = self.resolve(authorised, receipt)?;
+        let resolved = self.resolve(authorised, receipt).await?;
         let admitted = admit::admit(resolved, &self.limits)?;
         self.perform(admitted, receipt).await
-    }
-
-    /// Reads everything that is stored and says what does not agree.
-    pub fn check(&self, progress: impl FnMut(&str)) -> Result<ClusterReport, ServiceError> {
-        Ok(self.cluster.check(&self.containers_to_sweep()?, progress)?)
-    }
-
-    /// The physical partitions whose time is ahead of the clock.
-    pub fn ahead(&self) -> Result<Vec<Ahead>, ServiceError> {
-        Ok(self.cluster.ahead()?)
-    }
-
-    /// Sets the times of those and of what was written to them back to the clock. Says how
-    /// many items were.
-    pub async fn reset_time(&self) -> Result<u64, ServiceError> {
-        Ok(self.cluster.reset_time().await?)
     }
 
     #[must_use]
@@ -199,7 +181,7 @@ impl Service {
 
     async fn perform_in_container(
         &self,
-        container: &ContainerEntry,
+        container: &ResolvedContainer,
         action: ContainerAction,
         receipt: &mut Receipt,
     ) -> Result<Reply, ServiceError> {
@@ -215,7 +197,7 @@ impl Service {
                 return Ok(Reply::Statistics { partitions });
             }
             ReadItem { target, conditions } => {
-                return self.read_item(container, &target, &conditions, receipt);
+                return self.read_item(container, &target, &conditions, receipt).await;
             }
             ListItems { scope, session, after, items_max } => {
                 let (scope, session) = (&scope, session.as_ref());
@@ -314,11 +296,11 @@ impl Service {
 
     async fn read_ranges(
         &self,
-        entry: &ContainerEntry,
+        entry: &ResolvedContainer,
         receipt: &mut Receipt,
     ) -> Result<Reply, ServiceError> {
         receipt.worked(&Work::Probe);
-        let (map, sizes) = self.cluster.sizes(&entry.container).await?;
+        let (map, sizes) = self.cluster.sizes(Arc::clone(&entry.layout)).await?;
         let info = |(record, head): (&RangeRecord, Head)| RangeInfo {
             id: record.id,
             range: record.range.clone(),

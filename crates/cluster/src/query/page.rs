@@ -95,7 +95,7 @@ fn narrow(query: &mut PageQuery, container: &Container) -> Option<ResumePoint> {
         return None;
     }
     let resume = query.after.as_ref().map(|after| &after.resume);
-    let scope = PageScope::next(&container.layout().0, &query.within, resume);
+    let scope = PageScope::next(container.layout().map(), &query.within, resume);
     query.within = scope.within;
     scope.beyond.map(ResumePoint::FromEpk)
 }

@@ -15,7 +15,7 @@ use crate::cluster::ATTEMPTS_MAX;
 use crate::container::Container;
 use crate::error::ClusterError;
 use crate::map::RangeId;
-use crate::slot::{Slot, Standing, Unserved};
+use crate::slot::{Slot, Standing};
 
 /// One partition.
 #[derive(Clone, Debug)]
@@ -32,14 +32,14 @@ pub(super) fn take(
     within: &[EpkRange],
 ) -> Result<Vec<PartitionSnapshot>, QueryFailure> {
     for _ in 0..ATTEMPTS_MAX {
-        let (map, slots) = container.layout();
-        let asked =
-            map.ranges().iter().filter(|record| !overlapping(within, &record.range).is_empty());
+        let layout = container.layout();
+        let ranges = layout.map().ranges().iter();
+        let asked = ranges.filter(|record| !overlapping(within, &record.range).is_empty());
         let mut taken = Vec::new();
         for record in asked {
             let range = record.id;
-            let slot = slots.get(&range).ok_or(ClusterError::NoRange(range))?;
-            let snapshot = slot_snapshot(container, slot, range)?;
+            let slot = layout.partition(range)?;
+            let snapshot = slot_snapshot(container, slot)?;
             taken.push((PartitionSnapshot { range, snapshot: Arc::new(snapshot) }, slot));
         }
         // A policy that changed since may have left out what the old one indexed.
@@ -53,12 +53,8 @@ pub(super) fn take(
     Err(ClusterError::Busy.into())
 }
 
-fn slot_snapshot(
-    container: &Container,
-    slot: &Slot,
-    range: RangeId,
-) -> Result<Snapshot, QueryFailure> {
-    let lsn = slot.durable_lsn().map_err(|unserved: Unserved| unserved.of(range))?;
+fn slot_snapshot(container: &Container, slot: &Slot) -> Result<Snapshot, QueryFailure> {
+    let lsn = slot.durable_lsn()?;
     let reader = slot.reader();
     let view = container.store().view().map_err(ClusterError::from)?;
     Ok(Snapshot::new(reader, view, lsn))
