@@ -8,7 +8,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use cluster::{Caller, ContainerMap, Governor, Plan, RangeId};
+use cluster::{Caller, ContainerMap, Gauge, Governor, Plan, RangeId};
 use model::charge::Charge;
 use model::epk::Epk;
 use model::limits::Limits;
@@ -20,9 +20,10 @@ const ROUNDS: u32 = 2_000_000;
 fn main() {
     let definition = PartitionKeyDefinition::hash(["/pk"]).unwrap();
     let clock: Arc<dyn Clock> = Arc::new(RealClock::new());
-    let governor = Governor::new(Arc::clone(&clock), Arc::new(Limits::default()));
+    let map = Arc::new(ContainerMap::fresh(&definition, 1));
+    let governor = Governor::new(Arc::clone(&clock), Arc::new(Limits::default()), map);
     governor.provide(Plan::Container { rate: 1_000_000, burst: true, buckets: Vec::new() });
-    let map = ContainerMap::fresh(&definition, 1);
+    let gauge = governor.gauge(RangeId(0)).unwrap();
     for keys in [1, 50, 100_000] {
         let key = |number: u32| {
             let key = PartitionKey::new([number.to_string().as_str()]);
@@ -33,7 +34,7 @@ fn main() {
             let start = clock.monotonic();
             std::thread::scope(|scope| {
                 for _ in 0..threads {
-                    scope.spawn(|| visit(&governor, &map, &keys));
+                    scope.spawn(|| visit(&gauge, &keys));
                 }
             });
             let each = (clock.monotonic() - start) / ROUNDS;
@@ -43,9 +44,8 @@ fn main() {
     println!("reading the clock: {:?}", tick(clock.as_ref()));
 }
 
-fn visit(governor: &Governor, map: &ContainerMap, keys: &[Epk]) {
+fn visit(gauge: &Arc<Gauge>, keys: &[Epk]) {
     for (_, key) in (0..ROUNDS).zip(keys.iter().cycle()) {
-        let gauge = governor.gauge(map, RangeId(0)).unwrap();
         if let Ok(pass) = gauge.admit(Caller::default()) {
             pass.pay(Some(key), Charge::from_units(21));
         }

@@ -13,6 +13,7 @@ use crate::cluster::{Cluster, Served};
 use crate::container::Container;
 use crate::error::ClusterError;
 use crate::read::read_from_owner;
+use crate::slot::Slot;
 
 impl Cluster {
     /// Reads changes, on a thread for queries: those that were asked for may be few
@@ -23,10 +24,23 @@ impl Cluster {
         changes: Changes,
         time_max: Duration,
     ) -> Result<Served<ChangePage>, ClusterError> {
+        let partition = container.route(&changes.within.min)?;
+        self.list_changes_at(container, partition, changes, time_max).await
+    }
+
+    /// The same from the partition that a request was routed to, or from the one that has
+    /// taken its place.
+    pub async fn list_changes_at(
+        &self,
+        container: &Arc<Container>,
+        partition: Arc<Slot>,
+        changes: Changes,
+        time_max: Duration,
+    ) -> Result<Served<ChangePage>, ClusterError> {
         let (container, now) = (Arc::clone(container), self.now());
         let page = self.query_threads().run(move |turn| {
             let start = &changes.within.min;
-            let served = read_from_owner(&container, start, |reader, view| {
+            let served = read_from_owner(&container, &partition, start, |reader, view| {
                 let is_here = changes.within.max <= *reader.end();
                 let page = is_here.then(|| {
                     reader.list_changes((view, now), &changes, &mut || turn.go_on(time_max))

@@ -55,13 +55,14 @@ impl Cluster {
         progress: &mut impl FnMut(&str),
         report: &mut ClusterReport,
     ) -> Result<(), ClusterError> {
-        progress(container.spec().definition.id().as_str());
+        let layout = container.layout();
+        progress(layout.spec().definition.id().as_str());
         report.containers += 1;
-        for slot in container.slots() {
+        for slot in &layout.partitions {
             report.partitions += 1;
             let setup = slot.setup();
             for bucket in setup.homes() {
-                let view = container.store().view()?;
+                let view = slot.view()?;
                 report.buckets += 1;
                 report.total.merge(check_bucket(&setup, bucket, view.as_ref())?);
             }
@@ -91,8 +92,8 @@ impl Cluster {
     fn known_buckets(&self) -> Result<Known, ClusterError> {
         let mut known = Known { containers: BTreeMap::new(), retired: self.retired_blocking()? };
         for container in [Arc::clone(self.system())].into_iter().chain(self.containers()) {
-            let slots = container.slots();
-            let homes = slots.iter().map(|slot| slot.setup());
+            let layout = container.layout();
+            let homes = layout.partitions.iter().map(|slot| slot.setup());
             let numbers =
                 homes.flat_map(|setup| setup.homes().map(|b| b.number).collect::<Vec<_>>());
             known.containers.insert(container.number(), numbers.collect());

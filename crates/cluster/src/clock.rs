@@ -26,15 +26,15 @@ pub struct Ahead {
 impl Cluster {
     /// The partitions whose time is ahead of the clock.
     pub fn ahead(&self) -> Result<Vec<Ahead>, ClusterError> {
-        let (view, now) = (self.store().view()?, self.now());
-        let mut found = Vec::new();
+        let (now, mut found) = (self.now(), Vec::new());
         for container in [Arc::clone(self.system())].into_iter().chain(self.containers()) {
-            for (range, slot) in container.layout().1 {
-                let recorded = slot.reader().size(view.as_ref())?.ts_millis;
+            let layout = container.layout();
+            for slot in &layout.partitions {
+                let recorded = slot.reader().size(slot.view()?.as_ref())?.ts_millis;
                 let by = Duration::from_millis(recorded.saturating_sub(now.millis()));
                 if !by.is_zero() {
-                    let container = container.spec().definition.id().as_str().to_owned();
-                    found.push(Ahead { container, range, by });
+                    let container = layout.spec().definition.id().as_str().to_owned();
+                    found.push(Ahead { container, range: slot.id(), by });
                 }
             }
         }
@@ -54,11 +54,10 @@ impl Cluster {
 
     async fn reset_container(&self, container: &Container) -> Result<u64, ClusterError> {
         let (mut items, now) = (0, self.now());
-        for (_, slot) in container.layout().1 {
+        for slot in &container.layout().partitions {
             let reader = slot.reader();
-            let (sizes, store) = (reader.clone(), Arc::clone(self.store()));
-            let size =
-                self.aside(move || Ok::<_, ClusterError>(sizes.size(store.view()?.as_ref())?));
+            let (sizes, view) = (reader.clone(), slot.view()?);
+            let size = self.aside(move || sizes.size(view.as_ref()));
             if size.await??.ts_millis <= now.millis() {
                 continue;
             }
@@ -67,7 +66,7 @@ impl Cluster {
                 let (number, mut after) = (bucket.number, None::<Position>);
                 first = first.or(Some(number));
                 loop {
-                    let (reader, view) = (reader.clone(), self.store().view()?);
+                    let (reader, view) = (reader.clone(), slot.view()?);
                     let start = after.take();
                     let names = self
                         .aside(move || {

@@ -14,11 +14,13 @@ use crate::container::{Container, ContainerSpec};
 use crate::due::Due;
 use crate::error::ClusterError;
 use crate::executor::Executors;
+use crate::layout::Layout;
 use crate::maintenance::Maintenance;
 use crate::map::{ContainerMap, Division, RangeId};
 use crate::query::QueryThreads;
 use crate::retired::Territory;
 use crate::slot::Slot;
+use crate::stored_map::{StoredMap, Unstored, map_id};
 use crate::switch::{Observer, Stage};
 use crate::system::{self, SystemWrite};
 
@@ -36,8 +38,6 @@ pub struct Cluster {
     system_limits: Arc<Limits>,
     system: Arc<Container>,
     containers: RwLock<BTreeMap<ContainerNumber, Arc<Container>>>,
-    /// One change of a map at a time: two grants worked out from the same map would be the same grant.
-    map_changes: tokio::sync::Mutex<()>,
     executors: Executors,
     query_threads: QueryThreads,
     maintenance: Maintenance,
@@ -80,7 +80,6 @@ impl Cluster {
             system_limits,
             system: Arc::new(system),
             containers: RwLock::default(),
-            map_changes: tokio::sync::Mutex::default(),
             executors,
             query_threads,
             maintenance,
@@ -130,10 +129,6 @@ impl Cluster {
         &self.maintenance
     }
 
-    pub(crate) async fn one_map_change(&self) -> tokio::sync::MutexGuard<'_, ()> {
-        self.map_changes.lock().await
-    }
-
     pub(crate) fn system(&self) -> &Arc<Container> {
         &self.system
     }
@@ -144,13 +139,8 @@ impl Cluster {
 
     /// Serves an existing container: reads its map.
     pub fn attach(&self, spec: ContainerSpec) -> Result<Arc<Container>, ClusterError> {
-        let map = self.stored_map(spec.number)?;
-        Ok(self.serve(spec, map))
-    }
-
-    pub(crate) fn stored_map(&self, number: ContainerNumber) -> Result<ContainerMap, ClusterError> {
-        let item = self.read_system(&map_id(number))?.ok_or(ClusterError::NoContainer(number.0))?;
-        Ok(ContainerMap::parse(number.0, item.json())?)
+        let stored = self.stored_map(spec.number)?;
+        Ok(self.serve(spec, stored))
     }
 
     /// Creates a container: its map and `catalogue` are written in one transaction.
@@ -158,12 +148,11 @@ impl Cluster {
         &self,
         spec: ContainerSpec,
         ranges: u32,
-        mut catalogue: Vec<SystemWrite>,
+        catalogue: Vec<SystemWrite>,
     ) -> Result<Arc<Container>, ClusterError> {
         let map = ContainerMap::fresh(spec.definition.partition_key(), ranges);
-        catalogue.push(SystemWrite::Create { id: map_id(spec.number), body: map.to_object() });
-        self.write_system(catalogue).await?;
-        Ok(self.serve(spec, map))
+        let stored = self.store_first_map(spec.number, map, catalogue).await?;
+        Ok(self.serve(spec, stored))
     }
 
     /// Changes a container's definition together with its catalogue entry.
@@ -173,32 +162,32 @@ impl Cluster {
         catalogue: Vec<SystemWrite>,
     ) -> Result<Outcome, ClusterError> {
         let container = self.container(spec.number)?;
-        let _one_at_a_time = self.map_changes.lock().await;
         let outcome = self.write_system(catalogue).await?;
-        let map = container.map();
-        container.reconfigure(spec, map.as_ref().clone());
+        container.redefine(spec);
         Ok(outcome)
     }
 
-    /// Puts a map in force that divides the throughput of `from` anew, together with
-    /// changes of the catalogue. If the layout has changed since, nothing is done:
-    /// the ranges that the division speaks of may be gone.
+    /// Puts a map in force that divides the throughput of the one of `from` anew, together
+    /// with changes of the catalogue. If the map has changed since, nothing is done: the
+    /// ranges that the division speaks of may be gone.
     pub async fn divide(
         &self,
         container: &Container,
-        (from, divided): (&ContainerMap, ContainerMap),
-        mut catalogue: Vec<SystemWrite>,
+        (from, divided): (&Layout, ContainerMap),
+        catalogue: Vec<SystemWrite>,
     ) -> Result<(), ClusterError> {
-        let _one_at_a_time = self.map_changes.lock().await;
-        if *container.map() != *from {
-            return Err(ClusterError::Busy);
+        match self.store_map(from, divided, catalogue, Purpose::Any).await {
+            Ok(stored) => {
+                container.adopt(stored);
+                Ok(())
+            }
+            Err(unstored) => {
+                if matches!(unstored, Unstored::Conflict) {
+                    self.catch_up(container)?;
+                }
+                Err(unstored.into())
+            }
         }
-        let spec = container.spec();
-        let (id, body) = (map_id(spec.number), divided.to_object());
-        catalogue.push(SystemWrite::Replace { id, body, if_match: None });
-        self.write_system(catalogue).await?;
-        container.reconfigure(spec.as_ref().clone(), divided);
-        Ok(())
     }
 
     /// Drops containers: they leave the map and the catalogue in one
@@ -212,8 +201,6 @@ impl Cluster {
             catalogue.push(SystemWrite::Delete { id: map_id(number), if_match: None });
             catalogue.push(Territory::Container(number).mark());
         }
-        // Not while a layout changes, or its new partitions would be forgotten.
-        let _one_at_a_time = self.map_changes.lock().await;
         self.write_system_for_relief(catalogue).await?;
         for &number in numbers {
             let dropped = self.forget(number);
@@ -225,11 +212,11 @@ impl Cluster {
     }
 
     /// Refuses whoever still holds a container, and waits until what they have begun is
-    /// on the disk: only then can its keys be removed for good.
+    /// on the disk: only then can its keys be removed for good. A layout that was stored
+    /// before and is not in force yet never will be.
     async fn retire(&self, container: &Container) {
-        for (range, slot) in container.close() {
-            let lane = lane(&slot.setup(), range);
-            let last = self.executors.call(lane, move || slot.retire()).await;
+        for slot in container.close() {
+            let last = self.executors.call(slot.lane(), move || slot.retire()).await;
             if let Ok(Some(ticket)) = last {
                 // Whatever became of it, nothing comes after it.
                 let _ = ticket.await;
@@ -248,26 +235,36 @@ impl Cluster {
         container: &Container,
         command: Command,
     ) -> Result<Served<Outcome>, ClusterError> {
-        self.apply_as(container, command, Purpose::Any).await
+        let partition = container.route(&command.location.position)?;
+        self.apply_at(container, partition, command).await
+    }
+
+    /// Applies a command in the partition that a request was routed to, or in the one that
+    /// has taken its place.
+    pub async fn apply_at(
+        &self,
+        container: &Container,
+        partition: Arc<Slot>,
+        command: Command,
+    ) -> Result<Served<Outcome>, ClusterError> {
+        self.apply_as(container, partition, command, Purpose::Any).await
     }
 
     async fn apply_as(
         &self,
         container: &Container,
+        mut partition: Arc<Slot>,
         command: Command,
         purpose: Purpose,
     ) -> Result<Served<Outcome>, ClusterError> {
         let command = Arc::new(command);
         let mut attempts = 0;
         loop {
-            let (range, slot) = container.route(&command.location.position)?;
-            let setup = slot.setup();
-            let lane = lane(&setup, range);
-            let job = (range, Arc::clone(&slot));
+            let (range, setup) = (partition.id(), partition.setup());
             let work = (Arc::clone(&command), purpose);
-            let error = match self.executors.apply(lane, job, work).await {
+            let error = match self.executors.apply(Arc::clone(&partition), work).await {
                 Ok(outcome) => {
-                    if slot.is_due() {
+                    if partition.is_due() {
                         self.due.note(container.number(), range);
                     }
                     return Ok(Served { range, lsn: outcome.lsn, value: outcome });
@@ -279,7 +276,8 @@ impl Cluster {
                 // Who named a key and no range need not know what is going on with it.
                 return Err(if error.is_about_ownership() { ClusterError::Busy } else { error });
             }
-            self.remedy(container, (&slot, &setup), error).await?;
+            self.remedy(container, (&partition, &setup), error).await?;
+            partition = container.route(&command.location.position)?;
         }
     }
 
@@ -306,8 +304,7 @@ impl Cluster {
 
     /// Writes system items, all or none.
     pub async fn write_system(&self, writes: Vec<SystemWrite>) -> Result<Outcome, ClusterError> {
-        let command = system::command(writes, &self.system_limits)?;
-        Ok(self.apply(&self.system, command).await?.value)
+        self.write_system_as(writes, Purpose::Any).await
     }
 
     /// Writes system items, all or none, on behalf of a change that leads to space being
@@ -316,14 +313,23 @@ impl Cluster {
         &self,
         writes: Vec<SystemWrite>,
     ) -> Result<Outcome, ClusterError> {
+        self.write_system_as(writes, Purpose::Relief).await
+    }
+
+    pub(crate) async fn write_system_as(
+        &self,
+        writes: Vec<SystemWrite>,
+        purpose: Purpose,
+    ) -> Result<Outcome, ClusterError> {
         let command = system::command(writes, &self.system_limits)?;
-        Ok(self.apply_as(&self.system, command, Purpose::Relief).await?.value)
+        let partition = self.system.route(&command.location.position)?;
+        Ok(self.apply_as(&self.system, partition, command, purpose).await?.value)
     }
 
     /// Reads one system item.
     pub fn read_system(&self, id: &str) -> Result<Option<Item>, ClusterError> {
-        let (_, slot) = self.system.route(&system::epk())?;
-        let view = self.store.view()?;
+        let slot = self.system.route(&system::epk())?;
+        let view = slot.view()?;
         Ok(slot.reader().find(view.as_ref(), self.now(), &system::epk(), id)?)
     }
 
@@ -357,10 +363,11 @@ impl Cluster {
         items_max: usize,
     ) -> impl Fn(&str, Option<&str>) -> Result<(Vec<Item>, bool), ClusterError> + use<> {
         let room = (items_max, self.limits.response_bytes_max);
-        let (system, store) = (Arc::clone(&self.system), Arc::clone(&self.store));
+        let system = Arc::clone(&self.system);
         move |prefix, after| {
-            let (epk, view) = (system::epk(), store.view()?);
-            let (_, slot) = system.route(&epk)?;
+            let epk = system::epk();
+            let slot = system.route(&epk)?;
+            let view = slot.view()?;
             Ok(slot.reader().list_prefix(view.as_ref(), (&epk, prefix), after, room)?)
         }
     }
@@ -377,14 +384,14 @@ impl Cluster {
         self.runtime.clock.monotonic()
     }
 
-    fn serve(&self, spec: ContainerSpec, map: ContainerMap) -> Arc<Container> {
+    fn serve(&self, spec: ContainerSpec, stored: StoredMap) -> Arc<Container> {
         let number = spec.number;
         let container = Arc::new(Container::new(
             Arc::clone(&self.store),
             Arc::clone(&self.limits),
             Arc::clone(&self.runtime.clock),
             spec,
-            map,
+            stored,
         ));
         let mut containers = self.containers.write().unwrap_or_else(PoisonError::into_inner);
         containers.insert(number, Arc::clone(&container));
@@ -403,29 +410,15 @@ impl Cluster {
         range: RangeId,
         exhausted: &Setup,
     ) -> Result<(), ClusterError> {
-        let _one_at_a_time = self.map_changes.lock().await;
-        let map = container.map();
-        if map.range(range).is_none_or(|record| record.numbers != exhausted.numbers) {
-            return Ok(());
-        }
-        let spec = container.spec();
-        let map = map.with_more_numbers(range);
-        let write =
-            SystemWrite::Replace { id: map_id(spec.number), body: map.to_object(), if_match: None };
+        let change = |map: &ContainerMap| {
+            let record = map.range(range).filter(|record| record.numbers == exhausted.numbers);
+            Ok(record.map(|_| map.with_more_numbers(range)))
+        };
         // Small, and a drop may be what waits for it.
-        Box::pin(self.write_system_for_relief(vec![write])).await?;
-        container.reconfigure(spec.as_ref().clone(), map);
+        let granting = Box::pin(self.change_map(container, Purpose::Relief, change));
+        if let Some(stored) = granting.await? {
+            container.adopt(stored);
+        }
         Ok(())
     }
-}
-
-/// Spreads partitions over the executors: those of one container, and also the
-/// first ones of many small containers.
-pub(crate) fn lane(setup: &Setup, range: RangeId) -> usize {
-    let number = setup.container.0.wrapping_add(range.0);
-    usize::try_from(number).unwrap_or_default()
-}
-
-pub(crate) fn map_id(number: ContainerNumber) -> String {
-    format!("map:{}", number.0)
 }

@@ -5,6 +5,7 @@
 //! small together with its neighbour, unused, and the last change of the layout
 //! long ago. So a pause in the load does not undo what the load has made.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use partition::Head;
@@ -12,7 +13,9 @@ use partition::Head;
 use crate::cluster::Cluster;
 use crate::container::Container;
 use crate::error::ClusterError;
-use crate::map::{ContainerMap, RangeId};
+use crate::layout::Layout;
+use crate::map::RangeId;
+use crate::slot::Slot;
 use crate::transition::Transition;
 
 /// Two neighbours are cold if no second of the last minute cost them more than this
@@ -37,43 +40,37 @@ impl Cluster {
     ) -> Result<Option<Transition>, ClusterError> {
         let quiet = self.monotonic().saturating_sub(container.changed_at());
         let needed = usize::try_from(rule.ranges_min).unwrap_or(usize::MAX).max(1);
-        if quiet < rule.quiet || container.map().ranges().len() <= needed {
+        let layout = container.layout();
+        if quiet < rule.quiet || layout.map().ranges().len() <= needed {
             return Ok(None);
         }
-        let (map, sizes) = self.sizes(container).await?;
-        match self.coldest(container, &map, &sizes) {
+        let (_, sizes) = self.sizes(Arc::clone(&layout)).await?;
+        match self.coldest(&layout, &sizes) {
             Some(pair) => self.merge(container, &pair).await.map(Some),
             None => Ok(None),
         }
     }
 
     /// The two neighbours that hold least, if they are small and cold.
-    fn coldest(
-        &self,
-        container: &Container,
-        map: &ContainerMap,
-        sizes: &[Head],
-    ) -> Option<[RangeId; 2]> {
+    fn coldest(&self, layout: &Layout, sizes: &[Head]) -> Option<[RangeId; 2]> {
         let limits = self.limits();
         // Half of the limit at most, or the next writes would split them again.
         let small = limits.merge_bytes_below.min(limits.physical_partition_bytes_max / 2);
-        let pairs = map.ranges().windows(2).zip(sizes.windows(2));
-        let together = pairs.filter_map(|(ranges, sizes)| match (ranges, sizes) {
-            ([left, right], [a, b]) => Some((a.bytes.saturating_add(b.bytes), [left.id, right.id])),
+        let pairs = layout.partitions.windows(2).zip(sizes.windows(2));
+        let together = pairs.filter_map(|(partitions, sizes)| match (partitions, sizes) {
+            ([left, right], [a, b]) => Some((a.bytes.saturating_add(b.bytes), [left, right])),
             _ => None,
         });
         let coldest = together
-            .filter(|(bytes, pair)| *bytes < small && self.is_cold(container, map, *pair))
+            .filter(|(bytes, pair)| *bytes < small && self.is_cold(*pair))
             .min_by_key(|(bytes, _)| *bytes);
-        coldest.map(|(_, pair)| pair)
+        coldest.map(|(_, pair)| pair.map(|partition| partition.id()))
     }
 
-    fn is_cold(&self, container: &Container, map: &ContainerMap, pair: [RangeId; 2]) -> bool {
+    fn is_cold(&self, pair: [&Arc<Slot>; 2]) -> bool {
         let limits = self.limits();
-        let busiest = pair.map(|id| {
-            let gauge = container.governor().gauge(map, id);
-            gauge
-                .map_or(0.0, |gauge| gauge.meter().busiest_second(self.monotonic()).request_units())
+        let busiest = pair.map(|partition| {
+            partition.gauge().meter().busiest_second(self.monotonic()).request_units()
         });
         let rate = f64::from(limits.merge_throughput_below) / f64::from(limits.scale.max(1));
         busiest.iter().sum::<f64>() < COLD_PART * rate

@@ -1,28 +1,27 @@
 //! One container as this process serves it.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 use index::IndexPlan;
-use model::charge::Charge;
 use model::epk::Epk;
 use model::limits::{Growth, Limits};
 use model::policy::{ContainerDefinition, IndexingPolicy};
 use model::rid::ContainerRid;
-use partition::{ContainerNumber, Setup, Size};
+use partition::{ContainerNumber, Setup};
 use runtime::Clock;
 use storage::Store;
 use tokio::sync::Semaphore;
 
-use crate::budget::Caller;
-use crate::cluster::ATTEMPTS_MAX;
 use crate::error::ClusterError;
 use crate::expire::Searched;
-use crate::governor::{Governor, Pass};
+use crate::governor::Governor;
+use crate::layout::Layout;
 use crate::map::{ContainerMap, RangeId, RangeRecord};
 use crate::reindex::Reindexed;
-use crate::slot::Slot;
+use crate::slot::{Slot, Standing};
+use crate::stored_map::StoredMap;
 
 /// What the catalogue knows about a container, as far as partitions need it.
 #[derive(Clone, Debug)]
@@ -39,13 +38,16 @@ pub struct ContainerSpec {
     pub growth: Growth,
 }
 
-/// A container with its map and the slots of its partitions.
+/// A container with its layout as it changes.
 #[derive(Debug)]
 pub struct Container {
+    number: ContainerNumber,
     store: Arc<dyn Store>,
     limits: Arc<Limits>,
     governor: Governor,
-    state: RwLock<State>,
+    /// Taken once by a request, and only to count a reference: a lock of a few nanoseconds,
+    /// in exchange for which changes are made in order by whoever holds it for writing.
+    layout: RwLock<Arc<Layout>>,
     /// Room for commands that wait for the end of a switch.
     waiting: Semaphore,
     /// One transition at a time: a second one would choose its cut from a layout
@@ -56,19 +58,14 @@ pub struct Container {
     pub(crate) searched: Searched,
     /// When the layout last changed, or when it was read.
     changed_at: Mutex<Duration>,
+    /// How often a layout was taken.
+    #[cfg(test)]
+    taken: std::sync::atomic::AtomicUsize,
 }
 
 /// Commands that may wait for the end of a switch: as many as an executor takes
 /// at once. Whoever comes later is told to try again.
 const WAITING_MAX: usize = 1024;
-
-#[derive(Clone, Debug)]
-struct State {
-    spec: Arc<ContainerSpec>,
-    map: Arc<ContainerMap>,
-    slots: BTreeMap<RangeId, Arc<Slot>>,
-    dropped: bool,
-}
 
 impl Container {
     pub(crate) fn new(
@@ -76,34 +73,52 @@ impl Container {
         limits: Arc<Limits>,
         clock: Arc<dyn Clock>,
         spec: ContainerSpec,
-        map: ContainerMap,
+        StoredMap { map, version }: StoredMap,
     ) -> Container {
-        let slots = setups(&spec, &map, &limits)
-            .into_iter()
-            .map(|(id, setup)| (id, Arc::new(Slot::new(setup, Arc::clone(&store)))))
-            .collect();
-        let state = State { spec: Arc::new(spec), map: Arc::new(map), slots, dropped: false };
-        let governor = Governor::new(Arc::clone(&clock), Arc::clone(&limits));
-        Container {
+        let (number, map) = (spec.number, Arc::new(map));
+        let governor = Governor::new(Arc::clone(&clock), Arc::clone(&limits), Arc::clone(&map));
+        let (spec, partitions) = (Arc::new(spec), Vec::new());
+        let nothing = Layout { spec, map, version, partitions, dropped: false };
+        let container = Container {
+            number,
             store,
             limits,
             governor,
-            state: RwLock::new(state),
+            layout: RwLock::new(Arc::new(nothing.clone())),
             waiting: Semaphore::new(WAITING_MAX),
             transitions: tokio::sync::Mutex::default(),
             reindexed: Reindexed::default(),
             searched: Searched::default(),
             changed_at: Mutex::new(clock.monotonic()),
             clock,
-        }
+            #[cfg(test)]
+            taken: std::sync::atomic::AtomicUsize::new(0),
+        };
+        container.install(|_| Some(nothing));
+        container
     }
 
+    /// The layout in force. Whoever does more than one thing with it takes it once.
+    #[must_use]
+    pub fn layout(&self) -> Arc<Layout> {
+        #[cfg(test)]
+        self.taken.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        Arc::clone(&self.layout.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The definition in force.
     #[must_use]
     pub fn spec(&self) -> Arc<ContainerSpec> {
-        Arc::clone(&self.read().spec)
+        Arc::clone(self.layout().spec())
     }
 
-    /// Who lets requests into its partitions.
+    /// The map in force.
+    #[must_use]
+    pub fn map(&self) -> Arc<ContainerMap> {
+        Arc::clone(self.layout().map())
+    }
+
+    /// Who divides its throughput between its partitions.
     #[must_use]
     pub fn governor(&self) -> &Governor {
         &self.governor
@@ -111,55 +126,59 @@ impl Container {
 
     #[must_use]
     pub fn number(&self) -> ContainerNumber {
-        self.read().spec.number
-    }
-
-    #[must_use]
-    pub fn map(&self) -> Arc<ContainerMap> {
-        Arc::clone(&self.read().map)
+        self.number
     }
 
     pub(crate) fn store(&self) -> &Arc<dyn Store> {
         &self.store
     }
 
-    /// Takes over a changed definition or map with the same ranges.
-    pub(crate) fn reconfigure(&self, spec: ContainerSpec, map: ContainerMap) {
-        let setups = setups(&spec, &map, &self.limits);
-        let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
-        for (id, setup) in setups {
-            if let Some(slot) = state.slots.get(&id) {
-                slot.reconfigure(setup);
-            }
-        }
-        state.spec = Arc::new(spec);
-        state.map = Arc::new(map);
+    /// Puts a changed definition in force.
+    pub(crate) fn redefine(&self, spec: ContainerSpec) {
+        self.install(|layout| Some(Layout { spec: Arc::new(spec), ..layout.clone() }));
     }
 
-    /// Puts a layout with other ranges in force. Ranges that it does not name take
-    /// no more commands, and whoever waits for them is sent on.
-    pub(crate) fn adopt(&self, map: ContainerMap) {
-        let now = self.clock.monotonic();
-        *self.changed_at.lock().unwrap_or_else(PoisonError::into_inner) = now;
-        let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
-        let setups = setups(&state.spec, &map, &self.limits);
-        let kept = |id: RangeId, setup: &Arc<Setup>| {
-            let slot = state.slots.get(&id)?;
-            (slot.setup().buckets == setup.buckets).then(|| Arc::clone(slot))
-        };
-        let open = |setup| Arc::new(Slot::new(setup, Arc::clone(&self.store)));
-        let slots: BTreeMap<RangeId, Arc<Slot>> = setups
-            .into_iter()
-            .map(|(id, setup)| (id, kept(id, &setup).unwrap_or_else(|| open(setup))))
-            .collect();
-        let replaced = std::mem::replace(&mut state.slots, slots);
-        state.map = Arc::new(map);
-        for (id, slot) in replaced {
-            if state.slots.get(&id).is_none_or(|now| !Arc::ptr_eq(now, &slot)) {
-                // It was drained before: there is nothing to wait for.
-                slot.replace();
-            }
+    /// Puts a map that was stored in force, unless a newer one is. Partitions that it does
+    /// not name take no more commands, and whoever waits for them is sent on.
+    pub(crate) fn adopt(&self, StoredMap { map, version }: StoredMap) {
+        self.install(|layout| {
+            let is_news = version.is_newer_than(&layout.version);
+            is_news.then(|| Layout { map: Arc::new(map), version, ..layout.clone() })
+        });
+    }
+
+    /// Puts the layout in force that `change` makes of the present one, if it makes one, with
+    /// partitions that fit its map. Readers find it first, then sequencers are told.
+    fn install(&self, change: impl FnOnce(&Layout) -> Option<Layout>) {
+        let mut layout = self.layout.write().unwrap_or_else(PoisonError::into_inner);
+        let Some(mut next) = change(&layout).filter(|_| !layout.dropped) else { return };
+        self.governor.follow(Arc::clone(&next.map));
+        let setups = setups(&next.spec, &next.map, &self.limits);
+        let partitions = setups.iter().map(|(id, setup)| {
+            let kept = layout.find(*id).filter(|kept| kept.setup().buckets == setup.buckets);
+            kept.cloned().unwrap_or_else(|| self.open(*id, setup))
+        });
+        next.partitions = partitions.collect();
+        let before = std::mem::replace(&mut *layout, Arc::new(next));
+        for (partition, (_, setup)) in layout.partitions.iter().zip(setups) {
+            partition.reconfigure(setup);
         }
+        let is_kept =
+            |old: &Arc<Slot>| layout.find(old.id()).is_some_and(|now| Arc::ptr_eq(now, old));
+        let replaced: Vec<_> = before.partitions.iter().filter(|old| !is_kept(old)).collect();
+        if !replaced.is_empty() {
+            *self.changed_at.lock().unwrap_or_else(PoisonError::into_inner) =
+                self.clock.monotonic();
+        }
+        for partition in replaced {
+            // It was drained before: there is nothing to wait for.
+            partition.replace();
+        }
+    }
+
+    fn open(&self, id: RangeId, setup: &Arc<Setup>) -> Arc<Slot> {
+        let gauge = self.governor.gauge(id).expect("the map that was divided by has the range");
+        Arc::new(Slot::new(id, Arc::clone(setup), Arc::clone(&self.store), gauge))
     }
 
     pub(crate) fn changed_at(&self) -> Duration {
@@ -178,78 +197,30 @@ impl Container {
     }
 
     /// Refuses whoever still holds it. What is left of it is to be retired.
-    pub(crate) fn close(&self) -> BTreeMap<RangeId, Arc<Slot>> {
-        self.state.write().unwrap_or_else(PoisonError::into_inner).dropped = true;
-        self.layout().1
+    pub(crate) fn close(&self) -> Vec<Arc<Slot>> {
+        let mut layout = self.layout.write().unwrap_or_else(PoisonError::into_inner);
+        *layout = Arc::new(Layout { dropped: true, ..layout.as_ref().clone() });
+        layout.partitions.clone()
     }
 
-    /// Lets a request into the partition that owns a position, or says when to come
-    /// back.
-    pub fn admit(&self, epk: &Epk, caller: Caller) -> Result<Pass, ClusterError> {
-        let mut attempts = ATTEMPTS_MAX;
-        loop {
-            let map = self.map();
-            let number = self.number().0;
-            let record = map.range_of(epk).ok_or(ClusterError::NoContainer(number))?;
-            let range = record.id;
-            // None if others have taken its place since.
-            if let Some(gauge) = self.governor.gauge(&map, range) {
-                let refused = |refusal| ClusterError::Throttled { range, refusal };
-                return gauge.admit(caller).map_err(refused);
-            }
-            attempts -= 1;
-            if attempts == 0 {
-                return Err(ClusterError::Busy);
-            }
+    /// The partition that owns a key by the layout that a request goes by, or by the one in
+    /// force if others have taken that partition's place.
+    pub fn route_by(&self, layout: &Layout, epk: &Epk) -> Result<Arc<Slot>, ClusterError> {
+        let partition = layout.route(epk)?;
+        if partition.standing() == Standing::Gone {
+            return self.route(epk);
         }
+        Ok(Arc::clone(partition))
     }
 
-    /// Has a partition's budget pay for what was done there without asking first.
-    pub fn bill(&self, range: RangeId, caller: Caller, charge: Charge) {
-        // Others may have taken its place: what it did has no budget any more.
-        if let Some(gauge) = self.governor.gauge(&self.map(), range) {
-            gauge.pass(caller).pay(None, charge);
-        }
+    /// The partition that owns a key now.
+    pub(crate) fn route(&self, epk: &Epk) -> Result<Arc<Slot>, ClusterError> {
+        self.layout().route(epk).cloned()
     }
 
-    /// The partition that owns a key.
-    pub(crate) fn route(&self, epk: &Epk) -> Result<(RangeId, Arc<Slot>), ClusterError> {
-        let state = self.served()?;
-        let number = state.spec.number.0;
-        let record = state.map.range_of(epk).ok_or(ClusterError::NoContainer(number))?;
-        let slot = state.slots.get(&record.id).ok_or(ClusterError::NoRange(record.id))?;
-        Ok((record.id, Arc::clone(slot)))
-    }
-
-    /// What a physical partition holds, if it has been asked for something. Costs nothing.
-    #[must_use]
-    pub fn size_of(&self, id: RangeId) -> Option<Size> {
-        self.slot(id).ok().map(|slot| slot.size())
-    }
-
-    pub(crate) fn slot(&self, id: RangeId) -> Result<Arc<Slot>, ClusterError> {
-        self.served()?.slots.get(&id).cloned().ok_or(ClusterError::NoRange(id))
-    }
-
-    /// The layout and its partitions, of one moment.
-    pub(crate) fn layout(&self) -> (Arc<ContainerMap>, BTreeMap<RangeId, Arc<Slot>>) {
-        let state = self.read();
-        (Arc::clone(&state.map), state.slots.clone())
-    }
-
-    pub(crate) fn slots(&self) -> Vec<Arc<Slot>> {
-        self.read().slots.values().cloned().collect()
-    }
-
-    /// The state, as long as the container was not dropped.
-    fn served(&self) -> Result<RwLockReadGuard<'_, State>, ClusterError> {
-        let state = self.read();
-        let number = state.spec.number.0;
-        if state.dropped { Err(ClusterError::NoContainer(number)) } else { Ok(state) }
-    }
-
-    fn read(&self) -> RwLockReadGuard<'_, State> {
-        self.state.read().unwrap_or_else(PoisonError::into_inner)
+    /// The partition that has an id now.
+    pub(crate) fn partition(&self, id: RangeId) -> Result<Arc<Slot>, ClusterError> {
+        self.layout().partition(id).cloned()
     }
 }
 
@@ -281,25 +252,54 @@ fn setups(
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::Ordering;
     use std::sync::mpsc::sync_channel;
 
+    use model::charge::Charge;
+    use model::etag::Etag;
+    use model::json::Object;
+    use model::position::{Lsn, Timestamp};
     use runtime::{Tasks as _, ThreadTasks};
+    use testkit::wait::block_on;
 
     use super::*;
-    use crate::system;
+    use crate::budget::Caller;
+    use crate::cluster::Cluster;
+    use crate::stored_map::MapVersion;
+    use crate::system::{self, SystemWrite};
 
     const LONG: Duration = Duration::from_secs(60);
+
+    /// One layout is enough for a request, from the key to the answer.
+    #[test]
+    fn who_was_routed_takes_no_further_layout() {
+        let store = storage::memory::create();
+        let cluster = Cluster::open(store, runtime::Runtime::real(), Arc::default()).unwrap();
+        let (container, epk, id) = (cluster.system(), system::epk(), "one");
+        let create = SystemWrite::Create { id: id.to_owned(), body: Object::new() };
+        let command = system::command(vec![create], &Limits::default()).unwrap();
+        let before = container.taken.load(Ordering::Relaxed);
+        let layout = container.layout();
+        let partition = container.route_by(&layout, &epk).unwrap();
+        partition.admit(Caller::default()).unwrap().pay(Some(&epk), Charge::from_units(21));
+        block_on(cluster.apply_at(container, Arc::clone(&partition), command)).unwrap();
+        let key = (&epk, &system::item_id(id).unwrap());
+        block_on(cluster.read_at(container, &partition, key, None)).unwrap().value.unwrap();
+        assert_eq!(container.taken.load(Ordering::Relaxed), before + 1);
+    }
 
     /// An executor keeps its sequencer while it waits for the store. Nobody else may wait
     /// for that, least of all with the lock on the container in hand.
     #[test]
     fn neither_a_change_nor_a_reader_waits_for_a_sequencer() {
-        let (spec, map) = (system::spec(), system::map());
+        let (spec, stored) = (system::spec(), system::map());
+        let map = stored.map.clone();
         let clock = Arc::new(runtime::SimulatedClock::new());
         let store = storage::memory::create();
-        let container = Container::new(store, Arc::default(), clock, spec.clone(), map.clone());
+        let container = Container::new(store, Arc::default(), clock, spec, stored);
         let container = Arc::new(container);
-        let (range, slot) = container.route(&system::epk()).unwrap();
+        let slot = container.route(&system::epk()).unwrap();
+        let range = slot.id();
         let (begun, has_begun) = sync_channel(1);
         let (release, released) = sync_channel::<()>(1);
         let kept = Arc::clone(&slot);
@@ -317,8 +317,10 @@ mod tests {
         let (changed, changing) = (map.with_more_numbers(range), Arc::clone(&container));
         let numbers = changed.range(range).unwrap().numbers.clone();
         let change = move || {
-            changing.reconfigure(spec, changed);
-            let (_, slot) = changing.route(&system::epk()).unwrap();
+            let (lsn, time) = (Lsn::from_u64(1), Timestamp::from_millis(0));
+            let version = MapVersion::new(lsn, Etag::new(lsn, 0, time));
+            changing.adopt(StoredMap { map: changed, version });
+            let slot = changing.route(&system::epk()).unwrap();
             done.send((changing.map(), slot.durable_lsn().unwrap())).unwrap();
         };
         drop(ThreadTasks.spawn("changing", Box::new(change)).unwrap());

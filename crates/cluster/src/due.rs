@@ -59,7 +59,7 @@ impl Cluster {
         for (number, range) in self.due.take() {
             // Dropped, split or emptied since.
             let Ok(container) = self.container(number) else { continue };
-            let Ok(slot) = container.slot(range) else { continue };
+            let Ok(slot) = container.partition(range) else { continue };
             if !slot.is_due() {
                 continue;
             }

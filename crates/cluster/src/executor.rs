@@ -16,7 +16,6 @@ use storage::Outcome as Fate;
 use tokio::sync::{Semaphore, oneshot};
 
 use crate::error::ClusterError;
-use crate::map::RangeId;
 use crate::slot::{Durable, Slot, Unserved};
 
 /// Threads that apply commands. Two cores are the norm, and one command costs
@@ -35,7 +34,6 @@ type Reply = oneshot::Sender<Result<Outcome, ClusterError>>;
 
 enum Job {
     Apply {
-        range: RangeId,
         slot: Arc<Slot>,
         command: Arc<Command>,
         purpose: Purpose,
@@ -89,16 +87,15 @@ impl Executors {
         Ok(executors)
     }
 
-    /// Queues a command; `lane` is the same for all commands of a partition.
+    /// Queues a command for a partition.
     pub(crate) async fn apply(
         &self,
-        lane: usize,
-        (range, slot): (RangeId, Arc<Slot>),
+        slot: Arc<Slot>,
         (command, purpose): (Arc<Command>, Purpose),
     ) -> Result<Outcome, ClusterError> {
         let (reply, answer) = oneshot::channel();
-        let lane = self.lane(lane)?;
-        lane.jobs.try_send(Job::Apply { range, slot, command, purpose, reply }).map_err(refused)?;
+        let lane = self.lane(slot.lane())?;
+        lane.jobs.try_send(Job::Apply { slot, command, purpose, reply }).map_err(refused)?;
         answer.await.unwrap_or(Err(ClusterError::Stopping))
     }
 
@@ -153,22 +150,17 @@ fn execute(runtime: &Runtime, jobs: &Receiver<Job>, calls: &Receiver<Call>) {
             }
         }
         match job {
-            Job::Apply { range, slot, command, purpose, reply } => {
+            Job::Apply { slot, command, purpose, reply } => {
                 let now = Timestamp::from_millis(runtime.clock.now().as_unix_ms());
-                apply(now, range, &slot, (&command, purpose), reply);
+                apply(now, &slot, (&command, purpose), reply);
             }
             Job::Wake => {}
         }
     }
 }
 
-fn apply(
-    now: Timestamp,
-    range: RangeId,
-    slot: &Slot,
-    (command, purpose): (&Command, Purpose),
-    reply: Reply,
-) {
+fn apply(now: Timestamp, slot: &Slot, (command, purpose): (&Command, Purpose), reply: Reply) {
+    let range = slot.id();
     // A bug in one command must not take the other partitions down with it.
     let applied = catch_unwind(AssertUnwindSafe(|| slot.apply(now, command, purpose)));
     let Ok(applied) = applied else {

@@ -1,11 +1,11 @@
 //! How much of a container's throughput each of its physical partitions has.
 //!
 //! The plan says what was provided for the container, the map says between whom it
-//! is divided. Both change while requests run; the governor notices a new map by
-//! its number and divides anew, so nobody has to tell it about a split or merge.
+//! is divided. Both change while requests run; what a partition has is then changed in
+//! place, so that requests ask its handle and nobody else.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 use std::time::Duration;
 
 use model::charge::Charge;
@@ -47,32 +47,39 @@ pub struct Pool {
     budgets: RwLock<Vec<Arc<Budget>>>,
 }
 
-/// Lets requests into the physical partitions of one container.
+/// Divides the throughput of one container between its physical partitions.
 #[derive(Debug)]
 pub struct Governor {
     clock: Arc<dyn Clock>,
     limits: Arc<Limits>,
-    state: RwLock<State>,
+    state: Mutex<State>,
 }
 
 #[derive(Debug)]
 struct State {
     plan: Plan,
-    /// The change of the map that was divided by; none before the first.
-    change: Option<u64>,
+    /// The map by which it is divided.
+    map: Arc<ContainerMap>,
     gauges: BTreeMap<RangeId, Arc<Gauge>>,
     /// What partitions counted that are there no more.
     former: Totals,
 }
 
-/// The budget and the meter of one physical partition, until it is divided anew.
+/// What one physical partition may spend, and what it has spent. Its handle carries it, so
+/// that a request is let in and pays where it is served.
 #[derive(Debug)]
 pub struct Gauge {
     clock: Arc<dyn Clock>,
+    source: RwLock<Source>,
+    meter: Meter,
+}
+
+/// The budget that a partition draws on.
+#[derive(Clone, Debug)]
+struct Source {
     budget: Arc<Budget>,
     /// Whether others draw on the budget as well.
     pooled: bool,
-    meter: Arc<Meter>,
 }
 
 /// A request that was let in. It pays when it is done.
@@ -84,68 +91,70 @@ pub struct Pass {
 }
 
 impl Governor {
-    pub fn new(clock: Arc<dyn Clock>, limits: Arc<Limits>) -> Governor {
-        let state = State {
-            plan: Plan::Unlimited,
-            change: None,
-            gauges: BTreeMap::new(),
-            former: Totals::default(),
-        };
-        Governor { clock, limits, state: RwLock::new(state) }
+    /// Everybody is let in until something is provided.
+    pub fn new(clock: Arc<dyn Clock>, limits: Arc<Limits>, map: Arc<ContainerMap>) -> Governor {
+        let (plan, gauges, former) = (Plan::Unlimited, BTreeMap::new(), Totals::default());
+        let state = Mutex::new(State { plan, map, gauges, former });
+        let governor = Governor { clock, limits, state };
+        governor.divide(&mut governor.state());
+        governor
     }
 
     /// Provides for the container from now on.
     pub fn provide(&self, plan: Plan) {
-        let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state();
         state.plan = plan;
-        state.change = None;
+        self.divide(&mut state);
     }
 
-    /// The gauge of a range of this map.
-    pub fn gauge(&self, map: &ContainerMap, id: RangeId) -> Option<Arc<Gauge>> {
-        {
-            let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
-            if state.change == Some(map.change()) {
-                return state.gauges.get(&id).cloned();
-            }
-        }
-        let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
-        // Whoever still routes by an older map than the last one is not divided for.
-        if state.change.is_none_or(|divided| divided < map.change()) {
-            self.divide(&mut state, map);
-        }
-        state.gauges.get(&id).cloned()
+    /// Divides by another map from now on.
+    pub fn follow(&self, map: Arc<ContainerMap>) {
+        let mut state = self.state();
+        state.map = map;
+        self.divide(&mut state);
+    }
+
+    /// The gauge of a partition of the last map. It stays the same as long as the
+    /// partition does.
+    pub fn gauge(&self, id: RangeId) -> Option<Arc<Gauge>> {
+        self.state().gauges.get(&id).cloned()
     }
 
     /// What all partitions counted that the container ever had.
     #[must_use]
     pub fn totals(&self) -> Totals {
-        let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
+        let state = self.state();
         let present = state.gauges.values().map(|gauge| gauge.meter.totals());
         present.fold(state.former, Totals::plus)
     }
 
-    fn divide(&self, state: &mut State, map: &ContainerMap) {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn divide(&self, state: &mut State) {
         let now = self.clock.monotonic();
-        let mut before = std::mem::take(&mut state.gauges);
+        let State { plan, map, gauges, former } = state;
+        let mut before = std::mem::take(gauges);
         for (place, record) in map.ranges().iter().enumerate() {
             let old = before.remove(&record.id);
-            let (budget, pooled) = match &state.plan {
-                Plan::Database(pool) => (pool.budget(place), true),
+            let source = match &*plan {
+                Plan::Database(pool) => Source { budget: pool.budget(place), pooled: true },
                 own @ (Plan::Unlimited | Plan::Container { .. } | Plan::EachRange { .. }) => {
                     let parents = record.parents.iter().filter_map(|id| before.get(id));
                     let allowance = self.allowance(own, map.fraction(record));
-                    (filled(old.as_ref(), parents, now, allowance), false)
+                    Source { budget: filled(old.as_ref(), parents, now, allowance), pooled: false }
                 }
             };
-            let meter = old.map_or_else(Arc::default, |gauge| Arc::clone(&gauge.meter));
-            let gauge = Gauge { clock: Arc::clone(&self.clock), budget, pooled, meter };
-            state.gauges.insert(record.id, Arc::new(gauge));
+            let gauge = match old {
+                Some(gauge) => gauge.drawing_on(source),
+                None => Arc::new(Gauge::new(Arc::clone(&self.clock), source)),
+            };
+            gauges.insert(record.id, gauge);
         }
         for gone in before.into_values() {
-            state.former = state.former.plus(gone.meter.totals());
+            *former = former.plus(gone.meter.totals());
         }
-        state.change = Some(map.change());
     }
 
     /// How the budget of a range with that part of the whole is filled.
@@ -179,10 +188,14 @@ impl Governor {
 }
 
 impl Gauge {
+    fn new(clock: Arc<dyn Clock>, source: Source) -> Gauge {
+        Gauge { clock, source: RwLock::new(source), meter: Meter::default() }
+    }
+
     /// Lets a request in, or says when to come back.
-    pub fn admit(self: Arc<Gauge>, caller: Caller) -> Result<Pass, Refusal> {
-        match self.budget.admit(self.clock.monotonic(), caller) {
-            Ok(()) => Ok(Pass { gauge: self, caller }),
+    pub fn admit(self: &Arc<Gauge>, caller: Caller) -> Result<Pass, Refusal> {
+        match self.source().budget.admit(self.clock.monotonic(), caller) {
+            Ok(()) => Ok(self.pass(caller)),
             Err(refusal) => {
                 self.meter.throttled();
                 Err(refusal)
@@ -191,8 +204,17 @@ impl Gauge {
     }
 
     /// Lets a request in whatever the budget says: it is under way already.
-    pub(crate) fn pass(self: Arc<Gauge>, caller: Caller) -> Pass {
-        Pass { gauge: self, caller }
+    pub fn pass(self: &Arc<Gauge>, caller: Caller) -> Pass {
+        Pass { gauge: Arc::clone(self), caller }
+    }
+
+    fn drawing_on(self: Arc<Gauge>, source: Source) -> Arc<Gauge> {
+        *self.source.write().unwrap_or_else(PoisonError::into_inner) = source;
+        self
+    }
+
+    fn source(&self) -> RwLockReadGuard<'_, Source> {
+        self.source.read().unwrap_or_else(PoisonError::into_inner)
     }
 
     #[must_use]
@@ -204,7 +226,7 @@ impl Gauge {
     /// than clients are told.
     #[must_use]
     pub fn rate(&self) -> Option<f64> {
-        self.budget.rate()
+        self.source().budget.rate()
     }
 
     /// The busiest second of the last minute as a part of what a second provides,
@@ -221,7 +243,7 @@ impl Pass {
     /// Pays for what was done.
     pub fn pay(self, epk: Option<&Epk>, charge: Charge) {
         let now = self.gauge.clock.monotonic();
-        self.gauge.budget.pay(now, self.caller, charge.request_units());
+        self.gauge.source().budget.pay(now, self.caller, charge.request_units());
         self.gauge.meter.served(now, epk, charge);
     }
 }
@@ -234,12 +256,17 @@ fn filled<'a>(
     now: Duration,
     allowance: Option<Allowance>,
 ) -> Arc<Budget> {
-    if let Some(gauge) = kept.filter(|gauge| !gauge.pooled) {
-        gauge.budget.set(now, allowance);
-        return Arc::clone(&gauge.budget);
+    let own = |gauge: &Arc<Gauge>| {
+        let source = gauge.source();
+        (!source.pooled).then(|| Arc::clone(&source.budget))
+    };
+    if let Some(budget) = kept.and_then(own) {
+        budget.set(now, allowance);
+        return budget;
     }
-    let own = parents.filter(|gauge| !gauge.pooled).map(|gauge| gauge.budget.as_ref());
-    Arc::new(Budget::instead_of(&own.collect::<Vec<_>>(), now, allowance))
+    let parents: Vec<Arc<Budget>> = parents.filter_map(own).collect();
+    let parents: Vec<&Budget> = parents.iter().map(Arc::as_ref).collect();
+    Arc::new(Budget::instead_of(&parents, now, allowance))
 }
 
 impl Pool {
@@ -251,7 +278,7 @@ impl Pool {
         pool
     }
 
-    /// Changes it. Containers notice when they divide by it the next time.
+    /// Changes it. Containers notice when they are provided for the next time.
     pub fn provide(&self, rate: Option<u32>) {
         let now = self.clock.monotonic();
         let count = rate.map_or(1, |rate| self.limits.ranges_for_scaling(rate));

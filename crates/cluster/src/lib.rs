@@ -21,6 +21,7 @@ mod error;
 mod executor;
 mod expire;
 mod governor;
+mod layout;
 mod maintenance;
 mod map;
 mod meter;
@@ -31,6 +32,7 @@ mod reindex;
 mod retired;
 mod slot;
 mod statistics;
+mod stored_map;
 mod switch;
 mod system;
 mod transition;
@@ -44,6 +46,7 @@ pub use container::{Container, ContainerSpec};
 pub use error::ClusterError;
 pub use governor::{Gauge, Governor, Pass, Plan, Pool, ThroughputBucket};
 pub use index::SortKey;
+pub use layout::Layout;
 pub use map::{
     Closing, ContainerMap, Division, DivisionError, LayoutError, MapError, RangeId, RangeRecord,
 };
@@ -54,6 +57,7 @@ pub use query::{
 };
 pub use read::Sizes;
 pub use retired::{Removed, Territory};
+pub use slot::Slot;
 pub use statistics::{KeyCharge, KeySize, KeySummary};
 pub use switch::{Stage, Switched};
 pub use system::SystemWrite;

@@ -167,8 +167,14 @@ impl ContainerMap {
     /// The range that owns a key.
     #[must_use]
     pub fn range_of(&self, epk: &Epk) -> Option<&RangeRecord> {
+        self.ranges.get(self.index_of(epk)?)
+    }
+
+    /// Which of the ranges owns a key.
+    pub(crate) fn index_of(&self, epk: &Epk) -> Option<usize> {
         let after = self.ranges.partition_point(|record| record.range.min <= *epk);
-        self.ranges.get(after.checked_sub(1)?).filter(|record| record.range.contains(epk))
+        let index = after.checked_sub(1)?;
+        self.ranges.get(index)?.range.contains(epk).then_some(index)
     }
 
     #[must_use]

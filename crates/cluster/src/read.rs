@@ -1,46 +1,94 @@
 //! Reading: from views, without asking the sequencers, also while a layout is
 //! being switched.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use model::epk::{Epk, EpkRange};
 use model::name::ItemId;
 use model::partition_key::PartitionKey;
-use model::position::{Lsn, Ordinal};
+use model::position::Ordinal;
 use partition::{Effect, EtagMatch, Head, ItemPage, Position, Problem, Reader};
 use storage::View;
 
 use crate::cluster::{ATTEMPTS_MAX, Cluster, Served};
 use crate::container::Container;
 use crate::error::ClusterError;
+use crate::layout::Layout;
 use crate::map::{ContainerMap, RangeId};
-use crate::slot::{Slot, Standing, Unserved};
+use crate::slot::{Slot, Standing};
 
 impl Cluster {
     /// Reads one item from the partition that owns its key.
-    pub fn read(
+    pub async fn read(
         &self,
         container: &Container,
+        key: (&Epk, &ItemId),
+        if_none_match: Option<&EtagMatch>,
+    ) -> Result<Served<Result<Effect, Problem>>, ClusterError> {
+        let partition = container.route(key.0)?;
+        self.read_at(container, &partition, key, if_none_match).await
+    }
+
+    /// Reads one item from the partition that a request was routed to, or from the one that
+    /// has taken its place.
+    pub async fn read_at(
+        &self,
+        container: &Container,
+        partition: &Arc<Slot>,
         (epk, id): (&Epk, &ItemId),
         if_none_match: Option<&EtagMatch>,
     ) -> Result<Served<Result<Effect, Problem>>, ClusterError> {
-        read_from_owner(container, epk, |reader, view| {
+        let read = |reader: &Reader, view: &dyn View| {
             Ok(reader.read(view, self.now(), (epk, id), if_none_match))
-        })
+        };
+        self.read_short(container, partition, epk, read).await
     }
 
     /// The id of the item with that ordinal in the logical partition of that key.
-    pub fn id_of(
+    pub async fn id_of(
         &self,
         container: &Container,
+        partition: &Arc<Slot>,
         epk: &Epk,
         ordinal: Ordinal,
     ) -> Result<Option<String>, ClusterError> {
-        let found =
-            read_from_owner(container, epk, |reader, view| reader.id_of(view, epk, ordinal));
-        Ok(found?.value)
+        let read = |reader: &Reader, view: &dyn View| reader.id_of(view, epk, ordinal);
+        Ok(self.read_short(container, partition, epk, read).await?.value)
+    }
+
+    /// How far the partition is that owns a position.
+    pub async fn position(
+        &self,
+        container: &Container,
+        partition: &Arc<Slot>,
+        epk: &Epk,
+    ) -> Result<Served<()>, ClusterError> {
+        self.read_short(container, partition, epk, |_, _| Ok(())).await
+    }
+
+    /// Reads a few keys on the async worker that asks. Where a partition stands is found out
+    /// elsewhere, as that is a read for each of its buckets.
+    async fn read_short<T>(
+        &self,
+        container: &Container,
+        partition: &Arc<Slot>,
+        epk: &Epk,
+        mut read: impl FnMut(&Reader, &dyn View) -> Result<T, Problem>,
+    ) -> Result<Served<T>, ClusterError> {
+        let mut partition = Arc::clone(partition);
+        for _ in 0..ATTEMPTS_MAX {
+            if partition.known_lsn().is_none() {
+                let unknown = Arc::clone(&partition);
+                self.query_threads().run_always(move |_| unknown.durable_lsn()).await??;
+            }
+            let answer = read_once(&partition, &mut read);
+            if partition.standing() != Standing::Gone {
+                return answer;
+            }
+            partition = container.route(epk)?;
+        }
+        Err(ClusterError::Busy)
     }
 
     /// Reads items in the order of their keys, while they lie in `within`, those whose
@@ -59,17 +107,32 @@ impl Cluster {
         if *start >= within.max {
             return Ok(None);
         }
+        let partition = container.route(start)?;
+        self.list_at(container, partition, (within, prefix), after, room).await.map(Some)
+    }
+
+    /// The same from the partition that a request was routed to, or from the one that has
+    /// taken its place. Something of `within` must be behind `after`.
+    pub async fn list_at(
+        &self,
+        container: &Arc<Container>,
+        partition: Arc<Slot>,
+        (within, prefix): (&EpkRange, Option<&PartitionKey>),
+        after: Option<&Position>,
+        room: (usize, u64),
+    ) -> Result<Served<ItemPage>, ClusterError> {
+        let start = after.map_or(&within.min, |position| (&position.epk).max(&within.min));
         let (container, now, start) = (Arc::clone(container), self.now(), start.clone());
         let (within, prefix, after) = (within.clone(), prefix.cloned(), after.cloned());
         let page = self.query_threads().run(move |turn| {
-            let page = read_from_owner(&container, &start, |reader, view| {
+            let page = read_from_owner(&container, &partition, &start, |reader, view| {
                 let go_on = &mut || turn.go_on(Duration::MAX);
                 let asked = (&within, prefix.as_ref());
                 let page = reader.list_while(go_on, (view, now), asked, after.as_ref(), room)?;
                 Ok(on_to_the_next(page, reader.end(), &within.max))
             })?;
             turn.check()?;
-            Ok(Some(page))
+            Ok(page)
         });
         page.await?
     }
@@ -77,9 +140,9 @@ impl Cluster {
     /// The part of the ring that a range has, for whoever addresses it to read.
     /// That works up to the moment in which others take its place.
     pub fn range(&self, container: &Container, id: RangeId) -> Result<EpkRange, ClusterError> {
-        container.slot(id)?;
-        let map = container.map();
-        map.range(id).map(|record| record.range.clone()).ok_or(ClusterError::NoRange(id))
+        let layout = container.layout();
+        layout.partition(id)?;
+        layout.map().range(id).map(|record| record.range.clone()).ok_or(ClusterError::NoRange(id))
     }
 
     /// Whether a range takes commands, for whoever addresses it to write.
@@ -88,7 +151,7 @@ impl Cluster {
     /// ask for the layout while the old one still counts; the official JavaScript
     /// SDK asks only once, and would go on asking the same range for ever.
     pub async fn accepts(&self, container: &Container, id: RangeId) -> Result<(), ClusterError> {
-        let slot = container.slot(id)?;
+        let slot = container.partition(id)?;
         if slot.standing() == Standing::Serving {
             return Ok(());
         }
@@ -99,32 +162,19 @@ impl Cluster {
         }
     }
 
-    /// How far the partition is that owns a position.
-    pub fn position(&self, container: &Container, epk: &Epk) -> Result<Served<()>, ClusterError> {
-        read_from_owner(container, epk, |_, _| Ok(()))
-    }
-
-    /// The layout of one moment, with the size and position of each of its ranges
+    /// The map of a layout, with the size and position of each of its ranges
     /// in the same order.
-    pub async fn sizes(&self, container: &Container) -> Result<Sizes, ClusterError> {
-        let sizes = self.sizes_of(std::iter::once(container)).await?;
+    pub async fn sizes(&self, layout: Arc<Layout>) -> Result<Sizes, ClusterError> {
+        let sizes = self.sizes_of(vec![layout]).await?;
         sizes.into_iter().next().ok_or(ClusterError::Internal)
     }
 
     /// The same for several containers, in their order. Few are read where one is, as a
     /// short read.
-    pub async fn sizes_of(
-        &self,
-        containers: impl IntoIterator<Item = &Container>,
-    ) -> Result<Vec<Sizes>, ClusterError> {
-        let layouts: Vec<Layout> = containers.into_iter().map(Container::layout).collect();
-        let slots = layouts.iter().flat_map(|(_, slots)| slots.values());
+    pub async fn sizes_of(&self, layouts: Vec<Arc<Layout>>) -> Result<Vec<Sizes>, ClusterError> {
+        let slots = layouts.iter().flat_map(|layout| &layout.partitions);
         let keys: usize = slots.map(|slot| slot.setup().buckets.len()).sum();
-        let store = Arc::clone(self.store());
-        let read = move || -> Result<Vec<Sizes>, ClusterError> {
-            let view = store.view()?;
-            layouts.into_iter().map(|layout| read_sizes(view.as_ref(), layout)).collect()
-        };
+        let read = move || layouts.iter().map(|layout| read_sizes(layout)).collect();
         match keys {
             ..=SIZES_KEYS_MAX => read(),
             _ => self.query_threads().run_always(move |_| read()).await?,
@@ -135,19 +185,14 @@ impl Cluster {
 /// A layout, with the size and position of each of its ranges in the same order.
 pub type Sizes = (Arc<ContainerMap>, Vec<Head>);
 
-type Layout = (Arc<ContainerMap>, BTreeMap<RangeId, Arc<Slot>>);
-
 /// Keys that are read for sizes on an async worker, so that other short reads find room
 /// beside them.
 const SIZES_KEYS_MAX: usize = runtime::SHORT_READ_KEYS_MAX / 4;
 
-fn read_sizes(view: &dyn View, (map, slots): Layout) -> Result<Sizes, ClusterError> {
-    let size = |id: RangeId| -> Result<Head, ClusterError> {
-        let slot = slots.get(&id).ok_or(ClusterError::NoRange(id))?;
-        Ok(slot.reader().size(view)?)
-    };
-    let sizes = map.ranges().iter().map(|record| size(record.id)).collect::<Result<_, _>>()?;
-    Ok((map, sizes))
+fn read_sizes(layout: &Layout) -> Result<Sizes, ClusterError> {
+    let size = |slot: &Arc<Slot>| Ok(slot.reader().size(slot.view()?.as_ref())?);
+    let sizes = layout.partitions.iter().map(size).collect::<Result<_, ClusterError>>()?;
+    Ok((Arc::clone(layout.map()), sizes))
 }
 
 /// A page of a partition that has no more goes on where the partition ends, if there is
@@ -159,30 +204,31 @@ fn on_to_the_next(page: ItemPage, end: &Epk, max: &Epk) -> ItemPage {
 }
 
 /// Reads from the partition that owns a key, as of a moment at which it did:
-/// the keys of a bucket that was moved since are removed sooner or later.
+/// the keys of a bucket that was moved since are removed sooner or later. Begins with the one
+/// that a request was routed to.
 pub(crate) fn read_from_owner<T>(
     container: &Container,
+    partition: &Arc<Slot>,
     epk: &Epk,
     mut read: impl FnMut(&Reader, &dyn View) -> Result<T, Problem>,
 ) -> Result<Served<T>, ClusterError> {
+    let mut partition = Arc::clone(partition);
     for _ in 0..ATTEMPTS_MAX {
-        let (range, slot) = container.route(epk)?;
-        let answer = read_slot(container, range, &slot, &mut read);
-        if slot.standing() != Standing::Gone {
-            let (lsn, value) = answer?;
-            return Ok(Served { range, lsn, value });
+        let answer = read_once(&partition, &mut read);
+        if partition.standing() != Standing::Gone {
+            return answer;
         }
+        partition = container.route(epk)?;
     }
     Err(ClusterError::Busy)
 }
 
-fn read_slot<T>(
-    container: &Container,
-    range: RangeId,
-    slot: &Slot,
+fn read_once<T>(
+    partition: &Slot,
     read: &mut impl FnMut(&Reader, &dyn View) -> Result<T, Problem>,
-) -> Result<(Lsn, T), ClusterError> {
-    let lsn = slot.durable_lsn().map_err(|unserved: Unserved| unserved.of(range))?;
-    let view = container.store().view()?;
-    Ok((lsn, read(&slot.reader(), view.as_ref())?))
+) -> Result<Served<T>, ClusterError> {
+    // Before the view is taken, so that what it promises is in there.
+    let lsn = partition.durable_lsn()?;
+    let value = read(&partition.reader(), partition.view()?.as_ref())?;
+    Ok(Served { range: partition.id(), lsn, value })
 }

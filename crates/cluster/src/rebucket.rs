@@ -8,17 +8,16 @@
 use std::sync::Arc;
 
 use model::epk::Epk;
-use partition::{BucketNumber, Partition, Position, Problem, RecordError};
+use partition::{BucketNumber, Partition, Position, Problem, Purpose, RecordError};
 use storage::Outcome as Fate;
 
-use crate::cluster::{Cluster, lane, map_id};
+use crate::cluster::Cluster;
 use crate::container::Container;
 use crate::error::ClusterError;
-use crate::map::{ContainerMap, LayoutError, RangeId};
+use crate::map::{ContainerMap, LayoutError};
 use crate::retired::Territory;
 use crate::slot::{Slot, Unserved};
 use crate::switch::{Part, Stage};
-use crate::system::SystemWrite;
 
 /// Items that are copied at once. The sequencer takes no command meanwhile, so
 /// this is what a command may have to wait for on top of its own work.
@@ -57,17 +56,17 @@ impl Cluster {
         bucket: BucketNumber,
         at: &Epk,
     ) -> Result<(), ClusterError> {
-        let _one_change = self.one_map_change().await;
-        let map = container.map();
-        if map.moves().iter().any(|one| one.from == bucket) {
-            // From before a restart. Whatever its bounds are, it has to end first.
-            return Ok(());
-        }
-        let map = map.begin_move(bucket, std::slice::from_ref(at))?;
-        let (id, body) = (map_id(container.number()), map.to_object());
-        self.write_system(vec![SystemWrite::Replace { id, body, if_match: None }]).await?;
+        let change = |map: &ContainerMap| {
+            if map.moves().iter().any(|one| one.from == bucket) {
+                // From before a restart. Whatever its bounds are, it has to end first.
+                return Ok(None);
+            }
+            Ok(Some(map.begin_move(bucket, std::slice::from_ref(at))?))
+        };
+        let planned = self.change_map(container, Purpose::Any, change).await?;
+        let Some(planned) = planned else { return Ok(()) };
         self.observe(Stage::MovePlanned);
-        container.reconfigure(container.spec().as_ref().clone(), map);
+        container.adopt(planned);
         self.observe(Stage::DoubleWriting);
         Ok(())
     }
@@ -97,8 +96,8 @@ impl Cluster {
     ) -> Result<(), ClusterError> {
         let mut after: Option<Position> = None;
         loop {
-            let (_, slot) = owner(container, bucket)?;
-            let (reader, view) = (slot.reader(), self.store().view()?);
+            let slot = owner(container, bucket)?;
+            let (reader, view) = (slot.reader(), slot.view()?);
             let start = after.take();
             let names = self
                 .aside(move || reader.names(view.as_ref(), bucket, start.as_ref(), COPY_ITEMS))
@@ -134,8 +133,7 @@ impl Cluster {
         container: &Container,
         bucket: BucketNumber,
     ) -> Result<(), ClusterError> {
-        let _one_change = self.one_map_change().await;
-        let (range, _) = owner(container, bucket)?;
+        let range = owner(container, bucket)?.id();
         let last = Box::new(move |partition: &mut Partition| {
             // Once more: only now no command comes behind it.
             match partition.complete_move(bucket)? {
@@ -159,9 +157,9 @@ impl Cluster {
         bucket: BucketNumber,
         work: impl FnOnce(&mut Partition) -> Result<T, Problem> + Send + 'static,
     ) -> Result<T, ClusterError> {
-        let (range, slot) = owner(container, bucket)?;
-        let lane = lane(&slot.setup(), range);
-        let done = self.executors().call(lane, move || slot.with(work)).await?;
+        let slot = owner(container, bucket)?;
+        let range = slot.id();
+        let done = self.executors().call(slot.lane(), move || slot.with(work)).await?;
         done.map_err(|unserved: Unserved| unserved.of(range))
     }
 }
@@ -170,8 +168,8 @@ impl Cluster {
 pub(crate) fn owner(
     container: &Container,
     bucket: BucketNumber,
-) -> Result<(RangeId, Arc<Slot>), ClusterError> {
-    let map = container.map();
-    let bucket = map.bucket(bucket).ok_or(LayoutError::NoBucket(bucket))?;
-    container.route(&bucket.range.min)
+) -> Result<Arc<Slot>, ClusterError> {
+    let layout = container.layout();
+    let bucket = layout.map().bucket(bucket).ok_or(LayoutError::NoBucket(bucket))?;
+    layout.route(&bucket.range.min).cloned()
 }

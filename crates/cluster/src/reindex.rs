@@ -50,15 +50,15 @@ impl Cluster {
 
     /// Goes through the bucket that has a place on the ring, and says where it ends.
     async fn reindex_bucket(&self, container: &Container, at: &Epk) -> Result<Epk, ClusterError> {
-        let (range, slot) = container.route(at)?;
+        let slot = container.route(at)?;
         let reader = slot.reader();
         let bucket = reader.buckets().iter().find(|bucket| bucket.range.contains(at));
-        let bucket = bucket.ok_or(ClusterError::NoRange(range))?;
+        let bucket = bucket.ok_or(ClusterError::NoRange(slot.id()))?;
         self.settle(container, bucket.number).await?;
         let mut after: Option<Position> = None;
         loop {
-            let (_, slot) = container.route(&bucket.range.min)?;
-            let (reader, view) = (slot.reader(), self.store().view()?);
+            let slot = container.route(&bucket.range.min)?;
+            let (reader, view) = (slot.reader(), slot.view()?);
             let (number, start) = (bucket.number, after.take());
             let names = self
                 .aside(move || reader.names(view.as_ref(), number, start.as_ref(), CHUNK_ITEMS))

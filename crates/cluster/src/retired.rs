@@ -21,6 +21,7 @@ use storage::{
 
 use crate::cluster::Cluster;
 use crate::error::ClusterError;
+use crate::rebucket::owner;
 use crate::switch::Stage;
 use crate::system::SystemWrite;
 
@@ -114,8 +115,7 @@ impl Cluster {
 
     /// Removes the keys of something retired.
     pub async fn sweep(&self, retired: Territory) -> Result<Removed, ClusterError> {
-        // A layout that no longer has the bucket may be stored and not in force yet.
-        drop(self.one_map_change().await);
+        self.await_layout_without(retired).await;
         let (store, keys) = (Arc::clone(self.store()), retired.keys());
         self.aside(move || store.discard(&keys)).await??;
         let mut removed = Removed::default();
@@ -125,6 +125,16 @@ impl Cluster {
         self.write_system_for_relief(vec![done]).await?;
         self.observe(Stage::Swept);
         Ok(removed)
+    }
+
+    /// A layout that no longer has the bucket may be stored and not in force yet: waits until
+    /// the partition that has it is replaced.
+    async fn await_layout_without(&self, retired: Territory) {
+        let Territory::Bucket(number, bucket) = retired else { return };
+        let Ok(container) = self.container(number) else { return };
+        if let Ok(partition) = owner(&container, bucket) {
+            partition.settled().await;
+        }
     }
 
     /// Deletes what there is in a range. Whether there was anything.

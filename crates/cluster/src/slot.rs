@@ -1,16 +1,23 @@
-//! The place of one partition in this process: closed until it is first used,
+//! One partition as this process serves it: closed until it is first used,
 //! closed again when something went wrong, paused while the layout changes, and
 //! retired when its container is dropped or others have taken its place.
+//!
+//! Whoever was routed here needs nobody else: a request is let in, done and charged at
+//! the partition's handle.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
+use model::charge::Charge;
 use model::position::{Lsn, Timestamp};
 use partition::{Application, Command, Head, Partition, Problem, Purpose, Reader, Setup, Size};
-use storage::{Store, Ticket};
+use storage::{StorageError, Store, Ticket, View};
 use tokio::sync::watch;
 
-use crate::map::Closing;
+use crate::budget::Caller;
+use crate::error::ClusterError;
+use crate::governor::{Gauge, Pass};
+use crate::map::{Closing, RangeId};
 
 /// A partition that could not be split is looked at again when it has grown by
 /// this part.
@@ -18,8 +25,12 @@ const POSTPONE_PART: u64 = 16;
 
 /// One partition, shared between its executor and its readers.
 #[derive(Debug)]
-pub(crate) struct Slot {
+pub struct Slot {
+    id: RangeId,
     store: Arc<dyn Store>,
+    gauge: Arc<Gauge>,
+    /// Which executor applies its commands.
+    lane: usize,
     /// Apart from the partition, so that readers never wait for a command.
     setup: RwLock<Arc<Setup>>,
     sequencer: Mutex<Sequencer>,
@@ -55,6 +66,16 @@ pub(crate) enum Standing {
     Gone,
 }
 
+/// Where a partition stood when it took its last command.
+#[derive(Debug)]
+pub(crate) struct Paused {
+    pub(crate) closing: Closing,
+    /// What it was set up by then.
+    pub(crate) setup: Arc<Setup>,
+    /// Resolves when all that it took is on the disk.
+    pub(crate) drained: Ticket,
+}
+
 /// Why a slot did not look at a command.
 #[derive(Debug)]
 pub(crate) enum Unserved {
@@ -88,10 +109,19 @@ impl Durable {
 }
 
 impl Slot {
-    pub(crate) fn new(setup: Arc<Setup>, store: Arc<dyn Store>) -> Slot {
+    pub(crate) fn new(
+        id: RangeId,
+        setup: Arc<Setup>,
+        store: Arc<dyn Store>,
+        gauge: Arc<Gauge>,
+    ) -> Slot {
         let due_at = setup.limits.physical_partition_bytes_max;
         Slot {
+            id,
             store,
+            gauge,
+            // Spreads the partitions of one container, and the first ones of many.
+            lane: usize::try_from(setup.container.0.wrapping_add(id.0)).unwrap_or_default(),
             setup: RwLock::new(setup),
             sequencer: Mutex::new(Sequencer::Closed),
             standing: watch::Sender::new(Standing::Serving),
@@ -101,6 +131,38 @@ impl Slot {
             bytes: AtomicU64::new(0),
             due_at: AtomicU64::new(due_at),
         }
+    }
+
+    #[must_use]
+    pub fn id(&self) -> RangeId {
+        self.id
+    }
+
+    /// What it may spend and has spent.
+    #[must_use]
+    pub fn gauge(&self) -> &Arc<Gauge> {
+        &self.gauge
+    }
+
+    /// Lets a request in, or says when to come back.
+    pub fn admit(&self, caller: Caller) -> Result<Pass, ClusterError> {
+        let refused = |refusal| ClusterError::Throttled { range: self.id, refusal };
+        self.gauge.admit(caller).map_err(refused)
+    }
+
+    /// Has the partition's budget pay for what was done here without asking first.
+    pub fn bill(&self, caller: Caller, charge: Charge) {
+        self.gauge.pass(caller).pay(None, charge);
+    }
+
+    /// Which executor applies its commands, always the same.
+    pub(crate) fn lane(&self) -> usize {
+        self.lane
+    }
+
+    /// A snapshot of what is durable.
+    pub(crate) fn view(&self) -> Result<Box<dyn View>, StorageError> {
+        self.store.view()
     }
 
     /// Applies a command. Only the slot's executor calls this.
@@ -117,8 +179,10 @@ impl Slot {
         Ok(application)
     }
 
-    /// What there is after the last command.
-    pub(crate) fn size(&self) -> Size {
+    /// What there is after the last command, if it has been asked for something. Costs
+    /// nothing.
+    #[must_use]
+    pub fn size(&self) -> Size {
         let of = |number: &AtomicU64| number.load(Ordering::Relaxed);
         Size { items: of(&self.items), bytes: of(&self.bytes) }
     }
@@ -173,17 +237,17 @@ impl Slot {
     pub(crate) fn pause(
         &self,
         last: impl FnOnce(&mut Partition) -> Result<(), Problem>,
-    ) -> Result<(Closing, Ticket), Unserved> {
+    ) -> Result<Paused, Unserved> {
         let mut sequencer = self.sequencer();
         let partition = self.opened(&mut sequencer)?;
         last(partition)?;
         let closing = Closing { lsn: partition.lsn(), numbers: partition.numbers_left() };
-        let ticket = partition.barrier();
+        let (setup, drained) = (Arc::clone(partition.setup()), partition.barrier());
         if let Sequencer::Open(partition) = std::mem::replace(&mut *sequencer, Sequencer::Closed) {
             *sequencer = Sequencer::Paused(partition);
         }
         self.standing.send_replace(Standing::Switching);
-        Ok((closing, ticket))
+        Ok(Paused { closing, setup, drained })
     }
 
     /// Takes commands again after a pause.
@@ -243,17 +307,24 @@ impl Slot {
         self.durable.clone()
     }
 
-    /// The position that readers may rely on.
-    pub(crate) fn durable_lsn(&self) -> Result<Lsn, Unserved> {
-        if !self.opened_once.load(Ordering::Acquire) {
-            self.look_up()?;
+    /// The position that readers may rely on. Reads the heads of all buckets the first time,
+    /// however many those are: on an async worker [`Slot::known_lsn`] comes first.
+    pub(crate) fn durable_lsn(&self) -> Result<Lsn, Problem> {
+        match self.known_lsn() {
+            Some(lsn) => Ok(lsn),
+            None => self.look_up(),
         }
-        Ok(self.durable.lsn())
+    }
+
+    /// The position that readers may rely on, if it was looked up before.
+    pub(crate) fn known_lsn(&self) -> Option<Lsn> {
+        self.opened_once.load(Ordering::Acquire).then(|| self.durable.lsn())
     }
 
     /// Finds out where the partition stands from what is durable: a reader does not wait
     /// for the sequencer, which may be waiting for the disk.
-    fn look_up(&self) -> Result<(), Problem> {
+    fn look_up(&self) -> Result<Lsn, Problem> {
+        runtime::may_wait();
         let (reader, view) = (self.reader(), self.store.view()?);
         self.durable.raise(reader.lsn(view.as_ref())?);
         let Head { items, bytes, .. } = reader.size(view.as_ref())?;
@@ -262,7 +333,7 @@ impl Slot {
             let _ = known.compare_exchange(0, found, Ordering::Relaxed, Ordering::Relaxed);
         }
         self.opened_once.store(true, Ordering::Release);
-        Ok(())
+        Ok(self.durable.lsn())
     }
 
     fn opened<'a>(&self, sequencer: &'a mut Sequencer) -> Result<&'a mut Partition, Unserved> {

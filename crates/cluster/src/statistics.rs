@@ -77,15 +77,15 @@ impl Cluster {
         container: &Arc<Container>,
         keys_max: usize,
     ) -> Result<BTreeMap<RangeId, KeySummary>, ClusterError> {
-        let (_, slots) = container.layout();
-        let (definition, now) = (Arc::clone(&container.spec().definition), self.now());
-        let view = self.store().view()?;
+        let (layout, now) = (container.layout(), self.now());
         let summarised = self.query_threads().run(move |turn| {
             let mut go_on = || turn.go_on(COUNT_TIME_MAX);
             let mut summaries = BTreeMap::new();
-            for (id, slot) in slots {
+            let definition = &layout.spec().definition;
+            for slot in &layout.partitions {
+                let view = slot.view()?;
                 let scene = Scene { reader: slot.reader(), view: view.as_ref(), now };
-                summaries.insert(id, scene.summarise(&definition, keys_max, &mut go_on)?);
+                summaries.insert(slot.id(), scene.summarise(definition, keys_max, &mut go_on)?);
             }
             Ok::<_, Problem>(summaries)
         });
@@ -99,9 +99,8 @@ impl Cluster {
         range: RangeId,
         keys_max: usize,
     ) -> Result<Vec<KeyCharge>, ClusterError> {
-        let gauge = container.governor().gauge(&container.map(), range);
-        let Some(gauge) = gauge else { return Ok(Vec::new()) };
-        let heavy = gauge.meter().heaviest(self.monotonic(), keys_max);
+        let Ok(slot) = container.partition(range) else { return Ok(Vec::new()) };
+        let heavy = slot.gauge().meter().heaviest(self.monotonic(), keys_max);
         if heavy.is_empty() {
             return Ok(Vec::new());
         }
@@ -125,9 +124,10 @@ pub(crate) fn key_at(
     now: Timestamp,
     position: &Epk,
 ) -> Result<Option<PartitionKey>, ClusterError> {
-    let definition = Arc::clone(&container.spec().definition);
-    let found = read_from_owner(container, position, |reader, view| {
-        Scene { reader: reader.clone(), view, now }.key_at(&definition, position)
+    let layout = container.layout();
+    let (definition, slot) = (&layout.spec().definition, layout.route(position)?);
+    let found = read_from_owner(container, slot, position, |reader, view| {
+        Scene { reader: reader.clone(), view, now }.key_at(definition, position)
     });
     Ok(found?.value)
 }

@@ -11,14 +11,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use partition::{ContainerNumber, Partition, Problem};
+use partition::{Partition, Problem, Purpose, Setup};
 use storage::{Outcome as Fate, Ticket};
 
-use crate::cluster::{Cluster, lane, map_id};
+use crate::cluster::{ATTEMPTS_MAX, Cluster};
 use crate::container::Container;
 use crate::error::ClusterError;
 use crate::map::{Closing, ContainerMap, LayoutError, RangeId};
-use crate::slot::{Slot, Unserved};
+use crate::slot::{Paused, Slot, Unserved};
+use crate::stored_map::Unstored;
 use crate::system::SystemWrite;
 
 /// The moments of a transition, in their order. Whoever observes a cluster is
@@ -93,31 +94,40 @@ impl Part {
 
 impl Cluster {
     /// Puts the layout that `change` makes of the present one in force, together
-    /// with `catalogue`. The caller holds the lock on map changes.
+    /// with `catalogue`. Worked out again if others change the map meanwhile.
     pub(crate) async fn switch(
         &self,
         container: &Container,
         parts: Vec<Part>,
-        change: impl FnOnce(&ContainerMap, &[(RangeId, Closing)]) -> Result<ContainerMap, LayoutError>,
+        change: impl Fn(&ContainerMap, &[(RangeId, Closing)]) -> Result<ContainerMap, LayoutError>,
         catalogue: Vec<SystemWrite>,
     ) -> Result<Switched, ClusterError> {
         let started = self.monotonic();
         let mut held = self.pause(container, parts).await?;
-        let closings: Vec<_> = held.iter().map(|one| (one.range, one.closing.clone())).collect();
-        let map = change(&container.map(), &closings)?;
-        held.iter_mut().for_each(|one| one.ending = Ending::Unknown);
-        let stored = self.store_map(container.number(), &map, catalogue).await;
-        let ending = match &stored {
-            Ok(()) => Ending::Replace,
-            Err(Unstored::Surely(_)) => Ending::Resume,
-            Err(Unstored::Unknown) => Ending::Unknown,
-        };
-        held.iter_mut().for_each(|one| one.ending = ending);
-        stored?;
-        self.observe(Stage::Committed);
-        container.adopt(map);
-        self.observe(Stage::Switched);
-        Ok(Switched { map: container.map(), pause: self.monotonic().saturating_sub(started) })
+        for _ in 0..ATTEMPTS_MAX {
+            let layout = container.layout();
+            let closings: Vec<_> = held.iter().map(|one| one.closing_under(layout.map())).collect();
+            let map = change(layout.map(), &closings)?;
+            held.iter_mut().for_each(|one| one.ending = Ending::Unknown);
+            let stored = self.store_map(&layout, map, catalogue.clone(), Purpose::Any).await;
+            let ending = match &stored {
+                Ok(_) => Ending::Replace,
+                Err(Unstored::Conflict | Unstored::Surely(_)) => Ending::Resume,
+                Err(Unstored::Unknown) => Ending::Unknown,
+            };
+            held.iter_mut().for_each(|one| one.ending = ending);
+            if let Err(Unstored::Conflict) = stored {
+                self.catch_up(container)?;
+                continue;
+            }
+            let stored = stored?;
+            let map = Arc::new(stored.map.clone());
+            self.observe(Stage::Committed);
+            container.adopt(stored);
+            self.observe(Stage::Switched);
+            return Ok(Switched { map, pause: self.monotonic().saturating_sub(started) });
+        }
+        Err(ClusterError::Busy)
     }
 
     /// Stops the partitions and waits until all they took is on the disk.
@@ -128,9 +138,8 @@ impl Cluster {
     ) -> Result<Vec<Held>, ClusterError> {
         let mut held = Vec::new();
         for Part { range, last } in parts {
-            let slot = container.slot(range)?;
-            let lane = lane(&slot.setup(), range);
-            let stopped = self.executors().call(lane, move || Held::stop(range, slot, last));
+            let slot = container.partition(range)?;
+            let stopped = self.executors().call(slot.lane(), move || Held::stop(slot, last));
             held.push(stopped.await?.map_err(|unserved| unserved.of(range))?);
         }
         self.observe(Stage::Paused);
@@ -144,49 +153,16 @@ impl Cluster {
         self.observe(Stage::Drained);
         Ok(held)
     }
-
-    async fn store_map(
-        &self,
-        number: ContainerNumber,
-        map: &ContainerMap,
-        mut catalogue: Vec<SystemWrite>,
-    ) -> Result<(), Unstored> {
-        let (id, body) = (map_id(number), map.to_object());
-        catalogue.push(SystemWrite::Replace { id, body, if_match: None });
-        match self.write_system(catalogue).await {
-            Ok(_) => Ok(()),
-            Err(ClusterError::Unknown) => match self.stored_map(number) {
-                Ok(stored) if stored == *map => Ok(()),
-                Ok(_) => Err(Unstored::Surely(ClusterError::Unknown)),
-                Err(_) => Err(Unstored::Unknown),
-            },
-            Err(error) => Err(Unstored::Surely(error)),
-        }
-    }
-}
-
-/// The new map was not stored, or it is not known whether it was.
-enum Unstored {
-    Surely(ClusterError),
-    Unknown,
-}
-
-impl From<Unstored> for ClusterError {
-    fn from(unstored: Unstored) -> ClusterError {
-        match unstored {
-            Unstored::Surely(error) => error,
-            Unstored::Unknown => ClusterError::Unknown,
-        }
-    }
 }
 
 /// A partition that stands still. However the switch ends, also when nobody waits
 /// for its end any more, this decides what becomes of it.
 #[derive(Debug)]
 struct Held {
-    range: RangeId,
     slot: Arc<Slot>,
     closing: Closing,
+    /// What it was set up by when it took its last command.
+    setup: Arc<Setup>,
     /// Resolves when all that the partition took is on the disk.
     drained: Option<Ticket>,
     ending: Ending,
@@ -203,9 +179,18 @@ enum Ending {
 }
 
 impl Held {
-    fn stop(range: RangeId, slot: Arc<Slot>, last: Last) -> Result<Held, Unserved> {
-        let (closing, ticket) = slot.pause(last)?;
-        Ok(Held { range, slot, closing, drained: Some(ticket), ending: Ending::Resume })
+    fn stop(slot: Arc<Slot>, last: Last) -> Result<Held, Unserved> {
+        let Paused { closing, setup, drained } = slot.pause(last)?;
+        Ok(Held { slot, closing, setup, drained: Some(drained), ending: Ending::Resume })
+    }
+
+    /// Where it stood, as a map sees it: numbers that it was granted since are left, too.
+    fn closing_under(&self, map: &ContainerMap) -> (RangeId, Closing) {
+        let mut closing = self.closing.clone();
+        let granted = map.range(self.slot.id()).map_or(&[][..], |record| &record.numbers);
+        let since = granted.iter().filter(|block| !self.setup.numbers.contains(block));
+        closing.numbers.extend(since.cloned());
+        (self.slot.id(), closing)
     }
 }
 

@@ -21,6 +21,7 @@ use partition::{Command, ContainerNumber, Document, EtagMatch, Operation};
 use crate::container::ContainerSpec;
 use crate::error::ClusterError;
 use crate::map::ContainerMap;
+use crate::stored_map::{MapVersion, StoredMap};
 
 /// The number of the system container in keys.
 pub(crate) const SYSTEM: ContainerNumber = ContainerNumber(0);
@@ -69,8 +70,8 @@ fn rid() -> ContainerRid {
 
 /// One range for the whole ring; its layout is a constant, as a map of the
 /// system container could not be read without it.
-pub(crate) fn map() -> ContainerMap {
-    ContainerMap::single_bucket()
+pub(crate) fn map() -> StoredMap {
+    StoredMap { map: ContainerMap::single_bucket(), version: MapVersion::constant() }
 }
 
 pub(crate) fn location() -> Location {

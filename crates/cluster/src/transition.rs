@@ -54,7 +54,6 @@ impl Cluster {
         ranges: &[RangeId],
     ) -> Result<Transition, ClusterError> {
         let _one_at_a_time = container.one_transition().await;
-        let _one_change = self.one_map_change().await;
         container.map().check_merge(ranges)?;
         let parts = ranges.iter().copied().map(Part::of).collect();
         let switched = self.switch(container, parts, ContainerMap::merge, Vec::new()).await?;
@@ -71,9 +70,10 @@ impl Cluster {
         let _one_at_a_time = container.one_transition().await;
         let mut done = Vec::new();
         loop {
-            let (spec, map) = (container.spec(), container.map());
+            let layout = container.layout();
+            let (spec, map) = (layout.spec(), layout.map());
             let enough = u32::try_from(map.ranges().len()).is_ok_and(|count| count >= ranges);
-            let widest = choose::widest(spec.definition.partition_key(), &map);
+            let widest = choose::widest(spec.definition.partition_key(), map);
             let Some(range) = widest.filter(|_| !enough) else { return Ok(done) };
             done.push(self.split_now(container, range, Halve::Hashes).await?);
         }
@@ -86,7 +86,6 @@ impl Cluster {
         halve: Halve,
     ) -> Result<Transition, ClusterError> {
         let at = self.cut(container, range, halve).await?;
-        let _one_change = self.one_map_change().await;
         container.map().check_split(range, &at)?;
         let split = |map: &ContainerMap, closings: &[(RangeId, Closing)]| {
             let (_, closing) = closings.first().ok_or(LayoutError::NoRange(range))?;
@@ -123,15 +122,16 @@ impl Cluster {
         range: RangeId,
         halve: Halve,
     ) -> Result<Cut, ClusterError> {
+        let layout = container.layout();
+        let definition = Arc::clone(&layout.spec().definition);
         let chosen = match halve {
             Halve::Hashes => {
-                let (spec, map) = (container.spec(), container.map());
-                let record = map.range(range).ok_or(ClusterError::NoRange(range))?;
-                choose::by_hash(spec.definition.partition_key(), &map, record)
+                let record = layout.map().range(range).ok_or(ClusterError::NoRange(range))?;
+                choose::by_hash(definition.partition_key(), layout.map(), record)
             }
             Halve::Bytes => {
-                let (slot, view) = (container.slot(range)?, self.store().view()?);
-                let definition = Arc::clone(&container.spec().definition);
+                let slot = Arc::clone(layout.partition(range)?);
+                let view = slot.view()?;
                 let key = move || {
                     let key = definition.partition_key();
                     choose::by_bytes(key, &slot.reader(), view.as_ref())

@@ -8,9 +8,7 @@
 use std::str::FromStr;
 
 use model::limits::parse_number;
-use runtime::MemoryUsage;
 use serde::Deserialize;
-use serde_json::{Value, json};
 use storage::local::LocalConfig;
 
 /// What the process may take unless told otherwise: enough for tests with large data,
@@ -67,8 +65,8 @@ pub(crate) struct MemoryPlan {
     pub(crate) memtable: u64,
     /// Bodies that are being received or worked on.
     pub(crate) bodies: usize,
-    /// Bodies that may be received beyond that, one after the other in each lane.
-    pub(crate) body_lanes: usize,
+    /// Bodies that may be received beyond that at a time.
+    pub(crate) bodies_overflow: usize,
     /// Answers that clients have not taken yet.
     pub(crate) answers: usize,
     /// What queries keep while they run: groups, rows to sort and to compare.
@@ -84,36 +82,15 @@ impl MemoryPlan {
             cache: own.cache_bytes.min(total / 16),
             memtable: own.memtable_bytes.min(total / 32),
             bodies: part(16),
-            body_lanes: part(64 << 20).clamp(2, 8),
+            bodies_overflow: part(64 << 20).clamp(2, 8),
             answers: part(8),
             queries: part(4),
         }
     }
-}
 
-/// What is held of the parts.
-#[derive(Clone, Debug)]
-pub(crate) struct MemoryReport {
-    pub(crate) plan: MemoryPlan,
-    pub(crate) parts: [(&'static str, MemoryUsage); 3],
-    /// How often a body waited for memory.
-    pub(crate) bodies_waited: u64,
-}
-
-impl MemoryReport {
-    pub(crate) fn to_json(&self) -> Value {
-        let mut report = json!({
-            "limitBytes": self.plan.total,
-            "cache": { "limitBytes": self.plan.cache },
-            "memtables": { "limitBytes": MEMTABLES * self.plan.memtable },
-        });
-        for (name, MemoryUsage { limit, held, high, refused }) in &self.parts {
-            report[*name] = json!({
-                "limitBytes": limit, "heldBytes": held, "highBytes": high, "refused": refused,
-            });
-        }
-        report["bodies"]["waited"] = json!(self.bodies_waited);
-        report
+    /// What all sets of writes together may take.
+    pub(crate) fn memtables(&self) -> u64 {
+        MEMTABLES * self.memtable
     }
 }
 
@@ -136,9 +113,9 @@ mod tests {
     fn the_parts_leave_something_of_the_whole() {
         for text in ["128MiB", "512MiB", "16GiB"] {
             let plan = MemoryPlan::of(text.parse().unwrap());
-            let lanes = plan.body_lanes * wire_cosmos::BODY_BYTES_MAX;
+            let lanes = plan.bodies_overflow * wire_cosmos::BODY_BYTES_MAX;
             let counted = plan.bodies + lanes + plan.answers + plan.queries;
-            let store = plan.cache + MEMTABLES * plan.memtable;
+            let store = plan.cache + plan.memtables();
             let left = plan.total - store - u64::try_from(counted).unwrap();
             assert!(left >= plan.total / 4, "{text}: {left}");
         }

@@ -13,61 +13,197 @@ use model::name::ItemId;
 use model::partition_key::{KeyComponent, KeyKind, Location, PartitionKey};
 use model::session::{RangeToken, SINGLE_REGION_VERSION, SessionToken};
 use partition::{
-    Command, Document, Effect, EffectKind, ItemPage, Operation, Outcome, Patch, Position,
+    Command, Document, Effect, EffectKind, EtagMatch, ItemPage, Operation, Outcome, Patch, Position,
 };
 
 use crate::account;
 use crate::admit::PAGE_ITEMS_MAX;
-use crate::catalogue::ContainerEntry;
 use crate::error::ServiceError;
 use crate::receipt::{Holding, Receipt};
-use crate::request::{BulkOperation, BulkPace, Conditions, ItemOperation, ItemTarget, Scope};
-use crate::response::{BulkResult, ItemResult, Reply, Rest};
+use crate::request::{
+    Batch, Bulk, BulkOperation, BulkPace, ItemAction, ItemOperation, ListItems, Scope,
+};
+use crate::resolve::ResolvedContainer;
+use crate::response::{BulkResult, Feed, ItemResult};
 use crate::service::Service;
+use crate::verb::{ContainerVerb, ItemFacts, NamedItem, Operations, Reach};
 use crate::visit::Visit;
 
 /// What the system properties add to an item, at most.
 const OWN_BYTES: u64 = 1_024;
 
-/// Which items a client wants to see next.
-pub(crate) struct ItemList<'a> {
-    pub(crate) scope: &'a Scope,
-    pub(crate) session: Option<&'a SessionToken>,
-    pub(crate) after: Option<Position>,
-    pub(crate) items_max: usize,
+impl ItemOperation {
+    /// What has to be known of an operation before it is parsed.
+    fn facts(&self) -> OperationFacts<'_> {
+        use ItemOperation::{Create, Delete, Patch, Read, Replace, Unreadable, Upsert};
+        let (writes, id, body) = match self {
+            Create { body } | Upsert { body, .. } => (true, None, Some(body)),
+            Replace { id, body, .. } | Patch { id, body, .. } => (true, Some(id), Some(body)),
+            Delete { id, .. } => (true, Some(id), None),
+            Read { id, .. } => (false, Some(id), None),
+            Unreadable { .. } => (false, None, None),
+        };
+        OperationFacts { writes, id, body }
+    }
+
+    fn id_mut(&mut self) -> Option<&mut ItemId> {
+        use ItemOperation::{Create, Delete, Patch, Read, Replace, Unreadable, Upsert};
+        match self {
+            Read { id, .. } | Replace { id, .. } | Delete { id, .. } | Patch { id, .. } => Some(id),
+            Create { .. } | Upsert { .. } | Unreadable { .. } => None,
+        }
+    }
+
+    /// What takes the place of an item that is named, perhaps under another id.
+    fn replacement(&self) -> Option<&Bytes> {
+        if let ItemOperation::Replace { body, .. } = self { Some(body) } else { None }
+    }
+}
+
+struct OperationFacts<'a> {
+    writes: bool,
+    /// The item that it names.
+    id: Option<&'a ItemId>,
+    body: Option<&'a Bytes>,
+}
+
+fn sum<'a>(operations: impl Iterator<Item = &'a ItemOperation>) -> Operations {
+    operations.fold(Operations::default(), |Operations { count, bytes }, operation| {
+        let body = operation.facts().body.map_or(0, Bytes::len);
+        Operations { count: count + 1, bytes: bytes + body }
+    })
+}
+
+impl ContainerVerb for ItemAction {
+    type Reply = ItemResult;
+
+    fn facts(&self) -> ItemFacts<'_> {
+        let OperationFacts { writes, id, .. } = self.operation.facts();
+        let (key, replacement) = (self.key.as_ref(), self.operation.replacement());
+        let item = id.map(|id| NamedItem { key, id, replacement });
+        ItemFacts { writes, item, ..ItemFacts::reading(Reach::of(key)) }
+    }
+
+    fn item_mut(&mut self) -> Option<(Option<&PartitionKey>, &mut ItemId)> {
+        Some((self.key.as_ref(), self.operation.id_mut()?))
+    }
+
+    async fn perform(
+        self,
+        service: &Service,
+        container: &ResolvedContainer,
+        receipt: &mut Receipt,
+    ) -> Result<ItemResult, ServiceError> {
+        let ItemAction { key, operation, session } = self;
+        if let ItemOperation::Read { id, if_none_match } = &operation {
+            let read = ItemRead { key: key.as_ref(), id, if_none_match: if_none_match.as_ref() };
+            let item = service.read_item(container, read, session.as_ref(), receipt).await?;
+            service.note_size(container, receipt);
+            return Ok(item);
+        }
+        service.write_item(container, key.as_ref(), operation, receipt).await
+    }
+}
+
+impl ContainerVerb for Batch {
+    type Reply = Vec<ItemResult>;
+
+    fn facts(&self) -> ItemFacts<'_> {
+        let operations = Some(sum(self.operations.iter()));
+        ItemFacts { operations, ..ItemFacts::writing(Reach::Key(&self.key)) }
+    }
+
+    async fn perform(
+        self,
+        service: &Service,
+        container: &ResolvedContainer,
+        receipt: &mut Receipt,
+    ) -> Result<Vec<ItemResult>, ServiceError> {
+        let asked = (&self.key, self.session.as_ref());
+        service.batch(container, asked, self.operations, receipt).await
+    }
+}
+
+impl ContainerVerb for Bulk {
+    type Reply = Vec<BulkResult>;
+
+    fn facts(&self) -> ItemFacts<'_> {
+        let keys = self.operations.iter().map(|bulk| &bulk.key).collect();
+        let operations = Some(sum(self.operations.iter().map(|bulk| &bulk.operation)));
+        let names_partitions = self.range.is_some();
+        ItemFacts { operations, names_partitions, ..ItemFacts::writing(Reach::Keys(keys)) }
+    }
+
+    async fn perform(
+        self,
+        service: &Service,
+        container: &ResolvedContainer,
+        receipt: &mut Receipt,
+    ) -> Result<Vec<BulkResult>, ServiceError> {
+        service.bulk(container, self.range, (self.operations, self.pace), receipt).await
+    }
+}
+
+impl ContainerVerb for ListItems {
+    type Reply = Feed<Position>;
+
+    fn facts(&self) -> ItemFacts<'_> {
+        let reach = Reach::of(self.scope.key.as_ref());
+        ItemFacts { names_partitions: self.scope.range.is_some(), ..ItemFacts::reading(reach) }
+    }
+
+    async fn perform(
+        self,
+        service: &Service,
+        container: &ResolvedContainer,
+        receipt: &mut Receipt,
+    ) -> Result<Feed<Position>, ServiceError> {
+        service.list_items(container, self, receipt).await
+    }
+}
+
+/// An item to read.
+pub(crate) struct ItemRead<'a> {
+    pub(crate) key: Option<&'a PartitionKey>,
+    pub(crate) id: &'a ItemId,
+    pub(crate) if_none_match: Option<&'a EtagMatch>,
 }
 
 impl Service {
     /// Does one operation on one item, in its partition.
     pub(crate) async fn write_item(
         &self,
-        entry: &ContainerEntry,
+        entry: &ResolvedContainer,
         key: Option<&PartitionKey>,
         operation: ItemOperation,
         receipt: &mut Receipt,
-    ) -> Result<Reply, ServiceError> {
+    ) -> Result<ItemResult, ServiceError> {
         let replaced = if let ItemOperation::Replace { id, .. } = &operation {
             key.zip(Some(id.clone()))
         } else {
             None
         };
         let checked = self.check_operation(entry, key, operation, receipt);
-        let (operation, location) = checked.map_err(|error| match (error, replaced) {
+        let (operation, location) = match (checked, replaced) {
             // What is not there has no key that could differ.
-            (ServiceError::KeyMismatch, Some((key, id))) if !self.exists(entry, key, &id) => {
-                ServiceError::NotFound
+            (Err(ServiceError::KeyMismatch), Some((key, id)))
+                if !self.exists(entry, key, &id).await =>
+            {
+                return Err(ServiceError::NotFound);
             }
-            (error, _) => error,
-        })?;
+            (checked, _) => checked?,
+        };
         let effect = self.apply_one(entry, location, operation, receipt).await?;
         receipt.item_lsn = Some(effect.lsn);
         self.note_size(entry, receipt);
-        Ok(Reply::One { kind: effect.kind, etag: effect.etag, body: effect.text })
+        Ok(result(effect))
     }
 
     /// Takes down how much the partition holds that answered.
-    fn note_size(&self, entry: &ContainerEntry, receipt: &mut Receipt) {
-        let size = receipt.served_by().and_then(|(range, _)| entry.container.size_of(range));
+    fn note_size(&self, entry: &ResolvedContainer, receipt: &mut Receipt) {
+        let size = receipt.served_by().and_then(|(range, _)| {
+            entry.layout_of(range).partition(range).map(|partition| partition.size()).ok()
+        });
         receipt.holding = size.map(|size| Holding::Items {
             count: size.items,
             bytes: size.bytes,
@@ -77,52 +213,54 @@ impl Service {
     }
 
     /// Whether there is an item, as far as can be told.
-    fn exists(&self, entry: &ContainerEntry, key: &PartitionKey, id: &ItemId) -> bool {
+    async fn exists(&self, entry: &ResolvedContainer, key: &PartitionKey, id: &ItemId) -> bool {
         let Ok(location) = self.locate(entry, Some(key), None) else { return true };
-        let found = self.cluster.read(&entry.container, (&location.position, id), None);
+        let Ok(partition) = entry.route(&location.position) else { return true };
+        let named = (&location.position, id);
+        let found = self.cluster.read_at(&entry.container, &partition, named, None).await;
         found.map_or(true, |served| served.value.is_ok())
     }
 
-    pub(crate) fn read_item(
+    pub(crate) async fn read_item(
         &self,
-        entry: &ContainerEntry,
-        target: &ItemTarget,
-        conditions: &Conditions,
+        entry: &ResolvedContainer,
+        ItemRead { key, id, if_none_match }: ItemRead<'_>,
+        session: Option<&SessionToken>,
         receipt: &mut Receipt,
-    ) -> Result<Reply, ServiceError> {
-        let location = self.locate(entry, target.key.as_ref(), None);
+    ) -> Result<ItemResult, ServiceError> {
+        let location = self.locate(entry, key, None);
         let location = receipt.paid_if_refused(location, Work::Probe)?;
-        let visit = Visit::begin(entry, &location.position, receipt)?;
-        let served = self.cluster.read(
-            &entry.container,
-            (&location.position, &target.id),
-            conditions.if_none_match.as_ref(),
-        )?;
-        let found = receipt.served(served);
+        let partition = entry.route(&location.position)?;
+        let visit = Visit::begin(&partition, receipt)?;
+        let named = (&location.position, id);
+        let read = self.cluster.read_at(&entry.container, &partition, named, if_none_match);
+        let found = receipt.served(read.await?);
         receipt.worked(&match &found {
             Ok(effect) => effect.work,
             Err(problem) => problem.work(Work::Probe),
         });
         visit.end(Some(&location.position), receipt);
-        check_session(entry, conditions.session.as_ref(), receipt)?;
+        check_session(entry, session, receipt)?;
         let effect = found?;
         receipt.item_lsn = Some(effect.lsn);
-        self.note_size(entry, receipt);
-        Ok(Reply::One { kind: effect.kind, etag: effect.etag, body: effect.text })
+        Ok(result(effect))
     }
 
     /// All operations in one logical partition, or none.
     pub(crate) async fn batch(
         &self,
-        entry: &ContainerEntry,
+        entry: &ResolvedContainer,
         (key, session): (&PartitionKey, Option<&SessionToken>),
         operations: Vec<ItemOperation>,
         receipt: &mut Receipt,
-    ) -> Result<Reply, ServiceError> {
+    ) -> Result<Vec<ItemResult>, ServiceError> {
         let failed = |at, error| ServiceError::Batch { at, error: Box::new(error) };
         let location = self.locate(entry, Some(key), None)?;
         if session.is_some() {
-            receipt.served(self.cluster.position(&entry.container, &location.position)?);
+            let partition = entry.route(&location.position)?;
+            let reached =
+                self.cluster.position(&entry.container, &partition, &location.position).await;
+            receipt.served(reached?);
             check_session(entry, session, receipt)?;
         }
         let checked = operations.into_iter().enumerate().map(|(at, operation)| {
@@ -131,9 +269,7 @@ impl Service {
         });
         let operations = checked.collect::<Result<Vec<Operation>, ServiceError>>()?;
         match self.apply(entry, Command { location, operations }, receipt).await {
-            Ok(outcome) => {
-                Ok(Reply::Batch { results: outcome.effects.into_iter().map(result).collect() })
-            }
+            Ok(outcome) => Ok(outcome.effects.into_iter().map(result).collect()),
             Err(ClusterError::Command { error, .. }) => Err(failed(error.at, error.problem.into())),
             Err(other) => Err(other.into()),
         }
@@ -142,11 +278,11 @@ impl Service {
     /// Each operation for itself; those of one partition share its fsyncs.
     pub(crate) async fn bulk(
         &self,
-        entry: &ContainerEntry,
+        entry: &ResolvedContainer,
         range: Option<RangeId>,
         (operations, pace): (Vec<BulkOperation>, BulkPace),
         receipt: &mut Receipt,
-    ) -> Result<Reply, ServiceError> {
+    ) -> Result<Vec<BulkResult>, ServiceError> {
         if let Some(range) = range {
             let accepts = self.cluster.accepts(&entry.container, range).await;
             accepts.map_err(|error| named(entry, error))?;
@@ -171,17 +307,17 @@ impl Service {
             receipt.add(&part);
             results.push(result);
         }
-        Ok(Reply::Bulk { results })
+        Ok(results)
     }
 
     /// One operation after the other; those behind the first that fails are not begun.
     async fn in_turn(
         &self,
-        entry: &ContainerEntry,
+        entry: &ResolvedContainer,
         range: Option<&(RangeId, EpkRange)>,
         operations: Vec<BulkOperation>,
         receipt: &mut Receipt,
-    ) -> Reply {
+    ) -> Vec<BulkResult> {
         let room = Room::new(&self.limits);
         let mut results: Vec<BulkResult> = Vec::with_capacity(operations.len());
         for operation in operations {
@@ -195,12 +331,12 @@ impl Service {
             receipt.add(&part);
             results.push(BulkResult { result, charge: part.charge });
         }
-        Reply::Bulk { results }
+        results
     }
 
     async fn bulk_operation(
         &self,
-        (entry, range): (&ContainerEntry, Option<&(RangeId, EpkRange)>),
+        (entry, range): (&ResolvedContainer, Option<&(RangeId, EpkRange)>),
         BulkOperation { key, operation }: BulkOperation,
         room: &Room,
         receipt: &mut Receipt,
@@ -218,11 +354,12 @@ impl Service {
     /// One page of items in the order of their hashed keys, range after range.
     pub(crate) async fn list_items(
         &self,
-        entry: &ContainerEntry,
-        list: ItemList<'_>,
+        entry: &ResolvedContainer,
+        list: ListItems,
         receipt: &mut Receipt,
-    ) -> Result<Reply, ServiceError> {
-        let ItemList { scope, session, mut after, items_max } = list;
+    ) -> Result<Feed<Position>, ServiceError> {
+        let ListItems { scope, session, mut after, items_max } = list;
+        let (scope, session) = (&scope, session.as_ref());
         let items_max = items_max.clamp(1, PAGE_ITEMS_MAX);
         let within = self.scope_range(entry, scope)?;
         let prefix = scope_prefix(entry, scope);
@@ -234,16 +371,17 @@ impl Service {
                 after = None;
                 break;
             }
-            let visit = match Visit::begin(entry, start, receipt) {
+            let partition = entry.route(start)?;
+            let visit = match Visit::begin(&partition, receipt) {
                 // What was read so far is a page as well.
                 Err(ClusterError::Throttled { .. }) if !bodies.is_empty() => break,
                 visit => visit?,
             };
             let room = (items_max - bodies.len(), bytes_left);
             let asked = (&within, prefix.as_ref());
-            let next = self.cluster.list(&entry.container, asked, after.as_ref(), room).await?;
-            let Some(served) = next else { break };
-            let page = receipt.served(served);
+            let (container, after_last) = (&entry.container, after.as_ref());
+            let listed = self.cluster.list_at(container, partition, asked, after_last, room);
+            let page = receipt.served(listed.await?);
             for work in page_work(&page) {
                 receipt.worked(&work);
             }
@@ -264,20 +402,18 @@ impl Service {
                 break;
             }
         }
-        let (owner_rid, rest) = (entry.rid.to_string(), after.map(Rest::AfterItem));
-        Ok(Reply::Feed { owner_rid, bodies, rest })
+        Ok(Feed { owner_rid: entry.rid.to_string(), bodies, rest: after })
     }
 
     /// The part of the ring that a list covers.
     pub(crate) fn scope_range(
         &self,
-        entry: &ContainerEntry,
+        entry: &ResolvedContainer,
         scope: &Scope,
     ) -> Result<EpkRange, ServiceError> {
         let mut within = common(&EpkRange::full(), &scope.within);
         if let Some(key) = &scope.key {
-            let spec = entry.container.spec();
-            let definition = spec.definition.partition_key();
+            let definition = entry.key_definition();
             within = common(&within, &definition.prefix_range(definition.meant(key))?);
         }
         if let Some(id) = scope.range {
@@ -286,13 +422,17 @@ impl Service {
         Ok(within)
     }
 
-    fn range_of(&self, entry: &ContainerEntry, id: RangeId) -> Result<EpkRange, ServiceError> {
-        self.cluster.range(&entry.container, id).map_err(|error| named(entry, error))
+    fn range_of(&self, entry: &ResolvedContainer, id: RangeId) -> Result<EpkRange, ServiceError> {
+        let found = entry.layout.partition(id).and_then(|_| {
+            let record = entry.layout.map().range(id);
+            record.map(|record| record.range.clone()).ok_or(ClusterError::NoRange(id))
+        });
+        found.map_err(|error| named(entry, error))
     }
 
     async fn apply_one(
         &self,
-        entry: &ContainerEntry,
+        entry: &ResolvedContainer,
         location: Location,
         operation: Operation,
         receipt: &mut Receipt,
@@ -306,13 +446,14 @@ impl Service {
     /// Has a partition do a command, and takes down which one and at what cost.
     async fn apply(
         &self,
-        entry: &ContainerEntry,
+        entry: &ResolvedContainer,
         command: Command,
         receipt: &mut Receipt,
     ) -> Result<Outcome, ClusterError> {
         let position = command.location.position.clone();
-        let visit = Visit::begin(entry, &position, receipt)?;
-        let done = match self.cluster.apply(&entry.container, command).await {
+        let partition = entry.route(&position)?;
+        let visit = Visit::begin(&partition, receipt)?;
+        let done = match self.cluster.apply_at(&entry.container, partition, command).await {
             Ok(served) => {
                 let outcome = receipt.served(served);
                 for effect in &outcome.effects {
@@ -329,25 +470,18 @@ impl Service {
     /// Checks bodies and keys, and finds out where the operation belongs.
     fn check_operation(
         &self,
-        entry: &ContainerEntry,
+        entry: &ResolvedContainer,
         key: Option<&PartitionKey>,
         operation: ItemOperation,
         receipt: &mut Receipt,
     ) -> Result<(Operation, Location), ServiceError> {
-        let attempt = match operation {
-            ItemOperation::Read { .. } | ItemOperation::Unreadable { .. } => Work::Probe,
-            ItemOperation::Create { .. }
-            | ItemOperation::Upsert { .. }
-            | ItemOperation::Replace { .. }
-            | ItemOperation::Delete { .. }
-            | ItemOperation::Patch { .. } => Work::RefusedWrite,
-        };
+        let attempt = if operation.facts().writes { Work::RefusedWrite } else { Work::Probe };
         receipt.paid_if_refused(self.parse_operation(entry, key, operation), attempt)
     }
 
     fn parse_operation(
         &self,
-        entry: &ContainerEntry,
+        entry: &ResolvedContainer,
         key: Option<&PartitionKey>,
         operation: ItemOperation,
     ) -> Result<(Operation, Location), ServiceError> {
@@ -375,12 +509,11 @@ impl Service {
     /// The key is given, or in the document, or both and equal.
     pub(crate) fn locate(
         &self,
-        entry: &ContainerEntry,
+        entry: &ResolvedContainer,
         key: Option<&PartitionKey>,
         document: Option<&Document>,
     ) -> Result<Location, ServiceError> {
-        let spec = entry.container.spec();
-        let definition = spec.definition.partition_key();
+        let definition = entry.key_definition();
         let extracted = document.map(|document| definition.extract(document.json())).transpose()?;
         match (key.map(|key| definition.meant(key)), &extracted) {
             (Some(given), Some(extracted)) if given != extracted => {
@@ -401,9 +534,8 @@ impl Service {
 
 /// What the keys of a list's items begin with, where the part of the ring that it covers
 /// may have others.
-pub(crate) fn scope_prefix(entry: &ContainerEntry, scope: &Scope) -> Option<PartitionKey> {
-    let spec = entry.container.spec();
-    let definition = spec.definition.partition_key();
+pub(crate) fn scope_prefix(entry: &ResolvedContainer, scope: &Scope) -> Option<PartitionKey> {
+    let definition = entry.key_definition();
     scope.key.clone().filter(|key| definition.is_prefix(key))
 }
 
@@ -429,14 +561,14 @@ fn document_of(operation: &Operation) -> Option<&Document> {
 /// What it has seen of the ranges that this one came from counts as well: its
 /// positions go on where theirs ended.
 pub(crate) fn check_session(
-    entry: &ContainerEntry,
+    entry: &ResolvedContainer,
     session: Option<&SessionToken>,
     receipt: &Receipt,
 ) -> Result<(), ServiceError> {
     let (Some(token), Some((range, lsn))) = (session, receipt.served_by()) else { return Ok(()) };
     let ahead = |seen: &&RangeToken| (seen.version, seen.lsn) > (SINGLE_REGION_VERSION, lsn);
-    let map = entry.container.map();
-    let ancestors = map.range(range).map_or(&[][..], |record| &record.parents);
+    let layout = entry.layout_of(range);
+    let ancestors = layout.map().range(range).map_or(&[][..], |record| &record.parents);
     let ours = |seen: &&RangeToken| {
         seen.range == range.0 || ancestors.iter().any(|parent| parent.0 == seen.range)
     };
@@ -447,7 +579,7 @@ pub(crate) fn check_session(
 }
 
 /// A refusal about a range, with the container in its text.
-pub(crate) fn named(entry: &ContainerEntry, error: ClusterError) -> ServiceError {
+pub(crate) fn named(entry: &ResolvedContainer, error: ClusterError) -> ServiceError {
     let mut error = ServiceError::from(error);
     if let ServiceError::RangeGone { container, .. }
     | ServiceError::RangeSwitching { container, .. } = &mut error

@@ -112,7 +112,8 @@ impl Service {
         containers: &[Arc<Container>],
         shared: bool,
     ) -> Result<Footprint, ServiceError> {
-        let sizes = self.cluster.sizes_of(containers.iter().map(Arc::as_ref)).await?;
+        let sizes =
+            self.cluster.sizes_of(containers.iter().map(|one| one.layout()).collect()).await?;
         let stored_bytes = sizes.iter().flat_map(|(_, sizes)| sizes).map(|head| head.bytes).sum();
         let grows = shared || containers.iter().all(|container| can_grow(container));
         Ok(Footprint {

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cluster::{
-    ClusterError, FunctionTimes, PageBounds, PageQuery, Pass, Point, QueryFailure, QueryPage,
-    QueryTimes, Turn,
+    Caller, ClusterError, FunctionTimes, PageBounds, PageQuery, Pass, Point, QueryFailure,
+    QueryPage, QueryTimes, RangeId, Turn,
 };
 use model::charge::Work;
 use model::epk::{Epk, EpkRange};
@@ -14,18 +14,19 @@ use model::json::Value;
 use model::partition_key::{KeyError, PartitionKey, PartitionKeyDefinition};
 use model::position::Ordinal;
 use query::{
-    Advice, Bound, Context, Features, KeyRanges, KeyShape, Meter, Parameters, Path, PathStep,
+    Advice, Bound, Context, Features, KeyRanges, KeyShape, Meter, Parameters, Path, PathStep, Plan,
     Query, QueryError, QueryLimits,
 };
 
 use crate::admit::PAGE_ITEMS_MAX;
-use crate::catalogue::ContainerEntry;
 use crate::error::ServiceError;
 use crate::items::{check_session, named, scope_prefix};
 use crate::receipt::Receipt;
-use crate::request::{ItemQuery, ResumeFilter, Scope};
-use crate::response::Reply;
+use crate::request::{ItemQuery, PlanQuery, ResumeFilter, Scope};
+use crate::resolve::ResolvedContainer;
+use crate::response::{QueryPlan, QueryRows};
 use crate::service::Service;
+use crate::verb::{ContainerVerb, ItemFacts, Reach};
 use crate::visit::Visit;
 
 const EVERY_ORDINAL: Range<u64> = 0..u64::MAX;
@@ -47,15 +48,50 @@ pub fn advice_on(text: &str) -> Vec<Advice> {
     Query::parse(text).map(|query| query.advice()).unwrap_or_default()
 }
 
+impl ContainerVerb for ItemQuery {
+    type Reply = QueryRows;
+
+    fn facts(&self) -> ItemFacts<'_> {
+        let reach = Reach::of(self.scope.key.as_ref());
+        ItemFacts { names_partitions: self.scope.range.is_some(), ..ItemFacts::reading(reach) }
+    }
+
+    async fn perform(
+        self,
+        service: &Service,
+        container: &ResolvedContainer,
+        receipt: &mut Receipt,
+    ) -> Result<QueryRows, ServiceError> {
+        service.query_items(container, self, receipt).await
+    }
+}
+
+impl ContainerVerb for PlanQuery {
+    type Reply = QueryPlan;
+
+    fn facts(&self) -> ItemFacts<'_> {
+        ItemFacts::reading(Reach::Nothing)
+    }
+
+    async fn perform(
+        self,
+        service: &Service,
+        container: &ResolvedContainer,
+        receipt: &mut Receipt,
+    ) -> Result<QueryPlan, ServiceError> {
+        service.plan_query(container, self, receipt).await
+    }
+}
+
 impl Service {
     /// Answers one page of a query. From the text on, all of it is done on a thread for
     /// queries: even a short one can take long to bind.
     pub(crate) async fn query_items(
         &self,
-        entry: &ContainerEntry,
+        entry: &ResolvedContainer,
         query: ItemQuery,
         receipt: &mut Receipt,
-    ) -> Result<Reply, ServiceError> {
+    ) -> Result<QueryRows, ServiceError> {
         let (now, bounds) = (self.now(), self.page_bounds(query.items_max));
         let compiler = self.compiler(entry);
         let (covered, payer) = (self.scope_range(entry, &query.scope)?, receipt.payer);
@@ -66,7 +102,8 @@ impl Service {
             let Prepared { page, key, start, mut times } =
                 compiler.prepare(query, &covered, bounds, turn)?;
             let container = &compiler.entry.container;
-            let pass = container.admit(&start, payer).map_err(Unanswered::NotLetIn)?;
+            let admitted = compiler.entry.route(&start).and_then(|owner| owner.admit(payer));
+            let pass = admitted.map_err(Unanswered::NotLetIn)?;
             let (text, page) = page;
             let page = turn.answer(container, now, page);
             let page = page.map_err(|failure| failed(&compiler.entry, failure, &text));
@@ -86,7 +123,7 @@ impl Service {
             receipt.worked(&work);
             match visit.take() {
                 Some(visit) => visit.end(answered.key.as_ref(), receipt),
-                None => entry.container.bill(range, receipt.payer, crate::account::charge(&work)),
+                None => bill(entry, range, receipt.payer, &work),
             }
             check_session(entry, session.as_ref(), receipt)?;
         }
@@ -97,7 +134,7 @@ impl Service {
         }
         report.times = whole(answered.times, report.times);
         let (owner_rid, report) = (entry.rid.to_string(), Box::new(report));
-        Ok(Reply::Rows { owner_rid, rows, rest, report })
+        Ok(QueryRows { owner_rid, rows, rest, report })
     }
 
     fn page_bounds(&self, items_max: usize) -> PageBounds {
@@ -112,22 +149,21 @@ impl Service {
     /// Says how a client runs a query on each partition by itself.
     pub(crate) async fn plan_query(
         &self,
-        entry: &ContainerEntry,
-        (text, parameters): (String, Value),
-        features: Features,
+        entry: &ResolvedContainer,
+        PlanQuery { text, parameters, features }: PlanQuery,
         receipt: &mut Receipt,
-    ) -> Result<Reply, ServiceError> {
+    ) -> Result<QueryPlan, ServiceError> {
         receipt.worked(&Work::Probe);
         let compiler = self.compiler(entry);
         let plan = self.cluster.take_turns(move |turn| {
             compiler.watched(turn, None).client_plan(&text, &parameters, &features)
         });
-        Ok(Reply::QueryPlan { plan: plan.await.map_err(|error| named(entry, error))?? })
+        plan.await.map_err(|error| named(entry, error))?
     }
 
     /// What a query may know of the world and of its container.
-    fn compiler(&self, entry: &ContainerEntry) -> Compiler {
-        let spec = entry.container.spec();
+    fn compiler(&self, entry: &ResolvedContainer) -> Compiler {
+        let spec = entry.layout.spec();
         let context = Context {
             now_ticks: self.runtime.clock.now_ticks(),
             seed: self.runtime.random.next_u64(),
@@ -194,7 +230,7 @@ impl Unanswered {
 /// Makes something that can run of the texts of queries on a container.
 #[derive(Clone)]
 struct Compiler {
-    entry: ContainerEntry,
+    entry: ResolvedContainer,
     context: Arc<Context>,
 }
 
@@ -257,31 +293,29 @@ impl Compiler {
         text: &str,
         parameters: &Value,
         features: &Features,
-    ) -> Result<Value, ServiceError> {
-        let spec = self.entry.container.spec();
-        let definition = spec.definition.partition_key();
+    ) -> Result<QueryPlan, ServiceError> {
+        let definition = self.entry.key_definition();
         let plan = || -> Result<_, QueryError> {
             let parameters = parse_parameters(parameters)?;
             let shape = KeyShape::from(definition);
             let query = Query::parse_within(text, QueryLimits::service())?;
             query.plan(&parameters, &self.context, &shape, features)
         };
-        let plan = plan().map_err(|error| refused(&error, text))?;
-        Ok(plan.to_value(definition))
+        let Plan { info, ranges } = plan().map_err(|error| refused(&error, text))?;
+        Ok(QueryPlan { info, ranges: ranges.on_ring(definition) })
     }
 
     /// Refuses what the service's gateway leaves to its clients, and gives the plan for it.
     /// Neither the number of partitions nor a filter that names the key matters there:
     /// whether a program works must not depend on how much data it has.
     fn check_merge(&self, query: &ItemQuery, bound: &Bound) -> Result<(), ServiceError> {
-        let spec = self.entry.container.spec();
-        let is_partitioned = !spec.definition.partition_key().paths().is_empty();
+        let is_partitioned = !self.entry.key_definition().paths().is_empty();
         let is_across = query.across_partitions && is_partitioned && !is_routed(&query.scope);
         if query.merges || !is_across || !needs_merge(bound) {
             return Ok(());
         }
         let plan = self.client_plan(&query.text, &query.parameters, &Features::all())?;
-        Err(ServiceError::NeedsMerge { plan })
+        Err(ServiceError::NeedsMerge { plan: Box::new(plan) })
     }
 
     fn bind(&self, query: &Query, parameters: &Value) -> Result<Bound, QueryError> {
@@ -297,8 +331,7 @@ impl Compiler {
         covered: &EpkRange,
     ) -> Result<Aim, ServiceError> {
         let scope = &query.scope;
-        let spec = self.entry.container.spec();
-        let definition = spec.definition.partition_key();
+        let definition = self.entry.key_definition();
         let keys = bound.key_ranges(&KeyShape::from(definition));
         let within = match &keys {
             KeyRanges::Nothing if bound.reads_documents() => Vec::new(),
@@ -322,6 +355,14 @@ impl Compiler {
             None => EVERY_ORDINAL,
         };
         Ok(Aim { within, ordinals, key: one_key })
+    }
+}
+
+/// Has a partition pay that was asked for a page which another one let in.
+fn bill(entry: &ResolvedContainer, range: RangeId, payer: Caller, work: &Work) {
+    // Others may have taken its place: what it did has no budget any more.
+    if let Ok(partition) = entry.layout_of(range).partition(range) {
+        partition.bill(payer, crate::account::charge(work));
     }
 }
 
@@ -399,7 +440,7 @@ fn resume_point(filter: &ResumeFilter, bound: &Bound) -> Result<Point, ServiceEr
 /// What cursors of a query are bound to. A point in an order means the same whatever the
 /// filter leaves: clients narrow it down when they go on. Everything else is a place on a
 /// way that depends on the whole text.
-fn fingerprint(entry: &ContainerEntry, query: &ItemQuery, bound: &Bound) -> u32 {
+fn fingerprint(entry: &ResolvedContainer, query: &ItemQuery, bound: &Bound) -> u32 {
     let mut hasher = crc32fast::Hasher::new();
     hasher.update(entry.rid.to_string().as_bytes());
     let Some(order) = lasting_order(bound) else {
@@ -431,7 +472,7 @@ fn lasting_order(bound: &Bound) -> Option<Vec<(Path, bool)>> {
     Some(order.collect()).filter(|order: &Vec<_>| !order.is_empty() && !bound.is_aggregated())
 }
 
-fn failed(entry: &ContainerEntry, failure: QueryFailure, text: &str) -> ServiceError {
+fn failed(entry: &ResolvedContainer, failure: QueryFailure, text: &str) -> ServiceError {
     match failure {
         QueryFailure::Query(error) => refused(&error, text),
         QueryFailure::Order(error) => ServiceError::query_refused(&error.to_string()),

@@ -2,13 +2,19 @@
 
 use std::sync::Arc;
 
-use cluster::{Gauge, KeyCharge, KeySummary, Sizes, Totals};
+use cluster::{Gauge, KeyCharge, KeySummary, Layout, Sizes, Totals};
+use model::charge::Work;
 
 use crate::catalogue::ContainerEntry;
 use crate::error::ServiceError;
 use crate::kind::Link;
+use crate::operator::Operator;
 use crate::partitions::{PartitionInfo, partitions_of};
+use crate::receipt::Receipt;
+use crate::request::ReadStatistics;
+use crate::resolve::ResolvedContainer;
 use crate::service::Service;
+use crate::verb::{ContainerVerb, ItemFacts, Reach};
 
 /// Everything that is known about one physical partition.
 #[derive(Clone, Debug, PartialEq)]
@@ -43,7 +49,26 @@ pub struct ContainerUsage {
     pub totals: Totals,
 }
 
-impl Service {
+impl ContainerVerb for ReadStatistics {
+    type Reply = Vec<PartitionStatistics>;
+
+    /// They name the largest keys, whosever they are.
+    fn facts(&self) -> ItemFacts<'_> {
+        ItemFacts::reading(Reach::Everything)
+    }
+
+    async fn perform(
+        self,
+        service: &Service,
+        container: &ResolvedContainer,
+        receipt: &mut Receipt,
+    ) -> Result<Vec<PartitionStatistics>, ServiceError> {
+        receipt.worked(&Work::Probe);
+        service.statistics_of(container, self.keys_max).await
+    }
+}
+
+impl Operator<'_> {
     /// The statistics of a container's physical partitions, with the `keys_max`
     /// largest and heaviest keys of each. With none, keys are not even counted.
     pub async fn statistics(
@@ -51,12 +76,22 @@ impl Service {
         container: &Link,
         keys_max: usize,
     ) -> Result<Vec<PartitionStatistics>, ServiceError> {
-        self.statistics_of(&self.container(container)?, keys_max).await
+        let service = self.service;
+        let read =
+            async { service.statistics_of(&service.container(container)?.into(), keys_max).await };
+        self.run(read).await
     }
 
+    /// How all containers are used.
+    pub async fn usage(&self) -> Result<Vec<ContainerUsage>, ServiceError> {
+        self.run(self.service.usage()).await
+    }
+}
+
+impl Service {
     pub(crate) async fn statistics_of(
         &self,
-        entry: &ContainerEntry,
+        entry: &ResolvedContainer,
         keys_max: usize,
     ) -> Result<Vec<PartitionStatistics>, ServiceError> {
         let container = &entry.container;
@@ -65,8 +100,8 @@ impl Service {
             _ => self.cluster.summarise_keys(container, keys_max).await?,
         };
         let mut statistics = Vec::new();
-        let sizes = self.cluster.sizes(container).await?;
-        for (partition, usage) in self.usage_of(entry, sizes) {
+        let sizes = self.cluster.sizes(Arc::clone(&entry.layout)).await?;
+        for (partition, usage) in self.usage_of(&entry.layout, sizes) {
             let heaviest = self.cluster.heaviest_keys(container, partition.id, keys_max).await?;
             let keys = keys.remove(&partition.id).unwrap_or_default();
             statistics.push(PartitionStatistics { partition, usage, keys, heaviest });
@@ -74,26 +109,25 @@ impl Service {
         Ok(statistics)
     }
 
-    /// How all containers are used.
-    pub async fn usage(&self) -> Result<Vec<ContainerUsage>, ServiceError> {
+    async fn usage(&self) -> Result<Vec<ContainerUsage>, ServiceError> {
         let entries: Vec<ContainerEntry> = self.directory().containers().cloned().collect();
-        let containers = entries.iter().map(|entry| entry.container.as_ref());
-        let sizes = self.cluster.sizes_of(containers).await?;
-        let usage = |(entry, sizes): (&ContainerEntry, Sizes)| ContainerUsage {
+        let entries: Vec<ResolvedContainer> = entries.into_iter().map(Into::into).collect();
+        let layouts = entries.iter().map(|entry| Arc::clone(&entry.layout)).collect();
+        let sizes = self.cluster.sizes_of(layouts).await?;
+        let usage = |(entry, sizes): (&ResolvedContainer, Sizes)| ContainerUsage {
             link: Arc::clone(&entry.names.link),
-            partitions: self.usage_of(entry, sizes),
+            partitions: self.usage_of(&entry.layout, sizes),
             totals: entry.container.governor().totals(),
         };
         Ok(entries.iter().zip(sizes).map(usage).collect())
     }
 
-    fn usage_of(&self, entry: &ContainerEntry, sizes: Sizes) -> Vec<(PartitionInfo, Usage)> {
-        let map = entry.container.map();
+    fn usage_of(&self, layout: &Layout, sizes: Sizes) -> Vec<(PartitionInfo, Usage)> {
         let usage = |partition: PartitionInfo| {
-            let gauge = entry.container.governor().gauge(&map, partition.id);
-            let record = map.range(partition.id);
-            let fraction = record.map_or(0.0, |record| map.fraction(record));
-            let usage = gauge.map(|gauge| self.read_gauge(&gauge, fraction));
+            let record = layout.map().range(partition.id);
+            let fraction = record.map_or(0.0, |record| layout.map().fraction(record));
+            let slot = layout.partition(partition.id);
+            let usage = slot.map(|slot| self.read_gauge(slot.gauge(), fraction));
             (partition, usage.unwrap_or_default())
         };
         partitions_of(sizes).into_iter().map(usage).collect()

@@ -4,11 +4,10 @@
 //! did the work is the one whose budget pays. So every way into a partition goes
 //! through here; there is no other check of throughput.
 
-use cluster::{ClusterError, Pass};
+use cluster::{ClusterError, Pass, Slot};
 use model::charge::{Charge, Tariff};
 use model::epk::Epk;
 
-use crate::catalogue::ContainerEntry;
 use crate::receipt::Receipt;
 
 /// A visit that was let in.
@@ -20,13 +19,9 @@ pub(crate) struct Visit {
 }
 
 impl Visit {
-    /// Asks the partition that owns a position. Being turned away is charged, too.
-    pub(crate) fn begin(
-        entry: &ContainerEntry,
-        epk: &Epk,
-        receipt: &mut Receipt,
-    ) -> Result<Visit, ClusterError> {
-        match entry.container.admit(epk, receipt.payer) {
+    /// Asks the partition that the request was routed to. Being turned away is charged, too.
+    pub(crate) fn begin(partition: &Slot, receipt: &mut Receipt) -> Result<Visit, ClusterError> {
+        match partition.admit(receipt.payer) {
             Ok(pass) => Ok(Visit::of(pass, receipt)),
             Err(error) => Err(Visit::refused(error, receipt)),
         }

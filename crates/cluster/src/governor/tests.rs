@@ -17,9 +17,9 @@ impl World {
         World { clock: Arc::new(SimulatedClock::new()), limits: Arc::new(limits) }
     }
 
-    fn governor(&self, plan: Plan) -> Governor {
+    fn governor(&self, plan: Plan, map: &ContainerMap) -> Governor {
         let clock: Arc<dyn Clock> = Arc::clone(&self.clock) as _;
-        let governor = Governor::new(clock, Arc::clone(&self.limits));
+        let governor = Governor::new(clock, Arc::clone(&self.limits), Arc::new(map.clone()));
         governor.provide(plan);
         governor
     }
@@ -31,12 +31,12 @@ impl World {
 
     /// Offers requests of 20 RU to these ranges in turn, far too many, for `secs`
     /// seconds; returns what each spent in a second.
-    fn saturate(&self, uses: &[(&Governor, &ContainerMap, u32)], secs: u32) -> Vec<f64> {
+    fn saturate(&self, uses: &[(&Governor, u32)], secs: u32) -> Vec<f64> {
         let charge = Charge::from_units(420);
         let mut spent = vec![0.0; uses.len()];
         for _ in 0..secs * 2_000 {
-            for ((governor, map, range), spent) in uses.iter().zip(&mut spent) {
-                let gauge = governor.gauge(map, RangeId(*range)).unwrap();
+            for ((governor, range), spent) in uses.iter().zip(&mut spent) {
+                let gauge = governor.gauge(RangeId(*range)).unwrap();
                 if let Ok(pass) = gauge.admit(Caller::default()) {
                     pass.pay(None, charge);
                     *spent += charge.request_units();
@@ -57,13 +57,13 @@ fn container(rate: u32) -> Plan {
 }
 
 fn rates(governor: &Governor, map: &ContainerMap) -> Vec<Option<f64>> {
-    map.ranges().iter().map(|record| governor.gauge(map, record.id).unwrap().rate()).collect()
+    map.ranges().iter().map(|record| governor.gauge(record.id).unwrap().rate()).collect()
 }
 
 #[test]
 fn throughput_is_divided_evenly() {
     let world = World::new(Limits::default());
-    let governor = world.governor(container(18_000));
+    let governor = world.governor(container(18_000), &fresh(3));
     assert_eq!(rates(&governor, &fresh(3)), [Some(6_000.0); 3]);
     governor.provide(container(30_000));
     assert_eq!(rates(&governor, &fresh(3)), [Some(10_000.0); 3]);
@@ -78,15 +78,16 @@ fn throughput_is_divided_evenly() {
 #[test]
 fn a_new_map_is_divided_anew_and_nothing_counted_is_lost() {
     let world = World::new(Limits::default());
-    let governor = world.governor(container(10_000));
     let before = fresh(1);
-    let pass = governor.gauge(&before, RangeId(0)).unwrap().admit(Caller::default()).unwrap();
+    let governor = world.governor(container(10_000), &before);
+    let pass = governor.gauge(RangeId(0)).unwrap().admit(Caller::default()).unwrap();
     pass.pay(None, Charge::from_units(21));
     let half = &Epk::from_hex("1FFFFFFFFFFFFFFFFFFFFFFFFFFFFFFF").unwrap();
     let closing = Closing { lsn: Lsn::from_u64(1), numbers: Vec::new() };
     let after = before.split(RangeId(0), half, &closing).unwrap();
+    governor.follow(Arc::new(after.clone()));
     assert_eq!(rates(&governor, &after), [Some(5_000.0); 2]);
-    assert!(governor.gauge(&before, RangeId(0)).is_none(), "the old range is gone");
+    assert!(governor.gauge(RangeId(0)).is_none(), "the old range is gone");
     assert_eq!(governor.totals().charge, Charge::from_units(21));
 }
 
@@ -94,42 +95,42 @@ fn a_new_map_is_divided_anew_and_nothing_counted_is_lost() {
 #[test]
 fn children_begin_as_full_as_their_parents_were() {
     let world = World::new(Limits::default());
-    let governor = world.governor(container(10_000));
-    let wait = |map: &ContainerMap, range| {
-        let gauge = governor.gauge(map, RangeId(range)).unwrap();
+    let whole = fresh(1);
+    let governor = world.governor(container(10_000), &whole);
+    let wait = |range| {
+        let gauge = governor.gauge(RangeId(range)).unwrap();
         gauge.admit(Caller::default()).err().map(|refusal| refusal.retry_after)
     };
-    let pay = |map: &ContainerMap, range, request_units: u64| {
-        let gauge = governor.gauge(map, RangeId(range)).unwrap();
+    let pay = |range, request_units: u64| {
+        let gauge = governor.gauge(RangeId(range)).unwrap();
         gauge.pass(Caller::default()).pay(None, Charge::from_units(request_units * 21));
     };
-    let whole = fresh(1);
-    pay(&whole, 0, 13_000);
-    assert_eq!(wait(&whole, 0), Some(Duration::from_millis(300)));
+    pay(0, 13_000);
+    assert_eq!(wait(0), Some(Duration::from_millis(300)));
     let half = &Epk::from_hex("1FFFFFFFFFFFFFFFFFFFFFFFFFFFFFFF").unwrap();
     let closing = Closing { lsn: Lsn::from_u64(1), numbers: Vec::new() };
     let split = whole.split(RangeId(0), half, &closing).unwrap();
-    assert_eq!(wait(&split, 1), Some(Duration::from_millis(300)), "its half of the debt");
-    assert_eq!(wait(&split, 2), Some(Duration::from_millis(300)), "its half of the debt");
+    governor.follow(Arc::new(split.clone()));
+    assert_eq!(wait(1), Some(Duration::from_millis(300)), "its half of the debt");
+    assert_eq!(wait(2), Some(Duration::from_millis(300)), "its half of the debt");
     world.clock.advance(Duration::from_millis(200));
     // A debt of 500 and one of 1,500 together.
-    pay(&split, 2, 1_000);
+    pay(2, 1_000);
     let parts = [(RangeId(1), closing.clone()), (RangeId(2), closing)];
-    let merged = split.merge(&parts).unwrap();
-    assert_eq!(wait(&merged, 3), Some(Duration::from_millis(200)));
+    governor.follow(Arc::new(split.merge(&parts).unwrap()));
+    assert_eq!(wait(3), Some(Duration::from_millis(200)));
 }
 
 /// The articles' picture, in simulated time: 18,000 RU/s on three partitions.
 #[test]
 fn a_hot_partition_flattens_while_the_others_serve_on() {
     let world = World::new(Limits::default());
-    let governor = world.governor(container(18_000));
-    let map = fresh(3);
-    let every = [0, 1, 2].map(|range| (&governor, &map, range));
+    let governor = world.governor(container(18_000), &fresh(3));
+    let every = [0, 1, 2].map(|range| (&governor, range));
     let uniform: f64 = world.saturate(&every, 20).iter().sum();
     assert!(uniform >= 0.95 * 18_000.0, "{uniform}");
     // Twice as much is wanted of the first as of the others together.
-    let two_keys_of_one = [(&governor, &map, 0), (&governor, &map, 0), (&governor, &map, 1)];
+    let two_keys_of_one = [(&governor, 0), (&governor, 0), (&governor, 1)];
     let spent = world.saturate(&two_keys_of_one, 20);
     let hot = spent[0] + spent[1];
     assert!((5_700.0..=6_320.0).contains(&hot), "one range's share: {spent:?}");
@@ -142,10 +143,8 @@ fn a_hot_partition_flattens_while_the_others_serve_on() {
 fn containers_of_a_database_share_budgets() {
     let world = World::new(Limits::default());
     let pool = world.pool(20_000);
-    let (one, other) =
-        (world.governor(Plan::Database(pool.clone())), world.governor(Plan::Database(pool)));
-    let map = fresh(2);
-    let uses = [(&one, &map, 0), (&other, &map, 0), (&one, &map, 1)];
+    let [one, other] = [(); 2].map(|()| world.governor(Plan::Database(pool.clone()), &fresh(2)));
+    let uses = [(&one, 0), (&other, 0), (&one, 1)];
     let spent = world.saturate(&uses, 10);
     let first = spent[0] + spent[1];
     assert!((9_500.0..=11_020.0).contains(&first), "{spent:?}");
@@ -156,8 +155,8 @@ fn containers_of_a_database_share_budgets() {
 fn a_pool_can_grow_and_shrink() {
     let world = World::new(Limits::default());
     let pool = world.pool(10_000);
-    let governor = world.governor(Plan::Database(pool.clone()));
     let map = fresh(3);
+    let governor = world.governor(Plan::Database(pool.clone()), &map);
     assert_eq!(rates(&governor, &map), [Some(10_000.0); 3], "all three draw on one budget");
     pool.provide(Some(24_000));
     governor.provide(Plan::Database(pool.clone()));
@@ -172,16 +171,15 @@ fn a_pool_can_grow_and_shrink() {
 #[test]
 fn a_scale_model_refills_slower() {
     let world = World::new(Limits::default().scaled(1_000));
-    let governor = world.governor(container(18_000));
+    let governor = world.governor(container(18_000), &fresh(3));
     assert_eq!(rates(&governor, &fresh(3)), [Some(6.0); 3]);
 }
 
 #[test]
 fn a_rejection_tells_when_to_come_back_and_is_counted() {
     let world = World::new(Limits::default());
-    let governor = world.governor(container(400));
-    let map = fresh(1);
-    let gauge = || governor.gauge(&map, RangeId(0)).unwrap();
+    let governor = world.governor(container(400), &fresh(1));
+    let gauge = || governor.gauge(RangeId(0)).unwrap();
     gauge().admit(Caller::default()).unwrap().pay(None, Charge::from_units(21 * 500));
     let refusal = gauge().admit(Caller::default()).unwrap_err();
     assert_eq!(refusal.retry_after, Duration::from_millis(250));

@@ -15,7 +15,7 @@ use crate::cluster::ATTEMPTS_MAX;
 use crate::container::Container;
 use crate::error::ClusterError;
 use crate::map::RangeId;
-use crate::slot::{Slot, Standing, Unserved};
+use crate::slot::{Slot, Standing};
 
 /// The partitions of one moment, and a view of what they held then.
 pub(super) struct Layout {
@@ -53,15 +53,18 @@ impl Layout {
         within: &[EpkRange],
     ) -> Result<Layout, QueryFailure> {
         for _ in 0..ATTEMPTS_MAX {
-            let (map, slots) = container.layout();
-            let asked =
-                map.ranges().iter().filter(|record| !around(within, &record.range).is_empty());
+            let layout = container.layout();
+            let asked = layout
+                .map()
+                .ranges()
+                .iter()
+                .filter(|record| !around(within, &record.range).is_empty());
             let mut parts = Vec::new();
             let mut taken = Vec::new();
             for record in asked {
                 let range = record.id;
-                let slot = slots.get(&range).ok_or(ClusterError::NoRange(range))?;
-                let lsn = slot.durable_lsn().map_err(|unserved: Unserved| unserved.of(range))?;
+                let slot = layout.partition(range)?;
+                let lsn = slot.durable_lsn()?;
                 parts.push(Part { range, lsn, reader: slot.reader() });
                 taken.push(Arc::clone(slot));
             }

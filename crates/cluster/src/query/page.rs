@@ -96,7 +96,7 @@ fn narrow(query: &mut PageQuery, container: &Container) -> Option<Place> {
         return None;
     }
     let place = query.after.as_ref().map(|after| &after.place);
-    let portion = Portion::next(&container.layout().0, &query.within, place);
+    let portion = Portion::next(container.layout().map(), &query.within, place);
     query.within = portion.within;
     portion.beyond.map(Place::From)
 }

@@ -319,7 +319,8 @@ fn a_time_to_begin_with_is_found_in_every_bucket() {
         block_on(fixture.cluster.apply(&container, create(&key, &id(&number.to_string()))))
             .unwrap();
         let epk = common::location(&key).position;
-        let stored = fixture.cluster.read(&container, (&epk, &id(&number.to_string())), None);
+        let stored =
+            block_on(fixture.cluster.read(&container, (&epk, &id(&number.to_string())), None));
         let text = stored.unwrap().value.unwrap().text.unwrap();
         let Value::Object(item) = model::json::parse(&text).unwrap() else { panic!() };
         let secs = item.get("_ts").and_then(Value::as_number).unwrap().as_i64().unwrap();

@@ -48,7 +48,7 @@ impl Lab {
     /// `_ts` in seconds after the beginning, if the item is there.
     fn ts(&self, name: &str) -> Option<u64> {
         let epk = common::location("key").position;
-        let read = self.fixture.cluster.read(&self.container(), (&epk, &id(name)), None);
+        let read = block_on(self.fixture.cluster.read(&self.container(), (&epk, &id(name)), None));
         let text = read.unwrap().value.ok()?.text?;
         let Value::Object(item) = model::json::parse(&text).unwrap() else { panic!() };
         let secs = item.get("_ts").and_then(Value::as_number).unwrap().as_i64().unwrap();

@@ -86,6 +86,11 @@ impl Fixture {
         self.attached.push(number);
     }
 
+    /// Reads the map of a container again.
+    pub(crate) fn attach(&self, number: u32) {
+        self.cluster.attach(spec(number)).unwrap();
+    }
+
     pub(crate) async fn drop_container(&mut self, number: u32) {
         self.cluster.drop_containers(&[ContainerNumber(number)], Vec::new()).await.unwrap();
         self.attached.retain(|attached| *attached != number);

@@ -78,7 +78,7 @@ impl Lab {
                 break;
             }
         }
-        let (_, sizes) = block_on(self.cluster().sizes(&self.container)).unwrap();
+        let (_, sizes) = block_on(self.cluster().sizes(self.container.layout())).unwrap();
         (seen, sizes.iter().map(|size| size.items).sum())
     }
 

@@ -236,7 +236,8 @@ impl Life {
         assert_eq!(listed, self.model, "step {}", self.turn);
         for (key, name) in self.model.keys() {
             let epk = common::location(key).position;
-            let read = self.fixture.cluster.read(&container, (&epk, &id(name)), None).unwrap();
+            let read =
+                block_on(self.fixture.cluster.read(&container, (&epk, &id(name)), None)).unwrap();
             assert!(read.value.is_ok(), "step {}", self.turn);
         }
         let report = self.fixture.check();

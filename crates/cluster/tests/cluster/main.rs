@@ -7,6 +7,7 @@ mod clock;
 mod common;
 mod expire;
 mod gate;
+mod layout;
 mod life;
 mod transitions;
 
@@ -44,7 +45,7 @@ fn a_command_goes_to_the_range_that_owns_its_key() {
             let answer = block_on(fixture.cluster.apply(&container, create(&key, &name))).unwrap();
             assert_eq!(answer.range, owner);
             let epk = common::location(&key).position;
-            let read = fixture.cluster.read(&container, (&epk, &name), None).unwrap();
+            let read = block_on(fixture.cluster.read(&container, (&epk, &name), None)).unwrap();
             assert_eq!((read.range, read.value.unwrap().kind), (owner, EffectKind::Read));
             assert!(read.lsn >= answer.lsn, "a read reflects what was answered before");
             served.insert(owner);
@@ -165,7 +166,7 @@ fn a_dropped_container_takes_no_more_writes_and_leaves_nothing() {
         );
         assert_eq!(report.containers, 1, "only the system container is left");
         let key = common::location("key").position;
-        let read = fixture.cluster.read(&container, (&key, &id("1")), None);
+        let read = block_on(fixture.cluster.read(&container, (&key, &id("1")), None));
         assert!(matches!(read, Err(ClusterError::NoContainer(1))));
     }
 }
@@ -249,7 +250,7 @@ fn an_answer_waits_for_the_disk_and_readers_see_only_what_is_durable() {
     assert!(pending(writing.as_mut()));
     gate.await_held(1);
     assert!(pending(writing.as_mut()), "the batch is submitted but not durable");
-    let read = fixture.cluster.read(&container, (&key, &name), None).unwrap();
+    let read = block_on(fixture.cluster.read(&container, (&key, &name), None)).unwrap();
     assert!(matches!(read.value, Err(Problem::NotFound)));
     // A refusal that rests on it must wait as well.
     let mut again = Box::pin(fixture.cluster.apply(&container, create("key", &name)));
@@ -262,7 +263,7 @@ fn an_answer_waits_for_the_disk_and_readers_see_only_what_is_durable() {
     let ClusterError::Command { error, .. } = refused else { panic!("{refused}") };
     assert!(matches!(error.problem, Problem::Exists));
     assert_eq!((error.lsn.get(), error.work), (2, Work::RefusedWrite));
-    let read = fixture.cluster.read(&container, (&key, &name), None).unwrap();
+    let read = block_on(fixture.cluster.read(&container, (&key, &name), None)).unwrap();
     assert_eq!(read.value.unwrap().kind, EffectKind::Read);
 }
 
@@ -315,7 +316,7 @@ fn readers_do_not_wait_for_a_command_that_waits_for_room() {
     let mut writing = Box::pin(fixture.cluster.apply(&container, create("key", &id("2"))));
     assert!(pending(writing.as_mut()));
     gate.await_blocked();
-    let read = fixture.cluster.read(&container, (&key, &name), None).unwrap();
+    let read = block_on(fixture.cluster.read(&container, (&key, &name), None)).unwrap();
     assert_eq!(read.value.unwrap().kind, EffectKind::Read);
     gate.release();
     block_on(writing).unwrap();

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use cluster::{
-    Caller, Cluster, ClusterError, Container, ContainerMap, Halve, LayoutError, MergeRule, RangeId,
+    Caller, Cluster, ClusterError, Container, Halve, Layout, LayoutError, MergeRule, RangeId,
     Stage, Territory,
 };
 use model::charge::Charge;
@@ -77,7 +77,7 @@ fn a_split_moves_nothing_and_loses_nothing() {
             let answer = block_on(fixture.cluster.apply(&container, command)).unwrap();
             assert!(answer.lsn > last.lsn && answer.range != RangeId(0));
         }
-        let (map, sizes) = block_on(fixture.cluster.sizes(&container)).unwrap();
+        let (map, sizes) = block_on(fixture.cluster.sizes(container.layout())).unwrap();
         assert_eq!((map.ranges().len(), sizes.len()), (2, 2));
         assert!(sizes.iter().all(|size| size.items > 0));
         fixture.reopen();
@@ -141,26 +141,26 @@ fn item_numbers_stay_unique_through_splits_and_merges() {
     assert!(fixture.check().is_clean());
 }
 
-/// The documented growth: ids 0, 1 → 0→1,2 → 1→3,4, the widest first.
-/// It is worked out without the lock, maybe while a split has it: put in force as it
-/// is, it would bring back the range that was split.
+/// Put in force as it is, it would bring back the range that was split.
 #[test]
 fn a_division_of_an_old_layout_is_refused() {
     let mut fixture = Fixture::new(memory::create());
     fixture.create_container(1, 1);
     let container = fixture.container(1);
-    let old = container.map();
+    let old = container.layout();
     block_on(fixture.cluster.split(&container, RangeId(0), Halve::Hashes)).unwrap();
-    let divide = |from: &ContainerMap| {
-        block_on(fixture.cluster.divide(&container, (from, from.divided_evenly()), Vec::new()))
+    let divide = |from: &Layout| {
+        let divided = (from, from.map().divided_evenly());
+        block_on(fixture.cluster.divide(&container, divided, Vec::new()))
     };
     assert!(matches!(divide(&old), Err(ClusterError::Busy)));
-    divide(&container.map()).unwrap();
+    divide(&container.layout()).unwrap();
     fill(&fixture, &container, 10, 1);
     fixture.reopen();
     assert_eq!(ids(&fixture.container(1)), [1, 2]);
 }
 
+/// The documented growth: ids 0, 1 → 0→1,2 → 1→3,4, the widest first.
 #[test]
 fn growing_splits_the_widest_first() {
     for (start, target, expected) in [
@@ -187,7 +187,7 @@ fn ten_ranges_merge_into_one_step() {
     fixture.create_container(1, 10);
     let container = fixture.container(1);
     fill(&fixture, &container, 50, 1);
-    let lsns: Vec<u64> = block_on(fixture.cluster.sizes(&container))
+    let lsns: Vec<u64> = block_on(fixture.cluster.sizes(container.layout()))
         .unwrap()
         .1
         .iter()
@@ -242,7 +242,7 @@ fn a_split_for_storage_halves_the_bytes() {
             .unwrap();
     }
     block_on(fixture.cluster.split(&container, RangeId(0), Halve::Bytes)).unwrap();
-    let (_, sizes) = block_on(fixture.cluster.sizes(&container)).unwrap();
+    let (_, sizes) = block_on(fixture.cluster.sizes(container.layout())).unwrap();
     let [left, right] = sizes.as_slice() else { panic!() };
     let smaller = left.bytes.min(right.bytes);
     assert!(smaller * 5 >= left.bytes + right.bytes, "{left:?} {right:?}");
@@ -309,7 +309,7 @@ fn during_the_switch_commands_wait_and_reads_go_on() {
         at_stage.recv().unwrap();
         let mut by_name = Box::pin(fixture.cluster.accepts(&container, RangeId(0)));
         assert!(super::pending(by_name.as_mut()), "the layout to ask for is not there yet");
-        let read = fixture.cluster.read(&container, (&key, &name), None).unwrap();
+        let read = block_on(fixture.cluster.read(&container, (&key, &name), None)).unwrap();
         assert!(read.value.is_ok() && read.range == RangeId(0));
         assert!(fixture.cluster.range(&container, RangeId(0)).is_ok(), "it can still be read");
         let writers: Vec<_> = (0..8)
@@ -409,7 +409,7 @@ fn write_on(cluster: &Cluster, container: &Container, writer: usize, stop: &Atom
         let before = last_lsn.insert(key.clone(), answer.lsn);
         assert!(before.is_none_or(|before| answer.lsn > before), "{key} went back");
         let epk = common::location(&key).position;
-        let read = cluster.read(container, (&epk, &id(&name)), None).unwrap();
+        let read = block_on(cluster.read(container, (&epk, &id(&name)), None)).unwrap();
         let text = read.value.unwrap().text.unwrap();
         assert!(String::from_utf8_lossy(&text).contains(&format!("\"n\":{turn}")));
         assert!(read.lsn >= answer.lsn);
@@ -451,7 +451,7 @@ fn nothing_is_lost_while_layouts_change_under_load() {
     assert_eq!(listed(&fixture.cluster, &container, || {}).len(), expected);
     for ((key, name), turn) in told.into_iter().flatten() {
         let epk = common::location(&key).position;
-        let read = fixture.cluster.read(&container, (&epk, &id(&name)), None).unwrap();
+        let read = block_on(fixture.cluster.read(&container, (&epk, &id(&name)), None)).unwrap();
         let text = read.value.unwrap().text.unwrap();
         assert!(String::from_utf8_lossy(&text).contains(&format!("\"n\":{turn}")));
     }
@@ -476,7 +476,7 @@ fn a_partition_that_outgrows_its_limit_is_split() {
         // Whoever writes next notices what is still too large.
         fill_more(&fixture, &container, 60);
     }
-    let (map, sizes) = block_on(fixture.cluster.sizes(&container)).unwrap();
+    let (map, sizes) = block_on(fixture.cluster.sizes(container.layout())).unwrap();
     assert!(map.ranges().len() > 2);
     assert!(sizes.iter().all(|size| size.bytes < 24_000), "{sizes:?}");
     assert!(fixture.check().is_clean());
@@ -527,8 +527,8 @@ fn cold_neighbours_merge_only_after_a_quiet_time() {
     assert_eq!(merge(&fixture), None, "it was opened only now");
     clock.advance(Duration::from_secs(60));
     // The first two are in use, so the next ones are the coldest.
-    let busy = container.admit(&container.map().ranges()[0].range.min, Caller::default()).unwrap();
-    busy.pay(None, Charge::from_units(21 * 1_000));
+    let first = container.layout().partition(RangeId(0)).unwrap().admit(Caller::default());
+    first.unwrap().pay(None, Charge::from_units(21 * 1_000));
     assert_eq!(merge(&fixture), Some(vec![RangeId(1), RangeId(2)]));
     assert_eq!(merge(&fixture), None, "the layout has just changed");
     clock.advance(Duration::from_secs(120));
@@ -572,7 +572,7 @@ fn a_hierarchical_prefix_is_cut_when_it_is_all_there_is() {
         map.ranges().iter().filter(|record| tenant.contains(&record.range.min)).count()
     };
     assert_eq!(inside(&container), 1, "one bound lies inside the tenant");
-    let (_, sizes) = block_on(fixture.cluster.sizes(&container)).unwrap();
+    let (_, sizes) = block_on(fixture.cluster.sizes(container.layout())).unwrap();
     assert!(sizes.iter().all(|size| size.items >= 24), "{sizes:?}");
     let middle = container.map().ranges()[1].id;
     block_on(fixture.cluster.split(&container, middle, Halve::Bytes)).unwrap();

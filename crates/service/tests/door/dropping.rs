@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use model::limits::Limits;
-use service::{CatalogueAction, Kind, Link, Principal, Reply, Request, Service, ThroughputRules};
+use service::{
+    Feed, Kind, Link, ListResources, Principal, Request, ResourceRest, Service, ThroughputRules,
+};
 use storage::{Store, memory};
 use testkit::faulty::{Fault, FaultyStore};
 use testkit::wait::block_on;
@@ -30,15 +32,12 @@ fn offers(service: &Service) -> usize {
     let (mut after, mut count) = (None, 0);
     loop {
         let (parent, kind) = (Link::default(), Kind::Offer);
-        let action = CatalogueAction::List { parent, kind, after, items_max: 1_000 };
-        let request = Request::new(Principal::Account, service::Action::Catalogue(action));
-        let Reply::Feed { bodies, rest, .. } = block_on(service.execute(request)).unwrap().reply
-        else {
-            panic!("a list is asked for")
-        };
+        let list = ListResources { parent, kind, after, items_max: 1_000 };
+        let request = Request::new(Principal::Account, list);
+        let Feed { bodies, rest, .. } = block_on(service.execute(request)).unwrap().reply;
         count += bodies.len();
         match rest {
-            Some(service::Rest::AfterName(name)) => after = Some(name),
+            Some(ResourceRest::AfterName(name)) => after = Some(name),
             Some(_) | None => return count,
         }
     }
@@ -51,9 +50,9 @@ fn a_database_with_thousands_of_containers_is_dropped() {
     assert_eq!(offers(&fixture.service), CONTAINERS);
     fixture.delete("dbs/d");
     assert_eq!(offers(&fixture.service), 0);
-    let swept = block_on(fixture.service.sweep()).unwrap();
+    let swept = block_on(fixture.service.maintenance().sweep()).unwrap();
     assert_eq!(swept.containers, CONTAINERS as u64);
-    assert!(fixture.service.check(|_| {}).unwrap().is_clean());
+    assert!(fixture.service.operator(Principal::Account).check(|_| {}).unwrap().is_clean());
     fixture.create("", Kind::Database, r#"{"id":"d"}"#).unwrap();
     assert!(fixture.create_item("c7", r#"{"id":"1","pk":"x"}"#.to_owned()).is_err());
 }
@@ -75,8 +74,11 @@ fn a_drop_that_was_cut_short_is_finished_by_the_sweep() {
     let again = Fixture::over(store, roomy(), ThroughputRules::UNLIMITED);
     let left = offers(&again.service);
     assert!((1..CONTAINERS).contains(&left), "{left} of {CONTAINERS} are still to be dropped");
-    assert!(again.service.check(|_| {}).unwrap().is_clean(), "what is being removed is no stray");
-    let swept = block_on(again.service.sweep()).unwrap();
+    assert!(
+        again.service.operator(Principal::Account).check(|_| {}).unwrap().is_clean(),
+        "what is being removed is no stray"
+    );
+    let swept = block_on(again.service.maintenance().sweep()).unwrap();
     assert_eq!((swept.containers, offers(&again.service)), (CONTAINERS as u64, 0));
-    assert!(again.service.check(|_| {}).unwrap().is_clean());
+    assert!(again.service.operator(Principal::Account).check(|_| {}).unwrap().is_clean());
 }

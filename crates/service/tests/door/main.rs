@@ -10,6 +10,8 @@ mod fixture;
 mod growing;
 mod layout;
 mod limits;
+mod operator;
 mod published;
+mod read_items;
 mod reindex;
 mod throughput;

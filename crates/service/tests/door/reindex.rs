@@ -3,8 +3,8 @@
 
 use model::json::Value;
 use service::{
-    Action, Approach, CatalogueAction, Conditions, ContainerAction, Cursor, ItemQuery, Link,
-    QueryReport, Reply, Scope,
+    Approach, Conditions, Cursor, ItemQuery, Link, QueryReport, QueryRows, ReadRanges,
+    ResourceAction, Scope,
 };
 use testkit::wait::block_on;
 
@@ -19,9 +19,7 @@ pub(crate) fn set_policy(fixture: &Fixture, policy: &str) {
     );
     let body = model::json::parse(body.as_bytes()).unwrap();
     let (link, conditions) = (Link::parse("dbs/d/colls/c").unwrap(), Conditions::default());
-    fixture
-        .execute(Action::Catalogue(CatalogueAction::Replace { link, body, conditions }))
-        .unwrap();
+    fixture.execute(ResourceAction::Replace { link, body, conditions }).unwrap();
 }
 
 pub(crate) fn query(
@@ -54,8 +52,7 @@ pub(crate) fn query_while(
             approach,
             is_timed: false,
         };
-        let response = fixture.within("c", ContainerAction::QueryItems(Box::new(query))).unwrap();
-        let Reply::Rows { rows: more, rest, report, .. } = response.reply else { panic!("rows") };
+        let QueryRows { rows: more, rest, report, .. } = fixture.within("c", query).unwrap().reply;
         rows.extend(more.iter().map(|row| String::from_utf8(row.to_vec()).unwrap()));
         after = rest;
         if after.is_none() {
@@ -66,9 +63,7 @@ pub(crate) fn query_while(
 }
 
 fn index_percent(fixture: &Fixture) -> u8 {
-    let response = fixture.within("c", ContainerAction::ReadRanges).unwrap();
-    let Reply::Ranges { index_percent, .. } = response.reply else { panic!("ranges") };
-    index_percent
+    fixture.within("c", ReadRanges).unwrap().reply.index_percent
 }
 
 #[test]
@@ -77,7 +72,7 @@ fn items_are_indexed_anew_when_the_policy_changes() {
     fixture.create_container("c", 2, service::Throughput::Manual(18_000));
     let narrow = r#"{"includedPaths":[{"path":"/a/?"}],"excludedPaths":[{"path":"/*"}]}"#;
     set_policy(&fixture, narrow);
-    assert_eq!(block_on(fixture.service.reindex()).unwrap(), 1, "an empty one, too");
+    assert_eq!(block_on(fixture.service.maintenance().reindex()).unwrap(), 1, "an empty one, too");
     for n in 0..ITEMS {
         let body = format!(r#"{{"id":"{n}","pk":"{n}","a":{},"b":{}}}"#, n % 7, n % 3);
         fixture.create_item("c", body).unwrap();
@@ -103,11 +98,54 @@ fn items_are_indexed_anew_when_the_policy_changes() {
     assert_eq!(wanted(&same("mixed")), ["/b/?"], "until all items are indexed by it");
     fixture.logical_partitions();
 
-    assert_eq!(block_on(fixture.service.reindex()).unwrap(), 1);
+    assert_eq!(block_on(fixture.service.maintenance().reindex()).unwrap(), 1);
     let report = same("indexed anew");
     assert_eq!(wanted(&report), [""; 0], "{:?}", report.usage);
     assert!(report.access.contains("/b"), "{}", report.access);
     assert_eq!(index_percent(&fixture), 100);
-    assert_eq!(block_on(fixture.service.reindex()).unwrap(), 0, "nothing is left to do");
+    assert_eq!(
+        block_on(fixture.service.maintenance().reindex()).unwrap(),
+        0,
+        "nothing is left to do"
+    );
     fixture.logical_partitions();
+}
+
+/// A policy that names a path has entries for items without a value there, one that only
+/// covers it has none. Until all items are indexed alike, some have such an entry and some
+/// do not, and each item is found once all the same.
+#[test]
+fn items_without_a_value_are_met_once_while_policies_differ() {
+    const NAMED: &str = r#"{"includedPaths":[{"path":"/*"},{"path":"/a/?"}]}"#;
+    const COVERED: &str = r#"{"includedPaths":[{"path":"/*"}]}"#;
+    for (before, after) in [(NAMED, COVERED), (COVERED, NAMED)] {
+        let fixture = Fixture::new();
+        fixture.create_container("c", 2, service::Throughput::Manual(18_000));
+        set_policy(&fixture, before);
+        block_on(fixture.service.maintenance().reindex()).unwrap();
+        let create = |numbers: std::ops::Range<usize>| {
+            for n in numbers {
+                let a = if n % 3 == 0 { String::new() } else { format!(r#","a":{}"#, n % 40) };
+                let body = format!(r#"{{"id":"{n}","pk":"{n}"{a},"b":{}}}"#, n % 2);
+                fixture.create_item("c", body).unwrap();
+            }
+        };
+        create(0..ITEMS);
+        set_policy(&fixture, after);
+        create(ITEMS..ITEMS + 20);
+        for text in [
+            "SELECT VALUE c.id FROM c ORDER BY c.a",
+            "SELECT VALUE c.id FROM c ORDER BY c.a DESC",
+            "SELECT c.a, c.b, COUNT(1) AS n FROM c GROUP BY c.a, c.b",
+            "SELECT c.a, COUNT(1) AS n FROM c GROUP BY c.a ORDER BY c.a DESC",
+            "SELECT DISTINCT c.a, c.b FROM c",
+        ] {
+            let (mut expected, _) = query(&fixture, text, Approach::Scan);
+            let (mut rows, report) = query(&fixture, text, Approach::Index);
+            assert!(report.access.starts_with("index /a"), "{text}: {}", report.access);
+            expected.sort();
+            rows.sort();
+            assert_eq!(rows, expected, "{text} along {}", report.access);
+        }
+    }
 }

@@ -14,12 +14,11 @@ use goldenscript::{ArgumentConsumer, Command};
 use model::json::{self, Object, Value};
 use model::limits::{Limits, Profile};
 use model::partition_key::PartitionKey;
-use model::session::SessionToken;
 use partition::EtagMatch;
 use runtime::{Runtime, SimulatedClock};
 use service::{
-    Action, Conditions, EffectKind, Failure, Link, Principal, Reply, Request, Response, Rest,
-    Service, ServiceError, ThroughputRules,
+    Conditions, EffectKind, Failure, Link, Principal, Request, ResourceRest, Response, Service,
+    ServiceError, ThroughputRules, Verb,
 };
 use storage::local::{self, LocalConfig};
 use storage::{Store, memory};
@@ -130,15 +129,21 @@ impl World {
     }
 
     fn sweep(&mut self) -> Answer {
-        let swept = self.reactor.block_on(self.service().sweep())?;
+        let swept = self.reactor.block_on(self.service().maintenance().sweep())?;
         // Keys differ with the number of buckets, so only their absence is told.
-        assert_eq!(self.reactor.block_on(self.service().sweep())?, service::Swept::default());
+        assert_eq!(
+            self.reactor.block_on(self.service().maintenance().sweep())?,
+            service::Swept::default()
+        );
         Ok(format!("{} resources, {} containers\n", swept.resources, swept.containers))
     }
 
     fn check(&mut self) -> Answer {
         let mut names = Vec::new();
-        let report = self.service().check(|name| names.push(name.to_owned()))?;
+        let report = self
+            .service()
+            .operator(Principal::Account)
+            .check(|name| names.push(name.to_owned()))?;
         if !report.is_clean() {
             return Err(format!("not clean: {report:?}").into());
         }
@@ -147,7 +152,7 @@ impl World {
     }
 
     fn scale(&mut self) -> Answer {
-        Ok(format!("{} splits\n", self.reactor.block_on(self.service().scale())?))
+        Ok(format!("{} splits\n", self.reactor.block_on(self.service().maintenance().scale())?))
     }
 
     /// Memory has nowhere to come back from, so there only the service is new.
@@ -182,22 +187,15 @@ impl World {
         self.service.as_ref().expect("it is taken only while it is reopened")
     }
 
-    fn execute(&mut self, action: Action) -> Result<Response, Failure> {
-        let request = Request::new(self.principal.clone(), action);
-        let response = self.reactor.block_on(self.service().execute(request))?;
-        if let Reply::One { etag: Some(etag), .. } | Reply::Offer { etag: Some(etag), .. } =
-            &response.reply
-        {
-            self.last_etag = Some(etag.as_str().to_owned());
-        }
-        Ok(response)
+    fn execute<V: Verb>(&mut self, verb: V) -> Result<Response<V::Reply>, Failure> {
+        let request = Request::new(self.principal.clone(), verb);
+        self.reactor.block_on(self.service().execute(request))
     }
 
     fn conditions(&self, args: &mut ArgumentConsumer<'_>) -> Result<Conditions, Box<dyn Error>> {
         let mut etag = |name| args.take_key(name).map(|saved| self.etag(saved)).transpose();
         let (if_match, if_none_match) = (etag("match")?, etag("none-match")?);
-        let session = args.take_key("session").map(SessionToken::parse).transpose()?;
-        Ok(Conditions { if_match, if_none_match, session })
+        Ok(Conditions { if_match, if_none_match })
     }
 
     fn etag(&self, saved: &str) -> Result<EtagMatch, Box<dyn Error>> {
@@ -224,7 +222,7 @@ fn value(text: Option<&str>) -> Result<Value, Box<dyn Error>> {
 fn key(args: &mut ArgumentConsumer<'_>) -> Result<Option<PartitionKey>, Box<dyn Error>> {
     Ok(args
         .take_key("key")
-        .map(PartitionKey::parse_header)
+        .map(PartitionKey::parse_json)
         .transpose()
         .map_err(ServiceError::from)?)
 }
@@ -262,16 +260,17 @@ fn shown(body: &[u8], system: bool) -> String {
     Value::Object(own.collect::<Object>()).to_string()
 }
 
-fn show_feed(bodies: &[bytes::Bytes], rest: Option<&Rest>, system: bool) -> String {
+fn show_feed(bodies: &[bytes::Bytes], rest: Option<&ResourceRest>, system: bool) -> String {
     let mut output = String::new();
     for body in bodies {
         writeln!(output, "{}", shown(body, system)).unwrap();
     }
     match rest {
         None => output.push_str("end\n"),
-        Some(Rest::AfterName(name)) => writeln!(output, "rest after {name}").unwrap(),
-        Some(Rest::AfterRows(count)) => writeln!(output, "rest after {count} rows").unwrap(),
-        Some(Rest::AfterItem(_)) => output.push_str("rest\n"),
+        Some(ResourceRest::AfterName(name)) => writeln!(output, "rest after {name}").unwrap(),
+        Some(ResourceRest::AfterRows(count)) => {
+            writeln!(output, "rest after {count} rows").unwrap()
+        }
     }
     output
 }

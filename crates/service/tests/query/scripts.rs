@@ -14,9 +14,9 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use goldenscript::{ArgumentConsumer, Command};
+use lab::queries::{Ask, definition};
 use model::json::{self, Object, Value};
 use model::partition_key::PartitionKey;
-use testkit::queries::{Ask, definition};
 
 use crate::worlds::Worlds;
 
@@ -83,7 +83,7 @@ impl Worlds {
                 }
             }
             "remove" => {
-                let (id, key) = (next(args)?, PartitionKey::parse_header(next(args)?)?);
+                let (id, key) = (next(args)?, PartitionKey::parse_json(next(args)?)?);
                 self.each(|lab| lab.remove(id, key.clone()))?;
             }
             "query" => return self.query(&ask(args)?),
@@ -110,7 +110,7 @@ impl Worlds {
 }
 
 fn ask(args: &mut ArgumentConsumer<'_>) -> Result<Ask, Box<dyn Error>> {
-    let key = args.take_key("key").map(PartitionKey::parse_header).transpose()?;
+    let key = args.take_key("key").map(PartitionKey::parse_json).transpose()?;
     let parameters = args.take_key("parameters").map(|list| json::parse(list.as_bytes()));
     let mut ask = Ask::new(unfolded(next(args)?));
     ask.parameters = parameters.transpose()?.unwrap_or(Value::Null);

@@ -1,0 +1,62 @@
+//! The layout of one container at one moment: its definition, its map, and the way to each of
+//! its partitions.
+//!
+//! A request takes it once, when its container is found, and goes by it to the end: where
+//! its key belongs, who lets it in, who serves it and which sessions count are then answers
+//! about the same moment. Only a partition that says it was replaced sends a request to a
+//! newer layout.
+
+use std::sync::Arc;
+
+use model::epk::Epk;
+
+use crate::container::ContainerSpec;
+use crate::error::ClusterError;
+use crate::map::{ContainerMap, RangeId};
+use crate::slot::Slot;
+use crate::stored_map::MapVersion;
+
+/// What a container looked like at one moment.
+#[derive(Clone, Debug)]
+pub struct Layout {
+    pub(crate) spec: Arc<ContainerSpec>,
+    pub(crate) map: Arc<ContainerMap>,
+    /// Which of the stored maps that is.
+    pub(crate) version: MapVersion,
+    /// One for each range of the map, in its order.
+    pub(crate) partitions: Vec<Arc<Slot>>,
+    /// Whether the container was dropped: nobody is sent to a partition any more.
+    pub(crate) dropped: bool,
+}
+
+impl Layout {
+    #[must_use]
+    pub fn spec(&self) -> &Arc<ContainerSpec> {
+        &self.spec
+    }
+
+    #[must_use]
+    pub fn map(&self) -> &Arc<ContainerMap> {
+        &self.map
+    }
+
+    /// The partition that owns a key.
+    pub fn route(&self, epk: &Epk) -> Result<&Arc<Slot>, ClusterError> {
+        let missing = ClusterError::NoContainer(self.spec.number.0);
+        let index = self.map.index_of(epk).filter(|_| !self.dropped);
+        index.and_then(|index| self.partitions.get(index)).ok_or(missing)
+    }
+
+    /// The partition with that id.
+    pub fn partition(&self, id: RangeId) -> Result<&Arc<Slot>, ClusterError> {
+        if self.dropped {
+            return Err(ClusterError::NoContainer(self.spec.number.0));
+        }
+        self.find(id).ok_or(ClusterError::NoRange(id))
+    }
+
+    /// The partition with that id, also after a drop.
+    pub(crate) fn find(&self, id: RangeId) -> Option<&Arc<Slot>> {
+        self.partitions.iter().find(|partition| partition.id() == id)
+    }
+}

@@ -1,0 +1,101 @@
+//! `orrery backup`: a consistent copy of everything, of a server that runs or of a data
+//! folder that nobody serves.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::{Context as _, bail};
+use operator::{BackupStatus, OperatorClient};
+use runtime::Runtime;
+use storage::backup::{self, Progress};
+
+use crate::commands::compact::megabytes;
+use crate::commands::remote::Remote;
+use crate::data_dir::{self, say, say_error};
+
+/// How often a server is asked how far it is.
+const ASK_EVERY: Duration = Duration::from_millis(200);
+
+/// How often whoever waits is told.
+const TELL_EVERY: Duration = Duration::from_secs(1);
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Arguments {
+    /// The folder to write to, on the server's machine. There must be none of that name.
+    folder: PathBuf,
+    #[command(flatten)]
+    remote: Remote,
+    /// Back up this data folder instead, which nobody may serve. Nothing in it is changed.
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["server", "key"])]
+    data: Option<PathBuf>,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    let folder = std::path::absolute(&arguments.folder)?;
+    let mut teller = Teller::new("written");
+    let done = match &arguments.data {
+        Some(data) => {
+            let store = data_dir::open_store_read_only(data)?;
+            backup::write(store.as_ref(), &folder, |progress| teller.tell(progress))?
+        }
+        None => {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+            runtime.block_on(of_server(&arguments.remote.client(), &folder, &mut teller))?
+        }
+    };
+    say(&format!("{}: {} rows, {}", folder.display(), done.rows, megabytes(done.bytes)));
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn of_server(
+    client: &OperatorClient,
+    folder: &Path,
+    teller: &mut Teller,
+) -> anyhow::Result<Progress> {
+    let name = folder.to_str().context("the name of the folder is not text")?;
+    let mut status = client.begin_backup(name).await?;
+    loop {
+        match status {
+            BackupStatus::Running { folder: to, rows, bytes } if to == folder => {
+                teller.tell(Progress { rows, bytes });
+            }
+            BackupStatus::Done { folder: to, rows, bytes } if to == folder => {
+                return Ok(Progress { rows, bytes });
+            }
+            BackupStatus::Failed { folder: to, message, .. } if to == folder => bail!(message),
+            BackupStatus::None
+            | BackupStatus::Running { .. }
+            | BackupStatus::Done { .. }
+            | BackupStatus::Failed { .. } => bail!("the server was asked for another backup since"),
+        }
+        tokio::time::sleep(ASK_EVERY).await;
+        status = client.backup().await.context("the backup is not whole")?;
+    }
+}
+
+/// Tells how far it is, and how fast.
+pub(crate) struct Teller {
+    what: &'static str,
+    outside: Runtime,
+    told: Duration,
+}
+
+impl Teller {
+    pub(crate) fn new(what: &'static str) -> Teller {
+        Teller { what, outside: Runtime::real(), told: Duration::ZERO }
+    }
+
+    /// Goes on always.
+    pub(crate) fn tell(&mut self, Progress { rows, bytes }: Progress) -> bool {
+        let now = self.outside.clock.monotonic();
+        if now.saturating_sub(self.told) >= TELL_EVERY {
+            self.told = now;
+            let millis = u64::try_from(now.as_millis()).unwrap_or(u64::MAX).max(1);
+            let rate = bytes.saturating_mul(1_000) / millis;
+            let (what, bytes, rate) = (self.what, megabytes(bytes), megabytes(rate));
+            say_error(&format!("… {rows} rows, {bytes} {what}, {rate}/s"));
+        }
+        true
+    }
+}

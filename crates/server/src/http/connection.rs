@@ -1,0 +1,199 @@
+//! One client from its first byte to its last, and what it may not do meanwhile.
+//!
+//! Reading, parsing and writing are hyper's. This module tells by the first bytes
+//! what is spoken (TLS or not, HTTP/2 or [`http1`]) and hands the connection over;
+//! [`http1`] and [`http2`] put a time limit on every phase in which only the client
+//! can make progress.
+//!
+//! Each connection has one timer that looks at its phase once in a while instead of
+//! one timer per phase: limits are coarse, and requests pay nothing for them.
+
+mod http1;
+mod http2;
+
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::io::AsyncReadExt as _;
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+use tokio_rustls::TlsAcceptor;
+
+use crate::http::service::HttpService;
+use crate::http::transport::Socket;
+use crate::stop::Stop;
+
+/// A connection on which nothing happens is closed after this time. Long, because
+/// clients keep pools of connections and lose a request when the server closes
+/// one just as it is sent.
+const IDLE_MAX: Duration = Duration::from_secs(600);
+
+/// How long an idle connection stays when places become scarce, and how often it is
+/// asked whether they are.
+const IDLE_CROWDED_MAX: Duration = Duration::from_secs(30);
+
+/// A TLS handshake takes a few round trips and some arithmetic.
+const HANDSHAKE_MAX: Duration = Duration::from_secs(10);
+
+/// The head of a request fits into a packet or two: whoever takes longer is broken
+/// or means harm.
+const HEAD_MAX: Duration = Duration::from_secs(10);
+
+/// An answer of some megabytes gets through any usable line in this time.
+const ANSWER_MAX: Duration = Duration::from_secs(60);
+
+/// How long a client may leave its answers lying about when memory for them becomes
+/// scarce, unless it takes [`TAKEN_BYTES_MIN`] of them in that time.
+const ANSWER_CROWDED_MAX: Duration = Duration::from_secs(5);
+
+/// A client that takes less than this in [`ANSWER_MAX`] while we have something for
+/// it is as good as gone.
+const TAKEN_BYTES_MIN: u64 = 64 << 10;
+
+/// Bytes of all names and values in the head of a request: room for a continuation
+/// of 16 KiB and a long session token.
+const HEAD_BYTES_MAX: u16 = 32 << 10;
+
+/// How long a client that was told that we close may take to close as well.
+const LINGER_MAX: Duration = Duration::from_secs(1);
+
+/// The first byte of every TLS connection: a handshake record. No HTTP method
+/// begins with it.
+const TLS_HANDSHAKE: u8 = 0x16;
+
+/// What a client that speaks HTTP/2 sends first, over TLS as well. It was made up so
+/// that no HTTP/1 request begins with it.
+const HTTP2_PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+/// A future in a box of its own, so that the task of a connection that waits does not
+/// keep room for it. Made by functions that are not async themselves: a future that
+/// passes through another one leaves its room there.
+type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+
+/// Serves one client until either side has had enough.
+pub(crate) async fn serve(
+    tcp: TcpStream,
+    tls: TlsAcceptor,
+    http: Arc<HttpService>,
+    mut stop: Stop,
+) {
+    if !speaks(&tcp, &http, &mut stop).await {
+        return;
+    }
+    match greet(tcp, tls).await {
+        Some((Protocol::Http1, socket, unread)) => http1::serve(socket, unread, http, stop).await,
+        Some((Protocol::Http2, socket, unread)) => http2::serve(socket, unread, http, stop).await,
+        None => {}
+    }
+}
+
+/// Waits until a client sends something or leaves. False when the wait is over for
+/// another reason. Nothing but the socket is held meanwhile.
+async fn speaks(tcp: &TcpStream, http: &HttpService, stop: &mut Stop) -> bool {
+    let _parked = http.process.counters.connection_parked();
+    let mut waited = Duration::ZERO;
+    while waited < IDLE_MAX {
+        let readable = tokio::select! {
+            readable = timeout(IDLE_CROWDED_MAX, tcp.readable()) => readable,
+            () = stop.raised() => return false,
+        };
+        match readable {
+            Ok(readable) => return readable.is_ok(),
+            Err(_) if http.connections.is_crowded() => return false,
+            Err(_) => waited += IDLE_CROWDED_MAX,
+        }
+    }
+    false
+}
+
+/// Whether a client takes what was made for it, looked at in every tick.
+#[derive(Debug, Default)]
+struct ReaderProgress {
+    /// How long answers have been waiting, and what had been taken before.
+    waited: Duration,
+    taken: u64,
+}
+
+impl ReaderProgress {
+    /// Whether it is time to give its memory to others.
+    fn is_too_slow(&mut self, tick: Duration, waits: bool, crowded: bool, taken: u64) -> bool {
+        if !waits || taken.saturating_sub(self.taken) >= TAKEN_BYTES_MIN {
+            *self = ReaderProgress { waited: Duration::ZERO, taken };
+            return false;
+        }
+        self.waited += tick;
+        crowded && self.waited >= ANSWER_CROWDED_MAX
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Protocol {
+    Http1,
+    Http2,
+}
+
+/// Finds out what a client speaks, as far as it does so in time. With what was read.
+fn greet(tcp: TcpStream, tls: TlsAcceptor) -> Boxed<Option<(Protocol, Socket, Bytes)>> {
+    Box::pin(async move {
+        let mut socket = match timeout(HANDSHAKE_MAX, open(tcp, tls)).await {
+            Ok(Ok(socket)) => socket,
+            Ok(Err(error)) => {
+                tracing::debug!(%error, "no connection came about");
+                return None;
+            }
+            Err(_) => return None,
+        };
+        let (protocol, unread) = timeout(HEAD_MAX, greeting(&mut socket)).await.ok()?.ok()?;
+        Some((protocol, socket, unread))
+    })
+}
+
+/// Does the TLS handshake if the client begins one.
+async fn open(tcp: TcpStream, tls: TlsAcceptor) -> io::Result<Socket> {
+    let mut first = [0];
+    match (tcp.peek(&mut first).await?, first) {
+        (0, _) => Err(io::ErrorKind::UnexpectedEof.into()),
+        (_, [TLS_HANDSHAKE]) => Ok(Socket::Tls(Box::new(tls.accept(tcp).await?))),
+        (_, _) => Ok(Socket::Plain(tcp)),
+    }
+}
+
+/// Reads until the protocol is known, and gives back what was read. What the two
+/// sides agreed on within TLS is not looked at: the bytes say the same.
+async fn greeting(socket: &mut Socket) -> io::Result<(Protocol, Bytes)> {
+    let mut buffer = [0; HTTP2_PREFACE.len()];
+    let mut len = 0;
+    loop {
+        let (read, free) = buffer.split_at_mut(len);
+        if *read == HTTP2_PREFACE[..] {
+            return Ok((Protocol::Http2, Bytes::from_static(HTTP2_PREFACE)));
+        }
+        let came = if HTTP2_PREFACE.starts_with(read) { socket.read(free).await? } else { 0 };
+        if came == 0 {
+            return Ok((Protocol::Http1, Bytes::copy_from_slice(read)));
+        }
+        len += came;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_takes_nothing_leaves_when_memory_is_scarce() {
+        const TICK: Duration = Duration::from_secs(1);
+        let mut progress = ReaderProgress::default();
+        let mut look = |waits, crowded, taken| progress.is_too_slow(TICK, waits, crowded, taken);
+        assert!((0..100).all(|_| !look(true, false, 0)), "nobody needs the room");
+        assert!(look(true, true, 10), "now somebody does");
+        assert!(!look(true, true, TAKEN_BYTES_MIN), "it begins to read");
+        assert!((0..4).all(|_| !look(true, true, TAKEN_BYTES_MIN + 1)));
+        assert!(!look(false, true, TAKEN_BYTES_MIN + 1), "all is taken");
+        assert!((0..4).all(|_| !look(true, true, TAKEN_BYTES_MIN + 1)));
+        assert!(look(true, true, TAKEN_BYTES_MIN + 2));
+    }
+}

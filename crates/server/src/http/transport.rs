@@ -1,0 +1,271 @@
+//! The bytes of one client, plain or through TLS, and what can be told from them.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use tokio_rustls::server::TlsStream;
+
+/// Where a connection is between one request and the next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// The head of a request is under way.
+    Head,
+    /// A request is being answered. Its body may still be under way.
+    Busy,
+    /// The answer exists, but the client has not taken all of it.
+    Answering,
+    /// Nothing was asked yet, or everything is answered: the client may or may not
+    /// go on.
+    Idle,
+}
+
+/// What the protocol and the transport of a connection tell its guard. Only ever
+/// touched by the one task of the connection; atomic because tasks move between
+/// threads.
+#[derive(Debug, Default)]
+pub(crate) struct ConnectionActivity {
+    state: AtomicU8,
+    blocked: AtomicBool,
+    /// Requests begun.
+    requests: AtomicU32,
+    /// Whether anything came but what was read before.
+    has_read: AtomicBool,
+    written: AtomicU64,
+}
+
+const ANSWERED: u8 = 0;
+const HEAD: u8 = 1;
+const BUSY: u8 = 2;
+
+impl ConnectionActivity {
+    pub(crate) fn request_begun(&self) {
+        self.requests.fetch_add(1, Ordering::Relaxed);
+        self.state.store(BUSY, Ordering::Relaxed);
+    }
+
+    pub(crate) fn request_answered(&self) {
+        self.state.store(ANSWERED, Ordering::Relaxed);
+    }
+
+    /// The next request has begun to arrive.
+    pub(crate) fn head_begun(&self) {
+        self.state.store(HEAD, Ordering::Relaxed);
+    }
+
+    /// Only meaningful after the connection was polled: it writes what it can.
+    pub(crate) fn phase(&self) -> Phase {
+        match self.state.load(Ordering::Relaxed) {
+            HEAD => Phase::Head,
+            BUSY => Phase::Busy,
+            _ if self.is_blocked() => Phase::Answering,
+            _ => Phase::Idle,
+        }
+    }
+
+    pub(crate) fn requests(&self) -> u32 {
+        self.requests.load(Ordering::Relaxed)
+    }
+
+    /// Whether the client's side takes no more bytes for now.
+    pub(crate) fn set_blocked(&self, blocked: bool) {
+        self.blocked.store(blocked, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_blocked(&self) -> bool {
+        self.blocked.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn has_read(&self) -> bool {
+        self.has_read.load(Ordering::Relaxed)
+    }
+
+    /// Bytes that the client's side took.
+    pub(crate) fn written(&self) -> u64 {
+        self.written.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn bytes_went(&self, len: usize) {
+        self.written.fetch_add(len as u64, Ordering::Relaxed);
+    }
+
+    pub(crate) fn bytes_came(&self) {
+        self.has_read.store(true, Ordering::Relaxed);
+        if self.state.load(Ordering::Relaxed) == ANSWERED {
+            self.head_begun();
+        }
+    }
+}
+
+/// Both kinds of connection as one.
+#[derive(Debug)]
+pub(crate) enum Socket {
+    Plain(TcpStream),
+    Tls(Box<TlsStream<TcpStream>>),
+}
+
+impl Socket {
+    pub(crate) fn scheme(&self) -> &'static str {
+        match self {
+            Socket::Plain(_) => "http",
+            Socket::Tls(_) => "https",
+        }
+    }
+
+    pub(crate) fn tcp(&self) -> &TcpStream {
+        match self {
+            Socket::Plain(tcp) => tcp,
+            Socket::Tls(tls) => tls.get_ref().0,
+        }
+    }
+}
+
+impl AsyncRead for Socket {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Socket::Plain(tcp) => Pin::new(tcp).poll_read(cx, buffer),
+            Socket::Tls(tls) => Pin::new(tls).poll_read(cx, buffer),
+        }
+    }
+}
+
+impl AsyncWrite for Socket {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        match self.get_mut() {
+            Socket::Plain(tcp) => Pin::new(tcp).poll_write(cx, bytes),
+            Socket::Tls(tls) => Pin::new(tls).poll_write(cx, bytes),
+        }
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        match self.get_mut() {
+            Socket::Plain(tcp) => Pin::new(tcp).poll_write_vectored(cx, slices),
+            Socket::Tls(tls) => Pin::new(tls).poll_write_vectored(cx, slices),
+        }
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        match self {
+            Socket::Plain(tcp) => tcp.is_write_vectored(),
+            Socket::Tls(tls) => tls.is_write_vectored(),
+        }
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Socket::Plain(tcp) => Pin::new(tcp).poll_flush(cx),
+            Socket::Tls(tls) => Pin::new(tls).poll_flush(cx),
+        }
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Socket::Plain(tcp) => Pin::new(tcp).poll_shutdown(cx),
+            Socket::Tls(tls) => Pin::new(tls).poll_shutdown(cx),
+        }
+    }
+}
+
+/// A socket that reports to a [`ConnectionActivity`].
+#[derive(Debug)]
+pub(crate) struct Transport {
+    pub(crate) socket: Socket,
+    activity: Arc<ConnectionActivity>,
+    /// Bytes that were read before and not used; they come first.
+    unread: Bytes,
+}
+
+impl Transport {
+    pub(crate) fn new(
+        socket: Socket,
+        activity: Arc<ConnectionActivity>,
+        unread: Bytes,
+    ) -> Transport {
+        if !unread.is_empty() {
+            activity.head_begun();
+        }
+        Transport { socket, activity, unread }
+    }
+
+    fn wrote(&self, result: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
+        if let Poll::Ready(Ok(len)) = result {
+            self.activity.bytes_went(len);
+        }
+        self.note(result)
+    }
+
+    fn note<T>(&self, result: Poll<T>) -> Poll<T> {
+        self.activity.set_blocked(result.is_pending());
+        result
+    }
+}
+
+impl AsyncRead for Transport {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        if !self.unread.is_empty() {
+            let len = self.unread.len().min(buffer.remaining());
+            buffer.put_slice(&self.unread.split_to(len));
+            return Poll::Ready(Ok(()));
+        }
+        let before = buffer.remaining();
+        ready!(Pin::new(&mut self.socket).poll_read(cx, buffer))?;
+        if buffer.remaining() < before {
+            self.activity.bytes_came();
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncWrite for Transport {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let result = Pin::new(&mut self.socket).poll_write(cx, bytes);
+        self.wrote(result)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let result = Pin::new(&mut self.socket).poll_write_vectored(cx, slices);
+        self.wrote(result)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.socket.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let result = Pin::new(&mut self.socket).poll_flush(cx);
+        self.note(result)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.socket).poll_shutdown(cx)
+    }
+}
