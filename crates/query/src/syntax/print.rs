@@ -215,14 +215,15 @@ impl Printer<'_, '_> {
 
     /// What a member or an element is taken of; literals stand in parentheses.
     fn base(&mut self, base: &Expr) -> fmt::Result {
-        match base.kind {
+        let literal = matches!(
+            base.kind,
             ExprKind::Undefined
-            | ExprKind::Null
-            | ExprKind::Bool(_)
-            | ExprKind::Number(_)
-            | ExprKind::String(_) => self.bracketed('(', std::slice::from_ref(base), ')'),
-            _ => self.expr(base),
-        }
+                | ExprKind::Null
+                | ExprKind::Bool(_)
+                | ExprKind::Number(_)
+                | ExprKind::String(_)
+        );
+        if literal { self.bracketed('(', std::slice::from_ref(base), ')') } else { self.expr(base) }
     }
 
     fn infix(&mut self, left: &Expr, op: &str, right: &Expr) -> fmt::Result {
