@@ -1,4 +1,4 @@
-//! How much of what is asked for one page looks at.
+//! The part of what is asked for that one page covers.
 //!
 //! Where rows come in no order that partitions would have to agree on, a page is about
 //! one physical partition, and says what that one has, be it nothing. So does the
@@ -8,38 +8,45 @@
 
 use model::epk::{Epk, EpkRange};
 
-use super::cursor::Place;
+use super::cursor::ResumePoint;
 use crate::map::ContainerMap;
 
 /// A part of what is asked for.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Portion {
+pub(super) struct PageScope {
     /// In order and apart from each other.
     pub(super) within: Vec<EpkRange>,
     /// Where the next one begins, if there is one.
     pub(super) beyond: Option<Epk>,
 }
 
-impl Portion {
+impl PageScope {
     /// What one partition has from a place on. What was being read is read to its end,
     /// though it may belong to several partitions by now.
-    pub(super) fn next(map: &ContainerMap, within: &[EpkRange], place: Option<&Place>) -> Portion {
+    pub(super) fn next(
+        map: &ContainerMap,
+        within: &[EpkRange],
+        place: Option<&ResumePoint>,
+    ) -> PageScope {
         let from = match place {
-            Some(Place::Behind(behind)) => Some(behind.stretch.min.clone()),
-            Some(Place::From(position)) => first_from(within, position),
-            Some(Place::Again | Place::Past(_)) | None => first_from(within, &Epk::MIN),
+            Some(ResumePoint::AfterEntry(after)) => Some(after.group.min.clone()),
+            Some(ResumePoint::FromEpk(position)) => first_from(within, position),
+            Some(ResumePoint::Recount | ResumePoint::AfterRow(_)) | None => {
+                first_from(within, &Epk::MIN)
+            }
         };
-        let Some(from) = from else { return Portion { within: Vec::new(), beyond: None } };
+        let Some(from) = from else { return PageScope { within: Vec::new(), beyond: None } };
         let is_read = |range: &EpkRange| match place {
-            Some(Place::Behind(behind)) => range.overlaps(&behind.stretch),
-            Some(Place::From(_) | Place::Again | Place::Past(_)) | None => range.contains(&from),
+            Some(ResumePoint::AfterEntry(after)) => range.overlaps(&after.group),
+            Some(ResumePoint::FromEpk(_) | ResumePoint::Recount | ResumePoint::AfterRow(_))
+            | None => range.contains(&from),
         };
         let owners = map.ranges().iter().map(|record| &record.range).filter(|range| is_read(range));
         let end = owners.map(|range| &range.max).max().cloned().unwrap_or(Epk::max());
         let beyond = first_from(within, &end);
-        let portion = EpkRange::new(from, end);
-        let within = within.iter().filter_map(|asked| asked.intersect(&portion)).collect();
-        Portion { within, beyond }
+        let scope = EpkRange::new(from, end);
+        let within = within.iter().filter_map(|asked| asked.intersect(&scope)).collect();
+        PageScope { within, beyond }
     }
 }
 
@@ -52,31 +59,31 @@ fn first_from(within: &[EpkRange], position: &Epk) -> Option<Epk> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::query::cursor::{Behind, Position};
+    use crate::query::cursor::{AfterEntry, RowPosition};
     use model::partition_key::PartitionKeyDefinition;
-    use partition::Way;
+    use partition::ScanOrder;
 
     fn quarters() -> ContainerMap {
         ContainerMap::fresh(&PartitionKeyDefinition::hash(["/pk"]).unwrap(), 4)
     }
 
-    /// The portions of what is asked for, one after the other.
-    fn portions(within: &[EpkRange]) -> Vec<Vec<EpkRange>> {
+    /// The scopes of what is asked for, one after the other.
+    fn scopes(within: &[EpkRange]) -> Vec<Vec<EpkRange>> {
         let (map, mut all, mut place) = (quarters(), Vec::new(), None);
         loop {
-            let Portion { within, beyond } = Portion::next(&map, within, place.as_ref());
+            let PageScope { within, beyond } = PageScope::next(&map, within, place.as_ref());
             all.push(within);
             let Some(beyond) = beyond else { return all };
-            place = Some(Place::From(beyond));
+            place = Some(ResumePoint::FromEpk(beyond));
         }
     }
 
     #[test]
-    fn each_partition_has_a_portion() {
+    fn each_partition_has_a_scope() {
         let ranges: Vec<EpkRange> =
             quarters().ranges().iter().map(|record| record.range.clone()).collect();
         let each: Vec<Vec<EpkRange>> = ranges.iter().map(|range| vec![range.clone()]).collect();
-        assert_eq!(portions(&[EpkRange::full()]), each);
+        assert_eq!(scopes(&[EpkRange::full()]), each);
 
         // Two positions in one, and a stretch that reaches from one into the next.
         let at = |partition: usize, byte: u8| {
@@ -88,20 +95,20 @@ mod tests {
         let within = [one.clone(), other.clone(), long.clone()];
         let halves = [&ranges[2], &ranges[3]].map(|range| vec![long.intersect(range).unwrap()]);
         let [first, second] = halves;
-        assert_eq!(portions(&within), [vec![one, other], first, second]);
-        assert_eq!(portions(&[]), [Vec::new()]);
+        assert_eq!(scopes(&within), [vec![one, other], first, second]);
+        assert_eq!(scopes(&[]), [Vec::new()]);
     }
 
     #[test]
     fn what_was_begun_is_read_to_its_end() {
         let map = quarters();
         let [first, second, third, _] = map.ranges() else { panic!("four ranges") };
-        let stretch = EpkRange::new(first.range.min.clone(), second.range.max.clone());
-        let behind = Behind { stretch, way: Way::Items, position: Position::default() };
-        let place = Place::Behind(behind);
-        let portion = Portion::next(&map, &[EpkRange::full()], Some(&place));
+        let group = EpkRange::new(first.range.min.clone(), second.range.max.clone());
+        let after = AfterEntry { group, order: ScanOrder::Items, position: RowPosition::default() };
+        let place = ResumePoint::AfterEntry(after);
+        let scope = PageScope::next(&map, &[EpkRange::full()], Some(&place));
         let within = EpkRange::new(first.range.min.clone(), second.range.max.clone());
         let beyond = Some(third.range.min.clone());
-        assert_eq!(portion, Portion { within: vec![within], beyond });
+        assert_eq!(scope, PageScope { within: vec![within], beyond });
     }
 }

@@ -12,7 +12,7 @@ use bytes::Bytes;
 use index::{EntryOrder, KeyRange};
 use storage::{Direction, KeyRange as StorageRange, ScanLimit, View};
 
-use super::access::{Leaf, Set};
+use super::access::{IndexRange, OrdinalSet};
 use crate::command::Problem;
 use crate::key::{self, GROUP_AT, Keys};
 use crate::record::RecordError;
@@ -20,7 +20,7 @@ use crate::rows::Rows;
 
 /// Goes through a set. Ordinals are plain numbers here, because one behind the last
 /// one is asked for, too.
-pub(super) enum Members<'v> {
+pub(super) enum SetCursor<'v> {
     Equal {
         rows: Rows<'v>,
         entry: Bytes,
@@ -34,35 +34,40 @@ pub(super) enum Members<'v> {
         at: usize,
         read: u64,
     },
-    All(Vec<Members<'v>>),
+    All(Vec<SetCursor<'v>>),
     Any {
-        members: Vec<Members<'v>>,
+        members: Vec<SetCursor<'v>>,
         next: BinaryHeap<Reverse<(u64, usize)>>,
         begun: bool,
     },
 }
 
-impl<'v> Members<'v> {
-    /// Members with other ordinals than these may be left out.
+impl<'v> SetCursor<'v> {
+    /// SetCursor with other ordinals than these may be left out.
     pub(super) fn open(
         view: &'v dyn View,
         keys: &Keys,
-        (set, ordinals): (&Set, &Range<u64>),
-    ) -> Result<Members<'v>, Problem> {
-        let open_all = |sets: &[Set]| -> Result<Vec<Members<'v>>, Problem> {
-            sets.iter().map(|set| Members::open(view, keys, (set, ordinals))).collect()
+        (set, ordinals): (&OrdinalSet, &Range<u64>),
+    ) -> Result<SetCursor<'v>, Problem> {
+        let open_all = |sets: &[OrdinalSet]| -> Result<Vec<SetCursor<'v>>, Problem> {
+            sets.iter().map(|set| SetCursor::open(view, keys, (set, ordinals))).collect()
         };
         Ok(match set {
-            Set::Equal(Leaf { range, .. }) => {
+            OrdinalSet::Equal(IndexRange { range, .. }) => {
                 let within = stored(keys, &with_ordinals(range, ordinals));
                 let rows = Rows::new(view, within, Direction::Forward);
-                Members::Equal { rows, entry: keys.index_entry(&range.start), last: None, read: 0 }
+                SetCursor::Equal {
+                    rows,
+                    entry: keys.index_entry(&range.start),
+                    last: None,
+                    read: 0,
+                }
             }
-            Set::Within(Leaf { range, .. }) => collected(view, stored(keys, range))?,
-            Set::All(sets) => Members::All(open_all(sets)?),
-            Set::Any(sets) => {
+            OrdinalSet::Within(IndexRange { range, .. }) => collected(view, stored(keys, range))?,
+            OrdinalSet::All(sets) => SetCursor::All(open_all(sets)?),
+            OrdinalSet::Any(sets) => {
                 let members = open_all(sets)?;
-                Members::Any { members, next: BinaryHeap::new(), begun: false }
+                SetCursor::Any { members, next: BinaryHeap::new(), begun: false }
             }
         })
     }
@@ -70,27 +75,27 @@ impl<'v> Members<'v> {
     /// The first member from `least` on. Whoever asks never asks for less later.
     pub(super) fn seek(&mut self, least: u64) -> Result<Option<u64>, Problem> {
         match self {
-            Members::Equal { rows, entry, last, read } => {
+            SetCursor::Equal { rows, entry, last, read } => {
                 rows.seek(&with_ordinal(entry, least).into());
                 let found = rows.peek()?.map(|(key, _)| ordinal_of(key)).transpose()?;
                 *read += u64::from(found.is_some() && found != *last);
                 *last = found;
                 Ok(found)
             }
-            Members::Sorted { ordinals, at, .. } => {
+            SetCursor::Sorted { ordinals, at, .. } => {
                 let rest = ordinals.get(*at..).unwrap_or_default();
                 *at += rest.partition_point(|ordinal| *ordinal < least);
                 Ok(ordinals.get(*at).copied())
             }
-            Members::All(members) => seek_all(members, least),
-            Members::Any { members, next, begun } => {
+            SetCursor::All(members) => intersect(members, least),
+            SetCursor::Any { members, next, begun } => {
                 if !*begun {
                     *begun = true;
                     for (at, member) in members.iter_mut().enumerate() {
                         next.extend(member.seek(least)?.map(|ordinal| Reverse((ordinal, at))));
                     }
                 }
-                seek_any(members, next, least)
+                union(members, next, least)
             }
         }
     }
@@ -98,16 +103,16 @@ impl<'v> Members<'v> {
     /// Entries that were looked at.
     pub(super) fn read(&self) -> u64 {
         match self {
-            Members::Equal { read, .. } | Members::Sorted { read, .. } => *read,
-            Members::All(members) | Members::Any { members, .. } => {
-                members.iter().map(Members::read).sum()
+            SetCursor::Equal { read, .. } | SetCursor::Sorted { read, .. } => *read,
+            SetCursor::All(members) | SetCursor::Any { members, .. } => {
+                members.iter().map(SetCursor::read).sum()
             }
         }
     }
 }
 
 /// All must agree: whoever is ahead is where the others have to look next.
-fn seek_all(members: &mut [Members<'_>], mut least: u64) -> Result<Option<u64>, Problem> {
+fn intersect(members: &mut [SetCursor<'_>], mut least: u64) -> Result<Option<u64>, Problem> {
     let mut agreed = 0;
     while agreed < members.len() {
         agreed = 0;
@@ -123,8 +128,8 @@ fn seek_all(members: &mut [Members<'_>], mut least: u64) -> Result<Option<u64>, 
     Ok(Some(least))
 }
 
-fn seek_any(
-    members: &mut [Members<'_>],
+fn union(
+    members: &mut [SetCursor<'_>],
     next: &mut BinaryHeap<Reverse<(u64, usize)>>,
     least: u64,
 ) -> Result<Option<u64>, Problem> {
@@ -140,7 +145,7 @@ fn seek_any(
     Ok(None)
 }
 
-fn collected<'v>(view: &'v dyn View, range: StorageRange) -> Result<Members<'v>, Problem> {
+fn collected<'v>(view: &'v dyn View, range: StorageRange) -> Result<SetCursor<'v>, Problem> {
     let mut rows = Rows::new(view, range, Direction::Forward);
     let mut ordinals = Vec::new();
     while let Some((key, _)) = rows.next()? {
@@ -148,7 +153,7 @@ fn collected<'v>(view: &'v dyn View, range: StorageRange) -> Result<Members<'v>,
     }
     ordinals.sort_unstable();
     ordinals.dedup();
-    Ok(Members::Sorted { ordinals, at: 0, read: rows.read })
+    Ok(SetCursor::Sorted { ordinals, at: 0, read: rows.read })
 }
 
 /// How many entries are in a range; counting stops at `most`.

@@ -15,10 +15,10 @@ use model::json::{Kind, Value};
 use query::{Bound, Comparison, IndexUse, Order, Path, Requirement};
 
 use super::Approach;
-use super::access::{Access, Leaf, Set};
+use super::access::{AccessPath, IndexRange, OrdinalSet};
 use super::composite::{self, described, value_at};
 use super::indexes::Indexes;
-use super::set::with_ordinals;
+use super::set_cursor::with_ordinals;
 use crate::command::Problem;
 use crate::setup::Setup;
 
@@ -41,8 +41,8 @@ pub(super) const LOOKUP_FACTOR: u64 = 4;
 
 /// How a query's items are found.
 #[derive(Clone, Debug)]
-pub struct Choice {
-    pub access: Access,
+pub struct AccessPlan {
+    pub access: AccessPath,
     /// Whether candidates come in the order of the query.
     pub ordered: bool,
     /// How the entries lie that are walked for an order, if they are.
@@ -52,22 +52,22 @@ pub struct Choice {
     pub usage: IndexUse,
 }
 
-impl Choice {
+impl AccessPlan {
     /// What the positions of candidates are positions in.
     #[must_use]
-    pub fn way(&self) -> Way {
+    pub fn order(&self) -> ScanOrder {
         match self.access {
-            Access::Nothing | Access::Items => Way::Items,
-            Access::Entries { .. } => Way::Entries,
-            Access::Set(_) => Way::Ordinals,
+            AccessPath::Nothing | AccessPath::Items => ScanOrder::Items,
+            AccessPath::Entries { .. } => ScanOrder::Entries,
+            AccessPath::Set(_) => ScanOrder::Ordinals,
         }
     }
 
     /// How to find items where there are none.
     #[must_use]
-    pub fn nothing() -> Choice {
-        Choice {
-            access: Access::Nothing,
+    pub fn nothing() -> AccessPlan {
+        AccessPlan {
+            access: AccessPath::Nothing,
             ordered: true,
             along: None,
             exact: true,
@@ -77,7 +77,7 @@ impl Choice {
 }
 
 /// In words, for people and for transcripts.
-impl fmt::Display for Choice {
+impl fmt::Display for AccessPlan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.access)?;
         if !self.exact {
@@ -105,7 +105,7 @@ pub enum OrderError {
 
 /// What the positions of candidates are positions in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
+pub enum ScanOrder {
     /// Hashed keys and ids.
     Items,
     Ordinals,
@@ -114,7 +114,7 @@ pub enum Way {
 }
 
 /// What whoever asks knows about the items in question.
-pub trait Survey {
+pub trait Statistics {
     /// How many entries are in a range; counting may stop at `most`.
     fn entries(&self, range: &KeyRange, most: u64) -> Result<u64, Problem>;
 
@@ -143,46 +143,51 @@ pub trait Survey {
     fn items_around(&self) -> Result<u64, Problem>;
 }
 
-/// Chooses, for all buckets alike. Queries without an order go on the way that they came.
-pub(crate) fn choose(
+/// Chooses, for all buckets alike. Queries without an order go on the way that they resume.
+pub(crate) fn plan(
     setup: &Setup,
     (bound, approach): (&Bound, Approach),
-    survey: &dyn Survey,
-    came: Option<(Way, &[u8])>,
-) -> Result<Result<Choice, OrderError>, Problem> {
+    statistics: &dyn Statistics,
+    resume: Option<(ScanOrder, &[u8])>,
+) -> Result<Result<AccessPlan, OrderError>, Problem> {
     let counts = bound.counts_documents();
     let indexes = Indexes { setup };
-    let chooser = Chooser { indexes, survey, came, counts };
+    let planner = Planner { indexes, statistics, resume, counts };
     let order = bound.order();
-    let served = match chooser.order(&order, bound)? {
+    let served = match planner.order(&order, bound)? {
         Ok(served) => served,
         Err(error) => return Ok(Err(error)),
     };
-    let scan = Choice {
-        access: Access::Items,
+    let scan = AccessPlan {
+        access: AccessPath::Items,
         ordered: order.is_empty(),
         along: None,
         exact: false,
         usage: IndexUse::default(),
     };
     if approach == Approach::Scan {
-        let same = came.is_none_or(|(way, _)| way == scan.way());
+        let same = resume.is_none_or(|(way, _)| way == scan.order());
         return Ok(if same { Ok(scan) } else { Err(OrderError::Changed) });
     }
     let filter = bound.filter();
     if filter.requirement == Requirement::Never {
-        return Ok(Ok(Choice { access: Access::Nothing, ordered: true, exact: true, ..scan }));
+        return Ok(Ok(AccessPlan {
+            access: AccessPath::Nothing,
+            ordered: true,
+            exact: true,
+            ..scan
+        }));
     }
-    let scan = Choice { exact: filter.requirement == Requirement::Anything, ..scan };
-    let found = chooser.find(&filter.requirement)?;
-    let found = chooser.together(filter.requirement.parts()).or(found);
-    let found = found.map(|found| Found { whole: found.whole && filter.exact, ..found });
-    let choice = match (came, served) {
-        (Some((way, _)), _) => chooser.as_before(way, found, scan),
-        (None, Some(served)) => Some(chooser.ordered(served, found, scan)?),
-        (None, None) => match chooser.by_value(bound, found.as_ref())? {
+    let scan = AccessPlan { exact: filter.requirement == Requirement::Anything, ..scan };
+    let found = planner.find(&filter.requirement)?;
+    let found = planner.together(filter.requirement.parts()).or(found);
+    let found = found.map(|found| IndexMatch { whole: found.whole && filter.exact, ..found });
+    let choice = match (resume, served) {
+        (Some((way, _)), _) => planner.as_before(way, found, scan),
+        (None, Some(served)) => Some(planner.ordered(served, found, scan)?),
+        (None, None) => match planner.by_value(bound, found.as_ref())? {
             Some(served) => Some(along(served, scan)),
-            None => Some(chooser.unordered(found, scan)?),
+            None => Some(planner.unordered(found, scan)?),
         },
     };
     let Some(mut choice) = choice else { return Ok(Err(OrderError::Changed)) };
@@ -191,17 +196,17 @@ pub(crate) fn choose(
     Ok(Ok(choice))
 }
 
-pub(super) struct Chooser<'c> {
+pub(super) struct Planner<'c> {
     pub(super) indexes: Indexes<'c>,
-    pub(super) survey: &'c dyn Survey,
+    pub(super) statistics: &'c dyn Statistics,
     /// The way of the page before, and a key on it.
-    came: Option<(Way, &'c [u8])>,
+    resume: Option<(ScanOrder, &'c [u8])>,
     /// Whether the query counts items and asks nothing else of them.
     counts: bool,
 }
 
 /// An index that is in the order of the query.
-pub(super) struct Served {
+pub(super) struct OrderedIndex {
     of: Arc<str>,
     pub(super) range: KeyRange,
     backwards: bool,
@@ -213,11 +218,11 @@ pub(super) struct Served {
 }
 
 /// The index that serves an order, if one does.
-pub(super) type Serving = Result<Option<Served>, OrderError>;
+pub(super) type OrderServed = Result<Option<OrderedIndex>, OrderError>;
 
 /// A way to what a requirement asks for.
-pub(super) struct Found {
-    pub(super) set: Set,
+pub(super) struct IndexMatch {
+    pub(super) set: OrdinalSet,
     /// Whether it asks for all of the requirement.
     whole: bool,
     /// Whether an item may have several entries in it.
@@ -226,10 +231,10 @@ pub(super) struct Found {
     ranges: bool,
 }
 
-impl Chooser<'_> {
+impl Planner<'_> {
     /// The index that serves an order. None where there is no order, where it is by
     /// something that no policy could index, and while items are being indexed anew.
-    fn order(&self, order: &[Order<'_>], bound: &Bound) -> Result<Serving, Problem> {
+    fn order(&self, order: &[Order<'_>], bound: &Bound) -> Result<OrderServed, Problem> {
         let names: Option<Vec<(Vec<&str>, bool)>> =
             order.iter().map(|key| Some((key.path.names()?, key.descending))).collect();
         let indexable =
@@ -242,7 +247,7 @@ impl Chooser<'_> {
         }
     }
 
-    fn single_order(&self, key: &Order<'_>, bound: &Bound) -> Result<Serving, Problem> {
+    fn single_order(&self, key: &Order<'_>, bound: &Bound) -> Result<OrderServed, Problem> {
         if self.indexes.path_in_force(key.path).is_none() {
             return Ok(Err(OrderError::Excluded));
         }
@@ -257,7 +262,7 @@ impl Chooser<'_> {
         key: &Order<'_>,
         bound: &Bound,
         required: bool,
-    ) -> Result<Option<Served>, Problem> {
+    ) -> Result<Option<OrderedIndex>, Problem> {
         let Some(path) = self.indexes.path(key.path) else { return Ok(None) };
         let requirement = bound.filter().requirement;
         if let Some(served) = self.begun_order(key, &requirement) {
@@ -276,7 +281,8 @@ impl Chooser<'_> {
             range = range.intersect(&path.is_defined());
         }
         let (of, order) = (key.path.in_policy().into(), path.order());
-        let served = Served { of, range, backwards: key.descending, begun: false, order, absent };
+        let served =
+            OrderedIndex { of, range, backwards: key.descending, begun: false, order, absent };
         Ok(Some(served))
     }
 
@@ -284,12 +290,12 @@ impl Chooser<'_> {
     fn absent(&self, path: &Path) -> Result<Option<Absence>, Problem> {
         let Some(absence) = self.indexes.absence(path) else { return Ok(None) };
         for object in &absence.objects {
-            if self.survey.sets_of_names(&object.range, NAMES_MAX)? >= NAMES_MAX {
+            if self.statistics.sets_of_names(&object.range, NAMES_MAX)? >= NAMES_MAX {
                 return Ok(None);
             }
         }
         for range in &absence.others {
-            if self.survey.entries(range, COLLECT_ENTRIES_MAX)? >= COLLECT_ENTRIES_MAX {
+            if self.statistics.entries(range, COLLECT_ENTRIES_MAX)? >= COLLECT_ENTRIES_MAX {
                 return Ok(None);
             }
         }
@@ -298,16 +304,20 @@ impl Chooser<'_> {
 
     /// Along a composite index whose last path is that of the order and whose others the
     /// filter gives.
-    fn begun_order(&self, key: &Order<'_>, requirement: &Requirement) -> Option<Served> {
+    fn begun_order(&self, key: &Order<'_>, requirement: &Requirement) -> Option<OrderedIndex> {
         let (names, parts) = (key.path.names()?, requirement.parts());
         let leaves = composite::in_order_of(self.indexes, parts, &names);
-        let (Leaf { of, range }, order) = leaves.into_iter().next()?;
+        let (IndexRange { of, range }, order) = leaves.into_iter().next()?;
         let (backwards, absent) = (key.descending, None);
-        Some(Served { of, range, backwards, begun: true, order, absent })
+        Some(OrderedIndex { of, range, backwards, begun: true, order, absent })
     }
 
     /// Along a composite index, or the part of it whose first values the filter gives.
-    pub(super) fn composite_order(&self, order: &[(Vec<&str>, bool)], bound: &Bound) -> Serving {
+    pub(super) fn composite_order(
+        &self,
+        order: &[(Vec<&str>, bool)],
+        bound: &Bound,
+    ) -> OrderServed {
         let mut plans = self.indexes.setup.plans.values().rev();
         let plan = plans.next().ok_or(OrderError::NoComposite)?;
         let index = plan.composite_index(order).ok_or(OrderError::NoComposite)?;
@@ -321,68 +331,79 @@ impl Chooser<'_> {
         let of = described(order);
         let (begun, order) = (!values.is_empty(), plan.composite_order(index, &[]));
         let (backwards, absent) = (index.backwards, None);
-        Ok(Some(Served { of, range, backwards, begun, order, absent }))
+        Ok(Some(OrderedIndex { of, range, backwards, begun, order, absent }))
     }
 
     /// The part of a path's entries that the filter leaves, if it is about the path.
     fn narrowed(&self, all: KeyRange, path: &Path, requirement: &Requirement) -> KeyRange {
         let about = requirement.parts().iter().filter(|part| part.path() == Some(path));
         about.fold(all, |range, part| match self.leaf(part) {
-            Some(Set::Equal(part) | Set::Within(part)) => range.intersect(&part.range),
-            Some(Set::All(_) | Set::Any(_)) | None => range,
+            Some(OrdinalSet::Equal(part) | OrdinalSet::Within(part)) => {
+                range.intersect(&part.range)
+            }
+            Some(OrdinalSet::All(_) | OrdinalSet::Any(_)) | None => range,
         })
     }
 
     /// The same way as before, also where another would be chosen by now. None if it
     /// is not there any more.
-    fn as_before(&self, way: Way, found: Option<Found>, scan: Choice) -> Option<Choice> {
-        if way == Way::Items {
+    fn as_before(
+        &self,
+        way: ScanOrder,
+        found: Option<IndexMatch>,
+        scan: AccessPlan,
+    ) -> Option<AccessPlan> {
+        if way == ScanOrder::Items {
             return Some(scan);
         }
         let exact = found.as_ref().is_some_and(|found| found.whole);
         let access = found.map(as_access).filter(|access| match access {
-            Access::Set(_) => way == Way::Ordinals,
-            Access::Entries { ranges, .. } => {
-                way == Way::Entries && ranges.iter().all(|range| self.came_along(range))
+            AccessPath::Set(_) => way == ScanOrder::Ordinals,
+            AccessPath::Entries { ranges, .. } => {
+                way == ScanOrder::Entries && ranges.iter().all(|range| self.resumes_along(range))
             }
-            Access::Nothing | Access::Items => false,
+            AccessPath::Nothing | AccessPath::Items => false,
         });
-        access.map(|access| Choice { exact: exact && access.is_exact(), access, ..scan })
+        access.map(|access| AccessPlan { exact: exact && access.is_exact(), access, ..scan })
     }
 
     /// Whether the page before read the entries of this index.
-    fn came_along(&self, range: &KeyRange) -> bool {
+    fn resumes_along(&self, range: &KeyRange) -> bool {
         let index = range.start.first_chunk::<INDEX_BYTES>();
-        self.came.is_some_and(|(way, key)| {
-            way == Way::Entries && index.is_some_and(|index| key.starts_with(index))
+        self.resume.is_some_and(|(way, key)| {
+            way == ScanOrder::Entries && index.is_some_and(|index| key.starts_with(index))
         })
     }
 
     /// Whether a way can be gone that the page before may not have gone.
-    fn is_open(&self, way: Way, range: &KeyRange) -> bool {
-        match self.came {
-            None | Some((Way::Items, _)) => true,
-            Some((Way::Entries, _)) => way == Way::Entries && self.came_along(range),
-            Some((Way::Ordinals, _)) => way == Way::Ordinals,
+    fn is_open(&self, way: ScanOrder, range: &KeyRange) -> bool {
+        match self.resume {
+            None | Some((ScanOrder::Items, _)) => true,
+            Some((ScanOrder::Entries, _)) => way == ScanOrder::Entries && self.resumes_along(range),
+            Some((ScanOrder::Ordinals, _)) => way == ScanOrder::Ordinals,
         }
     }
 
-    fn unordered(&self, found: Option<Found>, scan: Choice) -> Result<Choice, Problem> {
+    fn unordered(
+        &self,
+        found: Option<IndexMatch>,
+        scan: AccessPlan,
+    ) -> Result<AccessPlan, Problem> {
         let Some(found) = found else { return Ok(scan) };
         let exact = found.whole;
         // Where each entry gives a row, a page has no more entries than rows.
         let unsure = found.ranges && !(exact && scan.ordered);
         let counts = exact && self.counts;
-        if (unsure || (self.survey.is_narrow() && !counts)) && self.is_wide(&found)? {
+        if (unsure || (self.statistics.is_narrow() && !counts)) && self.is_wide(&found)? {
             return Ok(scan);
         }
         let access = as_access(found);
-        Ok(Choice { exact: exact && access.is_exact(), access, ..scan })
+        Ok(AccessPlan { exact: exact && access.is_exact(), access, ..scan })
     }
 
     /// Whether it costs less to look at all items than to look up these.
-    fn is_wide(&self, found: &Found) -> Result<bool, Problem> {
-        let items = self.survey.items()?;
+    fn is_wide(&self, found: &IndexMatch) -> Result<bool, Problem> {
+        let items = self.statistics.items()?;
         let most = PROBE_MAX.min(items / LOOKUP_FACTOR + 1);
         Ok(self.members(&found.set, most)? >= most)
     }
@@ -390,22 +411,22 @@ impl Chooser<'_> {
     /// Along the index of the order, unless few items are left to be sorted.
     fn ordered(
         &self,
-        served: Served,
-        found: Option<Found>,
-        scan: Choice,
-    ) -> Result<Choice, Problem> {
+        served: OrderedIndex,
+        found: Option<IndexMatch>,
+        scan: AccessPlan,
+    ) -> Result<AccessPlan, Problem> {
         let most = if served.begun { SORT_ITEMS_MAX / 10 } else { SORT_ITEMS_MAX };
         if let Some(found) = found
             && self.members(&found.set, most)? < most
-            && !(self.survey.is_narrow() && self.is_wide(&found)?)
+            && !(self.statistics.is_narrow() && self.is_wide(&found)?)
         {
             let exact = found.whole;
             let access = as_access(found);
-            return Ok(Choice { exact: exact && access.is_exact(), access, ..scan });
+            return Ok(AccessPlan { exact: exact && access.is_exact(), access, ..scan });
         }
-        if self.survey.is_narrow() && !served.begun {
+        if self.statistics.is_narrow() && !served.begun {
             // Items of all other keys would be met along the index.
-            if self.is_small(self.survey.items()?)? {
+            if self.is_small(self.statistics.items()?)? {
                 return Ok(scan);
             }
         }
@@ -415,29 +436,29 @@ impl Chooser<'_> {
     /// Whether so few of a container's items are asked for that an index would lead past too
     /// many others.
     pub(super) fn is_small(&self, items: u64) -> Result<bool, Problem> {
-        let around = self.survey.items_around()?;
+        let around = self.statistics.items_around()?;
         Ok(items <= SORT_ITEMS_MAX || items.saturating_mul(items) <= around)
     }
 
     /// At most so many members has a set, counted up to a bound. Those of other keys are
     /// left out where entries are in the order of ordinals.
-    pub(super) fn members(&self, set: &Set, most: u64) -> Result<u64, Problem> {
+    pub(super) fn members(&self, set: &OrdinalSet, most: u64) -> Result<u64, Problem> {
         match set {
-            Set::Equal(leaf) => {
-                let range = with_ordinals(&leaf.range, self.survey.ordinals());
-                self.survey.entries(&range, most)
+            OrdinalSet::Equal(leaf) => {
+                let range = with_ordinals(&leaf.range, self.statistics.ordinals());
+                self.statistics.entries(&range, most)
             }
-            Set::Within(leaf) => self.survey.entries(&leaf.range, most),
-            Set::All(sets) => sets.iter().try_fold(most, |least, set| {
+            OrdinalSet::Within(leaf) => self.statistics.entries(&leaf.range, most),
+            OrdinalSet::All(sets) => sets.iter().try_fold(most, |least, set| {
                 if least == 0 { Ok(0) } else { Ok(least.min(self.members(set, least)?)) }
             }),
-            Set::Any(sets) => sets.iter().try_fold(0, |sum: u64, set| {
+            OrdinalSet::Any(sets) => sets.iter().try_fold(0, |sum: u64, set| {
                 if sum >= most { Ok(sum) } else { Ok(sum + self.members(set, most - sum)?) }
             }),
         }
     }
 
-    fn find(&self, requirement: &Requirement) -> Result<Option<Found>, Problem> {
+    fn find(&self, requirement: &Requirement) -> Result<Option<IndexMatch>, Problem> {
         if let Requirement::All(parts) = requirement {
             return self.find_all(parts);
         }
@@ -448,13 +469,13 @@ impl Chooser<'_> {
         let elements = requirement.path().is_some_and(|path| path.names().is_none());
         let any_text = matches!(requirement, Requirement::Prefix { ignores_case: true, .. });
         let whole = requirement.path().is_none_or(is_exact_place) && !any_text;
-        let ranges = matches!(set, Set::Within(_));
-        Ok(Some(Found { set, whole, repeats: elements, ranges }))
+        let ranges = matches!(set, OrdinalSet::Within(_));
+        Ok(Some(IndexMatch { set, whole, repeats: elements, ranges }))
     }
 
     /// Through a composite index, if it answers all conditions on single values and more:
     /// its entries are as few as those of the values at most.
-    fn together(&self, parts: &[Requirement]) -> Option<Found> {
+    fn together(&self, parts: &[Requirement]) -> Option<IndexMatch> {
         let slice = composite::widest(self.indexes, parts)?;
         let is_narrow = |part: &&Requirement| {
             matches!(
@@ -465,17 +486,21 @@ impl Chooser<'_> {
             )
         };
         let narrow = parts.iter().filter(is_narrow).count();
-        let way = if slice.is_point { Way::Ordinals } else { Way::Entries };
+        let way = if slice.is_point { ScanOrder::Ordinals } else { ScanOrder::Entries };
         if slice.equal < narrow || !self.is_open(way, &slice.leaf.range) {
             return None;
         }
         let whole = slice.conditions == parts.len();
-        let set = if slice.is_point { Set::Equal(slice.leaf) } else { Set::Within(slice.leaf) };
-        Some(Found { set, whole, repeats: false, ranges: false })
+        let set = if slice.is_point {
+            OrdinalSet::Equal(slice.leaf)
+        } else {
+            OrdinalSet::Within(slice.leaf)
+        };
+        Some(IndexMatch { set, whole, repeats: false, ranges: false })
     }
 
     /// Single values together; if there are none, the narrowest of the ranges.
-    fn find_all(&self, parts: &[Requirement]) -> Result<Option<Found>, Problem> {
+    fn find_all(&self, parts: &[Requirement]) -> Result<Option<IndexMatch>, Problem> {
         let (mut sets, mut ranges, mut whole) = (Vec::new(), Vec::new(), true);
         for part in parts {
             match self.find(part)? {
@@ -495,29 +520,39 @@ impl Chooser<'_> {
             return self.narrowest(ranges, whole);
         }
         let whole = whole && ranges.is_empty();
-        let set = if sets.len() == 1 { sets.swap_remove(0) } else { Set::All(sets) };
-        Ok(Some(Found { set, whole, repeats: false, ranges: false }))
+        let set = if sets.len() == 1 { sets.swap_remove(0) } else { OrdinalSet::All(sets) };
+        Ok(Some(IndexMatch { set, whole, repeats: false, ranges: false }))
     }
 
     /// Whether the page before went this way. Positions in sets are ordinals, so any set
     /// that has all items goes on where another one ended.
-    fn was_chosen(&self, found: &Found) -> bool {
+    fn was_chosen(&self, found: &IndexMatch) -> bool {
         match &found.set {
-            Set::Within(leaf) if !found.repeats => self.came_along(&leaf.range),
-            Set::Equal(_) | Set::Within(_) | Set::All(_) | Set::Any(_) => {
-                matches!(self.came, Some((Way::Ordinals, _)))
+            OrdinalSet::Within(leaf) if !found.repeats => self.resumes_along(&leaf.range),
+            OrdinalSet::Equal(_)
+            | OrdinalSet::Within(_)
+            | OrdinalSet::All(_)
+            | OrdinalSet::Any(_) => {
+                matches!(self.resume, Some((ScanOrder::Ordinals, _)))
             }
         }
     }
 
-    fn narrowest(&self, mut found: Vec<Found>, whole: bool) -> Result<Option<Found>, Problem> {
+    fn narrowest(
+        &self,
+        mut found: Vec<IndexMatch>,
+        whole: bool,
+    ) -> Result<Option<IndexMatch>, Problem> {
         if let Some(at) = found.iter().position(|found| self.was_chosen(found)) {
-            return Ok(Some(Found { whole: whole && found.len() == 1, ..found.swap_remove(at) }));
+            return Ok(Some(IndexMatch {
+                whole: whole && found.len() == 1,
+                ..found.swap_remove(at)
+            }));
         }
         if found.len() < 2 {
-            return Ok(found.pop().map(|found| Found { whole, ..found }));
+            return Ok(found.pop().map(|found| IndexMatch { whole, ..found }));
         }
-        let mut narrowest: Option<(u64, Found)> = None;
+        let mut narrowest: Option<(u64, IndexMatch)> = None;
         for found in found {
             let most = narrowest.as_ref().map_or(PROBE_MAX, |(least, _)| *least);
             let members = self.members(&found.set, most)?;
@@ -525,11 +560,11 @@ impl Chooser<'_> {
                 narrowest = Some((members, found));
             }
         }
-        Ok(narrowest.map(|(_, found)| Found { whole: false, ..found }))
+        Ok(narrowest.map(|(_, found)| IndexMatch { whole: false, ..found }))
     }
 
     /// Every part must be found, or none is.
-    fn find_any(&self, parts: &[Requirement]) -> Result<Option<Found>, Problem> {
+    fn find_any(&self, parts: &[Requirement]) -> Result<Option<IndexMatch>, Problem> {
         let mut found_parts = Vec::with_capacity(parts.len());
         for part in parts {
             let Some(found) = self.find(part)? else { return Ok(None) };
@@ -537,26 +572,26 @@ impl Chooser<'_> {
         }
         let whole = found_parts.iter().all(|found| found.whole);
         let ranges = found_parts.iter().any(|found| found.ranges);
-        let set = Set::Any(found_parts.into_iter().map(|found| found.set).collect());
+        let set = OrdinalSet::Any(found_parts.into_iter().map(|found| found.set).collect());
         if ranges
-            && self.came.is_none()
+            && self.resume.is_none()
             && self.members(&set, COLLECT_ENTRIES_MAX)? >= COLLECT_ENTRIES_MAX
         {
             return Ok(None);
         }
-        Ok(Some(Found { set, whole, repeats: true, ranges }))
+        Ok(Some(IndexMatch { set, whole, repeats: true, ranges }))
     }
 
     /// The entries that a condition on one place asks for.
-    fn leaf(&self, requirement: &Requirement) -> Option<Set> {
+    fn leaf(&self, requirement: &Requirement) -> Option<OrdinalSet> {
         let place = requirement.path()?;
         let path = self.indexes.path(place)?;
         let of: Arc<str> = place.in_policy().into();
-        let leaf = |range: KeyRange| Leaf { of: Arc::clone(&of), range };
+        let leaf = |range: KeyRange| IndexRange { of: Arc::clone(&of), range };
         match requirement {
             Requirement::Compare { comparison, value, .. } => {
                 let range = match comparison {
-                    Comparison::Equal => return Some(Set::Equal(leaf(path.equal(value)))),
+                    Comparison::Equal => return Some(OrdinalSet::Equal(leaf(path.equal(value)))),
                     Comparison::NotEqual => return None,
                     Comparison::Less => path.between(Edge::Unbounded, Edge::Excluded(value)),
                     Comparison::LessEqual => path.between(Edge::Unbounded, Edge::Included(value)),
@@ -565,23 +600,26 @@ impl Chooser<'_> {
                         path.between(Edge::Included(value), Edge::Unbounded)
                     }
                 };
-                range.map(|range| Set::Within(leaf(range)))
+                range.map(|range| OrdinalSet::Within(leaf(range)))
             }
             Requirement::OneOf { values, .. } => {
                 let values = path.any_of(values).into_iter();
-                Some(Set::Any(values.map(|range| Set::Equal(leaf(range))).collect()))
+                Some(OrdinalSet::Any(values.map(|range| OrdinalSet::Equal(leaf(range))).collect()))
             }
             Requirement::Prefix { prefix, ignores_case: false, .. } => {
-                Some(Set::Within(leaf(path.starts_with(prefix))))
+                Some(OrdinalSet::Within(leaf(path.starts_with(prefix))))
             }
             // Entries are in the order of texts as they are written.
             Requirement::Prefix { ignores_case: true, .. } => {
-                Some(Set::Within(leaf(KeyRange { exact: false, ..path.of_type(Kind::String) })))
+                Some(OrdinalSet::Within(leaf(KeyRange {
+                    exact: false,
+                    ..path.of_type(Kind::String)
+                })))
             }
             Requirement::Types { types, .. } => match types {
-                [kind] => Some(Set::Within(leaf(path.of_type(*kind)))),
-                all if all.len() == KINDS => Some(Set::Within(leaf(path.is_defined()))),
-                _ => Some(Set::Within(leaf(KeyRange { exact: false, ..path.is_defined() }))),
+                [kind] => Some(OrdinalSet::Within(leaf(path.of_type(*kind)))),
+                all if all.len() == KINDS => Some(OrdinalSet::Within(leaf(path.is_defined()))),
+                _ => Some(OrdinalSet::Within(leaf(KeyRange { exact: false, ..path.is_defined() }))),
             },
             // These say nothing about entries, and what may come later does not yet.
             Requirement::Anything
@@ -594,13 +632,17 @@ impl Chooser<'_> {
 }
 
 /// Lets two ranges of one place be one, as in BETWEEN; whether there is another one.
-fn narrow(ranges: &mut [(&Requirement, Found)], part: &Requirement, found: &Found) -> bool {
-    let Set::Within(leaf) = &found.set else { return false };
+fn narrow(
+    ranges: &mut [(&Requirement, IndexMatch)],
+    part: &Requirement,
+    found: &IndexMatch,
+) -> bool {
+    let OrdinalSet::Within(leaf) = &found.set else { return false };
     if found.repeats || part.path().is_none() {
         return false;
     }
     match ranges.iter_mut().find(|(other, _)| other.path() == part.path()) {
-        Some((_, Found { set: Set::Within(other), .. })) => {
+        Some((_, IndexMatch { set: OrdinalSet::Within(other), .. })) => {
             other.range = other.range.intersect(&leaf.range);
             true
         }
@@ -612,20 +654,26 @@ fn narrow(ranges: &mut [(&Requirement, Found)], part: &Requirement, found: &Foun
 const INDEX_BYTES: usize = 8;
 
 /// Along the index of the order.
-fn along(Served { of, range, backwards, order, absent, .. }: Served, scan: Choice) -> Choice {
-    let access = Access::Entries { of, ranges: vec![range], absent, backwards };
-    Choice { access, ordered: true, along: Some(order), ..scan }
+fn along(
+    OrderedIndex { of, range, backwards, order, absent, .. }: OrderedIndex,
+    scan: AccessPlan,
+) -> AccessPlan {
+    let access = AccessPath::Entries { of, ranges: vec![range], absent, backwards };
+    AccessPlan { access, ordered: true, along: Some(order), ..scan }
 }
 
 /// The types that a value may have.
 const KINDS: usize = 6;
 
-fn as_access(found: Found) -> Access {
+fn as_access(found: IndexMatch) -> AccessPath {
     match found.set {
-        Set::Within(Leaf { of, range }) if !found.repeats => {
-            Access::Entries { of, ranges: vec![range], absent: None, backwards: false }
+        OrdinalSet::Within(IndexRange { of, range }) if !found.repeats => {
+            AccessPath::Entries { of, ranges: vec![range], absent: None, backwards: false }
         }
-        set @ (Set::Equal(_) | Set::Within(_) | Set::All(_) | Set::Any(_)) => Access::Set(set),
+        set @ (OrdinalSet::Equal(_)
+        | OrdinalSet::Within(_)
+        | OrdinalSet::All(_)
+        | OrdinalSet::Any(_)) => AccessPath::Set(set),
     }
 }
 

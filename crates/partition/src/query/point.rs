@@ -11,34 +11,34 @@ use model::position::Ordinal;
 /// Bytes of a place that a point keeps. Clients carry cursors in a header of which
 /// some allow a kilobyte, in an encoding that makes four bytes of three. It is more than
 /// any index entry has, so rows that are alike up to there are alike to every index.
-pub(crate) const PLACE_BYTES_MAX: usize = 560;
+pub const PLACE_BYTES_MAX: usize = 560;
 
 /// Bytes at the end of a place by which rows are told apart whose places are too long.
 const MARK_BYTES: usize = 16;
 
 /// Rows with places that are too long, of which a point remembers that they are done. If it
 /// is the last ones and one of them is still there, nothing is repeated or missed.
-pub(crate) const MARKS_MAX: usize = 16;
+pub const MARKS_MAX: usize = 16;
 
 /// A point in an order of rows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Point {
     /// What places are compared with.
-    pub(crate) place: Vec<u8>,
+    pub place: Vec<u8>,
     /// Whether rows are done whose places begin like this.
-    pub(crate) past: bool,
+    pub past: bool,
     /// Which of them are done, if only some.
-    pub(crate) given: Option<Given>,
+    pub given: Option<Given>,
 }
 
 /// Rows that are done, of those whose places are alike as far as a point keeps them.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Given {
+pub struct Given {
     /// How many.
-    pub(crate) rows: u32,
+    pub rows: u32,
     /// Hashes of what the places of the last of them end with: their number changes when
     /// something is written among them.
-    pub(crate) marks: Vec<u32>,
+    pub marks: Vec<u32>,
 }
 
 impl Point {
@@ -59,7 +59,8 @@ impl Point {
     }
 
     /// The point behind a row, which follows the rows that another point is behind.
-    pub(crate) fn behind(place: &[u8], before: &Point) -> Point {
+    #[must_use]
+    pub fn behind(place: &[u8], before: &Point) -> Point {
         let Some(kept) = place.get(..PLACE_BYTES_MAX).filter(|kept| kept.len() < place.len())
         else {
             return Point::past(place.to_vec());
@@ -73,24 +74,27 @@ impl Point {
     }
 
     /// The point behind all rows whose places begin so.
-    pub(crate) fn past(place: Vec<u8>) -> Point {
+    #[must_use]
+    pub fn past(place: Vec<u8>) -> Point {
         Point { place, past: true, given: None }
     }
 
     /// Whether a row is before it for sure: of rows that are alike as far as it goes, that
     /// is to be found out among all of them.
-    pub(crate) fn is_behind(&self, place: &[u8]) -> bool {
+    #[must_use]
+    pub fn is_behind(&self, place: &[u8]) -> bool {
         *place < *self.place || (self.past && place.starts_with(&self.place))
     }
 
     /// Whether a row is one of those of which some are done.
-    pub(crate) fn is_among(&self, place: &[u8]) -> bool {
+    #[must_use]
+    pub fn is_among(&self, place: &[u8]) -> bool {
         self.given.is_some() && place.starts_with(&self.place)
     }
 
     /// How many of the rows are done that begin like its place: given in order, all of them
     /// and nothing else before the first that begins otherwise.
-    pub(crate) fn done<'r>(&self, places: impl Iterator<Item = &'r [u8]>) -> usize {
+    pub fn done<'r>(&self, places: impl Iterator<Item = &'r [u8]>) -> usize {
         let Some(given) = &self.given else { return 0 };
         let among: Vec<&[u8]> = places.take_while(|place| self.is_among(place)).collect();
         let last = among.iter().rposition(|place| given.marks.contains(&mark_of(place)));

@@ -1,14 +1,14 @@
-//! What is on a page, and what it has room for.
+//! The rows of a page, and what it has room for.
 
 use std::ops::ControlFlow;
 
 use bytes::Bytes;
 
 use crate::query::PageQuery;
-use crate::query::cursor::{Cursor, Place};
+use crate::query::cursor::{Cursor, ResumePoint};
 
 /// The rows of a page.
-pub(super) struct Sheet<'q> {
+pub(super) struct PageBuilder<'q> {
     query: &'q PageQuery,
     pub(super) rows: Vec<Bytes>,
     pub(super) bytes: usize,
@@ -23,17 +23,29 @@ pub(super) struct Sheet<'q> {
 }
 
 /// Whether a page takes more rows. If not, where the next one begins, if there is one.
-pub(super) type More = ControlFlow<Option<Place>>;
+pub(super) type More = ControlFlow<Option<ResumePoint>>;
 
-impl<'q> Sheet<'q> {
-    pub(super) fn new(query: &'q PageQuery, parts: usize) -> Sheet<'q> {
+impl<'q> PageBuilder<'q> {
+    pub(super) fn new(query: &'q PageQuery, parts: usize) -> PageBuilder<'q> {
         let (skip, given) = query.counted();
-        Sheet { query, rows: Vec::new(), bytes: 0, output: vec![0; parts], hits: 0, skip, given }
+        PageBuilder {
+            query,
+            rows: Vec::new(),
+            bytes: 0,
+            output: vec![0; parts],
+            hits: 0,
+            skip,
+            given,
+        }
     }
 
     /// Takes in a row of a partition, unless OFFSET leaves it out. If the page is full, the
     /// row is for the next one, which begins at `next`.
-    pub(super) fn offer(&mut self, row: (usize, String), next: impl FnOnce() -> Place) -> More {
+    pub(super) fn offer(
+        &mut self,
+        row: (usize, String),
+        next: impl FnOnce() -> ResumePoint,
+    ) -> More {
         if self.skip == 0 {
             return self.put(row, next);
         }
@@ -42,7 +54,7 @@ impl<'q> Sheet<'q> {
     }
 
     /// As `offer`, where OFFSET has been seen to.
-    pub(super) fn put(&mut self, row: (usize, String), next: impl FnOnce() -> Place) -> More {
+    pub(super) fn put(&mut self, row: (usize, String), next: impl FnOnce() -> ResumePoint) -> More {
         let (part, text) = row;
         if !self.has_room_for(text.len()) {
             return More::Break(Some(next()));
@@ -88,8 +100,17 @@ impl<'q> Sheet<'q> {
         is_only.then(|| (offset.saturating_add(limit), self.query.bounds.bytes))
     }
 
-    pub(super) fn cursor(&self, place: Place) -> Cursor {
+    /// How many rows it has room for in all, and whether TOP or LIMIT allow no more of them
+    /// anywhere.
+    pub(super) fn rows_left(&self) -> (usize, bool) {
+        let (_, limit) = self.query.bound.window();
+        let left = limit.saturating_sub(usize::try_from(self.given).unwrap_or(usize::MAX));
+        let rows = self.query.bounds.rows;
+        if left <= rows { (left, true) } else { (rows, false) }
+    }
+
+    pub(super) fn cursor(&self, resume: ResumePoint) -> Cursor {
         let (query, skip, given) = (self.query.fingerprint, self.skip, self.given);
-        Cursor { query, skip, given, place }
+        Cursor { query, skip, given, resume }
     }
 }
