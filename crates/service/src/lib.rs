@@ -53,6 +53,8 @@ pub use partition::{Approach, EffectKind, EtagMatch, Position};
 pub use partitions::{LayoutChange, PartitionInfo};
 pub use provision::{Throttle, ThrottleError, ThroughputRules};
 pub use queries::advice_on;
+/// The tree that [`QuerySource::Tree`] is made of.
+pub use query::syntax;
 pub use query::{
     Advice, AggregateKind, DistinctType, Features, Impact, IndexSpec, IndexUse, QueryInfo,
     RingRange,
@@ -63,7 +65,7 @@ pub use redistribute::{Redistribution, ThroughputInfo};
 pub use request::{
     Batch, Bulk, BulkOperation, BulkPace, ChangeList, ChangeStart, Conditions, InContainer,
     ItemAction, ItemOperation, ItemQuery, ListItems, ListResources, PlanQuery, QueryResources,
-    ReadRanges, ReadStatistics, Request, ResourceAction, ResumeFilter, Scope,
+    QuerySource, ReadRanges, ReadStatistics, Request, ResourceAction, ResumeFilter, Scope,
 };
 pub use resources::Swept;
 pub use response::{

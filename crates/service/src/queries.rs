@@ -1,4 +1,4 @@
-//! Queries on items: from a text to a page of rows.
+//! Queries on items: from a text or a tree to a page of rows.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -13,6 +13,7 @@ use model::epk::{Epk, EpkRange};
 use model::json::Value;
 use model::partition_key::{KeyError, PartitionKey, PartitionKeyDefinition};
 use model::position::Ordinal;
+use query::syntax::Select;
 use query::{
     Advice, Bound, Context, Features, KeyRanges, KeyShape, Meter, Parameters, Path, PathStep, Plan,
     Query, QueryError, QueryLimits,
@@ -22,7 +23,7 @@ use crate::admit::PAGE_ITEMS_MAX;
 use crate::error::ServiceError;
 use crate::items::{check_session, named, scope_prefix};
 use crate::receipt::Receipt;
-use crate::request::{ItemQuery, PlanQuery, ResumeFilter, Scope};
+use crate::request::{ItemQuery, PlanQuery, QuerySource, ResumeFilter, Scope};
 use crate::resolve::ResolvedContainer;
 use crate::response::{QueryPlan, QueryRows};
 use crate::service::Service;
@@ -46,6 +47,25 @@ struct Aim {
 #[must_use]
 pub fn advice_on(text: &str) -> Vec<Advice> {
     Query::parse(text).map(|query| query.advice()).unwrap_or_default()
+}
+
+impl QuerySource {
+    fn parse(&self) -> Result<Query, ServiceError> {
+        let limits = QueryLimits::service();
+        let parsed = match self {
+            QuerySource::Text(text) => Query::parse_within(text, limits),
+            QuerySource::Tree(select) => Query::from_tree(Select::clone(select), limits),
+        };
+        parsed.map_err(|error| refused(&error, self.text()))
+    }
+
+    /// What errors point into. A tree has no text before it is known to be right.
+    fn text(&self) -> &str {
+        match self {
+            QuerySource::Text(text) => text,
+            QuerySource::Tree(_) => "",
+        }
+    }
 }
 
 impl ContainerVerb for ItemQuery {
@@ -249,17 +269,18 @@ impl Compiler {
         bounds: PageBounds,
         turn: &Turn,
     ) -> Result<Prepared, Unanswered> {
-        let wrong = |error: QueryError| Unanswered::Text(refused(&error, &query.text));
         let mut times = QueryTimes::default();
         let begun = turn.elapsed();
-        let parsed = Query::parse_within(&query.text, QueryLimits::service()).map_err(wrong)?;
+        let parsed = query.source.parse().map_err(Unanswered::Text)?;
+        let text = parsed.text().to_owned();
+        let wrong = |error: QueryError| Unanswered::Text(refused(&error, &text));
         times.parsing = turn.elapsed().saturating_sub(begun);
         let begun = turn.elapsed();
         let bound = self.bind(&parsed, &query.parameters).map_err(wrong)?;
         times.binding = turn.elapsed().saturating_sub(begun);
         let begun = turn.elapsed();
         let aim = self.aim(&query, &bound, covered)?;
-        self.check_merge(&query, &bound)?;
+        self.check_merge(&query, &text, &bound)?;
         let bound = if makes_rows_elsewhere(&bound, &query.scope, &aim.within) {
             bound.over_no_rows()
         } else {
@@ -272,7 +293,7 @@ impl Compiler {
         let start = start.filter(|start| EpkRange::full().contains(start));
         let start = start.or(aim.within.first().map(|first| &first.min)).cloned();
         let page = PageQuery {
-            fingerprint: fingerprint(&self.entry, &query, &bound),
+            fingerprint: fingerprint(&self.entry, (&text, &query.parameters), &bound),
             bound: Arc::new(bound),
             scope: covered.clone(),
             within: aim.within,
@@ -284,7 +305,7 @@ impl Compiler {
             approach: query.approach,
             is_timed: query.is_timed,
         };
-        let (page, start) = ((query.text, page), start.unwrap_or(Epk::MIN));
+        let (page, start) = ((text, page), start.unwrap_or(Epk::MIN));
         Ok(Prepared { page, key: aim.key, start, times })
     }
 
@@ -308,13 +329,18 @@ impl Compiler {
     /// Refuses what the service's gateway leaves to its clients, and gives the plan for it.
     /// Neither the number of partitions nor a filter that names the key matters there:
     /// whether a program works must not depend on how much data it has.
-    fn check_merge(&self, query: &ItemQuery, bound: &Bound) -> Result<(), ServiceError> {
+    fn check_merge(
+        &self,
+        query: &ItemQuery,
+        text: &str,
+        bound: &Bound,
+    ) -> Result<(), ServiceError> {
         let is_partitioned = !self.entry.key_definition().paths().is_empty();
         let is_across = query.across_partitions && is_partitioned && !is_routed(&query.scope);
         if query.merges || !is_across || !needs_merge(bound) {
             return Ok(());
         }
-        let plan = self.client_plan(&query.text, &query.parameters, &Features::all())?;
+        let plan = self.client_plan(text, &query.parameters, &Features::all())?;
         Err(ServiceError::NeedsMerge { plan: Box::new(plan) })
     }
 
@@ -440,12 +466,16 @@ fn resume_point(filter: &ResumeFilter, bound: &Bound) -> Result<Point, ServiceEr
 /// What cursors of a query are bound to. A point in an order means the same whatever the
 /// filter leaves: clients narrow it down when they go on. Everything else is a place on a
 /// way that depends on the whole text.
-fn fingerprint(entry: &ResolvedContainer, query: &ItemQuery, bound: &Bound) -> u32 {
+fn fingerprint(
+    entry: &ResolvedContainer,
+    (text, parameters): (&str, &Value),
+    bound: &Bound,
+) -> u32 {
     let mut hasher = crc32fast::Hasher::new();
     hasher.update(entry.rid.to_string().as_bytes());
     let Some(order) = lasting_order(bound) else {
-        hasher.update(query.text.as_bytes());
-        hasher.update(query.parameters.to_string().as_bytes());
+        hasher.update(text.as_bytes());
+        hasher.update(parameters.to_string().as_bytes());
         return hasher.finalize();
     };
     hasher.update(&[u8::from(bound.is_distinct()) | u8::from(bound.is_aggregated()) << 1]);

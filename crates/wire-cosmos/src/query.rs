@@ -15,7 +15,9 @@ pub(crate) use metrics::explained;
 use bytes::Bytes;
 use http::StatusCode;
 use model::json::{Object, Value};
-use service::{Approach, Features, ItemQuery, Link, PlanQuery, QueryReport, QueryRows, advice_on};
+use service::{
+    Approach, Features, ItemQuery, Link, PlanQuery, QueryReport, QueryRows, QuerySource, advice_on,
+};
 
 use crate::continuation;
 use crate::error::{Detail, WireError};
@@ -119,7 +121,7 @@ fn item_query(call: &Call<'_>) -> Result<ItemQuery, WireError> {
     let after = call.headers.text(CONTINUATION);
     let merges = call.headers.flag(MERGE);
     Ok(ItemQuery {
-        text,
+        source: QuerySource::Text(text),
         parameters,
         scope: scope(call)?,
         across_partitions: merges || call.headers.flag(ACROSS_PARTITIONS) || routes_itself(call),

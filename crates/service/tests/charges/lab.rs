@@ -162,7 +162,7 @@ impl Lab {
 
     fn page(&self, text: &str, after: Option<Cursor>) -> (Answer, Option<Cursor>) {
         let query = ItemQuery {
-            text: text.to_owned(),
+            source: text.into(),
             parameters: json::Value::Null,
             scope: Scope::default(),
             across_partitions: true,

@@ -231,7 +231,7 @@ fn query_all(text: &str) -> Act {
 
 fn query_in(scope: Scope, text: &str) -> Act {
     Act::Query(Box::new(ItemQuery {
-        text: text.to_owned(),
+        source: text.into(),
         parameters: json::Value::Null,
         scope,
         across_partitions: true,
