@@ -8,7 +8,7 @@
 //! Must not know: HTTP, BSON, frames.
 
 mod account;
-mod admit;
+mod admission;
 mod authorise;
 mod catalogue;
 mod changes;
@@ -17,14 +17,15 @@ mod expire;
 mod grant;
 mod items;
 mod kind;
+mod limits;
 mod maintenance;
+mod meta;
 mod offer;
 mod operator;
 mod partitions;
 mod provision;
 mod queries;
 mod read_items;
-mod receipt;
 mod redistribute;
 mod reindex;
 mod request;
@@ -34,7 +35,6 @@ mod response;
 mod service;
 mod statistics;
 mod verb;
-mod visit;
 
 pub use authorise::Principal;
 pub use cluster::{
@@ -42,9 +42,10 @@ pub use cluster::{
     QueryReport, RangeId, Reason, Refusal, SortKey, Stage, ThroughputBucket,
 };
 pub use error::{Remedy, ServiceError};
-pub use grant::{Extent, Grant, Mode};
+pub use grant::{GrantScope, Mode, PermissionGrant};
 pub use kind::{Kind, Link};
 pub use maintenance::Maintenance;
+pub use meta::{Amount, Holding, Owner, ResponseMeta};
 pub use model::partition_key::PartitionKey;
 pub use model::throughput::Throughput;
 pub use offer::{Migration, OfferStatus, OfferType, manual_throughput, parse_autoscale};
@@ -60,7 +61,6 @@ pub use query::{
     RingRange,
 };
 pub use read_items::ReadItems;
-pub use receipt::{Amount, Holding, Owner, Receipt};
 pub use redistribute::{Redistribution, ThroughputInfo};
 pub use request::{
     Batch, Bulk, BulkOperation, BulkPace, ChangeList, ChangeStart, Conditions, InContainer,

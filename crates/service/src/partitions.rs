@@ -16,10 +16,10 @@ use crate::catalogue::ContainerEntry;
 use crate::error::ServiceError;
 use crate::kind::{Kind, Link};
 use crate::maintenance::Maintenance;
+use crate::meta::ResponseMeta;
 use crate::offer::Offer;
 use crate::operator::Operator;
 use crate::provision::can_grow;
-use crate::receipt::Receipt;
 use crate::reindex;
 use crate::request::ReadRanges;
 use crate::resolve::ResolvedContainer;
@@ -68,9 +68,9 @@ impl ContainerVerb for ReadRanges {
         self,
         service: &Service,
         entry: &ResolvedContainer,
-        receipt: &mut Receipt,
+        meta: &mut ResponseMeta,
     ) -> Result<Ranges, ServiceError> {
-        receipt.worked(&Work::Probe);
+        meta.worked(&Work::Probe);
         let (map, sizes) = service.cluster.sizes(Arc::clone(&entry.layout)).await?;
         let info = |(record, head): (&RangeRecord, Head)| RangeInfo {
             id: record.id,

@@ -8,9 +8,9 @@ use model::charge::Work;
 use crate::catalogue::ContainerEntry;
 use crate::error::ServiceError;
 use crate::kind::Link;
+use crate::meta::ResponseMeta;
 use crate::operator::Operator;
 use crate::partitions::{PartitionInfo, partitions_of};
-use crate::receipt::Receipt;
 use crate::request::ReadStatistics;
 use crate::resolve::ResolvedContainer;
 use crate::service::Service;
@@ -61,9 +61,9 @@ impl ContainerVerb for ReadStatistics {
         self,
         service: &Service,
         container: &ResolvedContainer,
-        receipt: &mut Receipt,
+        meta: &mut ResponseMeta,
     ) -> Result<Vec<PartitionStatistics>, ServiceError> {
-        receipt.worked(&Work::Probe);
+        meta.worked(&Work::Probe);
         service.statistics_of(container, self.keys_max).await
     }
 }

@@ -88,7 +88,7 @@ pub(crate) async fn answer(call: &Call<'_>, container: Link) -> Result<Answer, W
     let response = call.container(container, query).await?;
     let QueryRows { owner_rid, rows, rest, report } = response.reply;
     let rest = rest.as_ref().map(|rest| continuation::cursor_token(rest, is_across));
-    let answer = page(&owner_rid, &all_shown(call, rows)).with_receipt(&response.receipt);
+    let answer = page(&owner_rid, &all_shown(call, rows)).with_meta(&response.meta);
     let answer = reported(call, answer, &report, keyed).with_report(report);
     Ok(answer.with_continuation(rest.as_deref()))
 }
@@ -104,7 +104,7 @@ pub(crate) async fn plan(call: &Call<'_>, container: Link) -> Result<Answer, Wir
     let asked = PlanQuery { text, parameters, features };
     let response = call.container(container, asked).await.map_err(unplanned)?;
     let plan = plan::value(&response.reply).to_string();
-    Ok(Answer::json(StatusCode::OK, plan).with_receipt(&response.receipt))
+    Ok(Answer::json(StatusCode::OK, plan).with_meta(&response.meta))
 }
 
 fn unplanned(error: WireError) -> WireError {

@@ -15,9 +15,9 @@ use crate::catalogue::{Counters, Record, Stored, item_id};
 use crate::error::ServiceError;
 use crate::kind::{Kind, Link};
 use crate::maintenance::Maintenance;
+use crate::meta::ResponseMeta;
 use crate::offer::{self, Migration, Offer, OfferStatus, OfferType};
 use crate::provision::can_grow;
-use crate::receipt::Receipt;
 use crate::request::Conditions;
 use crate::response::ResourceReply;
 use crate::service::Service;
@@ -130,10 +130,10 @@ impl Service {
         link: &Link,
         migration: Migration,
         conditions: &Conditions,
-        receipt: &mut Receipt,
+        meta: &mut ResponseMeta,
     ) -> Result<ResourceReply, ServiceError> {
         let _one_at_a_time = self.changes.lock().await;
-        let old = self.stored(link, receipt).await?.record;
+        let old = self.stored(link, meta).await?.record;
         if old.kind != Kind::Offer {
             return Err(ServiceError::invalid("Only offers can be migrated."));
         }
