@@ -1,5 +1,9 @@
 //! Item verbs: from a body and a key to a command for one partition.
 
+pub(crate) mod changes;
+pub(crate) mod queries;
+pub(crate) mod read_items;
+
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
@@ -16,15 +20,15 @@ use partition::{
     Command, Document, Effect, EffectKind, EtagMatch, ItemPage, Operation, Outcome, Patch, Position,
 };
 
-use crate::account;
-use crate::admission::AdmissionGuard;
 use crate::error::ServiceError;
-use crate::limits::PAGE_ITEMS_MAX;
-use crate::meta::{Holding, ResponseMeta};
+use crate::pipeline::account;
+use crate::pipeline::admission::AdmissionGuard;
+use crate::pipeline::limits::PAGE_ITEMS_MAX;
+use crate::pipeline::meta::{Holding, ResponseMeta};
+use crate::pipeline::resolve::ResolvedContainer;
 use crate::request::{
     Batch, Bulk, BulkOperation, BulkPace, ItemAction, ItemOperation, ListItems, Scope,
 };
-use crate::resolve::ResolvedContainer;
 use crate::response::{BulkResult, Feed, ItemResult};
 use crate::service::Service;
 use crate::verb::{ContainerVerb, ItemFacts, NamedItem, Operations, Reach};

@@ -13,10 +13,10 @@ use partition::{Approach, EtagMatch, Position};
 use query::Features;
 use query::syntax::Select;
 
-use crate::authorise::Principal;
-use crate::kind::{Kind, Link};
-use crate::offer::{Migration, OfferType};
+use crate::catalogue::kind::{Kind, Link};
+use crate::pipeline::authorise::Principal;
 use crate::response::ResourceRest;
+use crate::throughput::offer::{Migration, OfferType};
 
 /// One request: who asks for what.
 #[derive(Clone, Debug)]

@@ -11,8 +11,8 @@ use partition::EffectKind;
 use query::{QueryInfo, RingRange};
 
 use crate::error::ServiceError;
-use crate::meta::ResponseMeta;
-use crate::offer::OfferStatus;
+use crate::pipeline::meta::ResponseMeta;
+use crate::throughput::offer::OfferStatus;
 
 /// The answer to a request that was done.
 #[derive(Debug)]

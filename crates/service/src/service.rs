@@ -14,16 +14,16 @@ use partition::{ContainerNumber, Item};
 use runtime::{Runtime, on_async_worker};
 use storage::Store;
 
-use crate::account;
+use crate::catalogue::kind::Kind;
 use crate::catalogue::{COUNTERS, Counters, Directory, Record, Stored, item_prefix};
 use crate::error::ServiceError;
-use crate::kind::Kind;
-use crate::limits::{Checked, check_limits};
-use crate::meta::ResponseMeta;
-use crate::provision::ThroughputRules;
+use crate::pipeline::account;
+use crate::pipeline::limits::{Checked, check_limits};
+use crate::pipeline::meta::ResponseMeta;
+use crate::pipeline::resolve::Resolved;
 use crate::request::Request;
-use crate::resolve::Resolved;
 use crate::response::{Failure, Response};
+use crate::throughput::provision::ThroughputRules;
 use crate::verb::Verb;
 
 /// Records read at once while the catalogue is walked.

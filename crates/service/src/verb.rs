@@ -11,11 +11,11 @@ use bytes::Bytes;
 use model::name::ItemId;
 use model::partition_key::PartitionKey;
 
+use crate::catalogue::kind::{Kind, Link};
 use crate::error::ServiceError;
-use crate::kind::{Kind, Link};
-use crate::meta::ResponseMeta;
+use crate::pipeline::meta::ResponseMeta;
+use crate::pipeline::resolve::ResolvedContainer;
 use crate::request::InContainer;
-use crate::resolve::ResolvedContainer;
 use crate::service::Service;
 
 /// Something that can be asked for.

@@ -11,8 +11,8 @@ use model::charge::{Charge, Work};
 use model::position::Lsn;
 use model::session::{RangeToken, SessionToken};
 
-use crate::account;
 use crate::error::ServiceError;
+use crate::pipeline::account;
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ResponseMeta {

@@ -8,7 +8,7 @@ use cluster::{ClusterError, Pass, Slot};
 use model::charge::{Charge, Tariff};
 use model::epk::Epk;
 
-use crate::meta::ResponseMeta;
+use crate::pipeline::meta::ResponseMeta;
 
 /// A request that a partition has admitted and that has not paid yet.
 #[must_use = "whoever was let in pays"]

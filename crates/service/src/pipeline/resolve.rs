@@ -8,11 +8,11 @@ use model::name::ItemId;
 use model::partition_key::{PartitionKey, PartitionKeyDefinition};
 use model::rid::{ContainerRid, ItemRid};
 
-use crate::authorise::Authorised;
 use crate::catalogue::ContainerEntry;
+use crate::catalogue::kind::{Kind, Link};
 use crate::error::ServiceError;
-use crate::kind::{Kind, Link};
-use crate::meta::{Owner, ResponseMeta};
+use crate::pipeline::authorise::Authorised;
+use crate::pipeline::meta::{Owner, ResponseMeta};
 use crate::request::InContainer;
 use crate::service::Service;
 use crate::verb::{ContainerVerb, Verb};

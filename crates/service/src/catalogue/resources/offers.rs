@@ -11,16 +11,16 @@ use model::json::{Object, Value};
 use model::throughput::{Footprint, Throughput};
 use partition::EtagMatch;
 
+use crate::catalogue::kind::{Kind, Link};
 use crate::catalogue::{Counters, Record, Stored, item_id};
 use crate::error::ServiceError;
-use crate::kind::{Kind, Link};
 use crate::maintenance::Maintenance;
-use crate::meta::ResponseMeta;
-use crate::offer::{self, Migration, Offer, OfferStatus, OfferType};
-use crate::provision::can_grow;
+use crate::pipeline::meta::ResponseMeta;
 use crate::request::Conditions;
 use crate::response::ResourceReply;
 use crate::service::Service;
+use crate::throughput::offer::{self, Migration, Offer, OfferStatus, OfferType};
+use crate::throughput::provision::can_grow;
 
 /// What an offer is for, as it is now.
 enum Owner {

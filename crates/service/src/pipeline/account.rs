@@ -10,7 +10,7 @@ use model::charge::{Charge, Scanned, Tariff, Work, Written};
 use partition::EffectKind;
 
 use crate::error::{Remedy, ServiceError};
-use crate::meta::ResponseMeta;
+use crate::pipeline::meta::ResponseMeta;
 use crate::response::{Failure, Feed, ResourceReply, ResourceRest, Response};
 
 /// The last step of every request, done or not: what is known of it goes with the answer.

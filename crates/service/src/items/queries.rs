@@ -19,13 +19,13 @@ use query::{
     Query, QueryError, QueryLimits,
 };
 
-use crate::admission::AdmissionGuard;
 use crate::error::ServiceError;
 use crate::items::{check_session, named, scope_prefix};
-use crate::limits::PAGE_ITEMS_MAX;
-use crate::meta::ResponseMeta;
+use crate::pipeline::admission::AdmissionGuard;
+use crate::pipeline::limits::PAGE_ITEMS_MAX;
+use crate::pipeline::meta::ResponseMeta;
+use crate::pipeline::resolve::ResolvedContainer;
 use crate::request::{ItemQuery, PlanQuery, QuerySource, ResumeFilter, Scope};
-use crate::resolve::ResolvedContainer;
 use crate::response::{QueryPlan, QueryRows};
 use crate::service::Service;
 use crate::verb::{ContainerVerb, ItemFacts, Reach};
@@ -238,7 +238,7 @@ impl Unanswered {
     fn noted(self, meta: &mut ResponseMeta) -> ServiceError {
         match self {
             Unanswered::Text(error) => {
-                meta.worked(&crate::account::refused(&error, Work::Probe));
+                meta.worked(&crate::pipeline::account::refused(&error, Work::Probe));
                 error
             }
             Unanswered::Refused(error) => error,
@@ -388,7 +388,7 @@ impl Compiler {
 fn bill(entry: &ResolvedContainer, range: RangeId, caller: Caller, work: &Work) {
     // Others may have taken its place: what it did has no budget any more.
     if let Ok(partition) = entry.layout_of(range).partition(range) {
-        partition.bill(caller, crate::account::charge(work));
+        partition.bill(caller, crate::pipeline::account::charge(work));
     }
 }
 

@@ -10,9 +10,9 @@ use model::session::SessionToken;
 
 use crate::error::ServiceError;
 use crate::items::ItemRead;
-use crate::limits::PAGE_ITEMS_MAX;
-use crate::meta::ResponseMeta;
-use crate::resolve::ResolvedContainer;
+use crate::pipeline::limits::PAGE_ITEMS_MAX;
+use crate::pipeline::meta::ResponseMeta;
+use crate::pipeline::resolve::ResolvedContainer;
 use crate::response::ItemResult;
 use crate::service::Service;
 use crate::verb::{ContainerVerb, ItemFacts, Reach};

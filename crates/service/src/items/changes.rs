@@ -7,13 +7,13 @@ use model::charge::Work;
 use model::position::Lsn;
 use partition::{ChangePage, Changes, Item};
 
-use crate::admission::AdmissionGuard;
 use crate::error::ServiceError;
 use crate::items::{check_session, named, scope_prefix};
-use crate::limits::PAGE_ITEMS_MAX;
-use crate::meta::ResponseMeta;
+use crate::pipeline::admission::AdmissionGuard;
+use crate::pipeline::limits::PAGE_ITEMS_MAX;
+use crate::pipeline::meta::ResponseMeta;
+use crate::pipeline::resolve::ResolvedContainer;
 use crate::request::{ChangeList, ChangeStart, Scope};
-use crate::resolve::ResolvedContainer;
 use crate::response::{Change, ChangeFeed};
 use crate::service::Service;
 use crate::verb::{ContainerVerb, ItemFacts, Reach};

@@ -13,11 +13,11 @@ use model::json::Raw;
 use query::{Bound, Context, Query, QueryError, QueryLimits, Run, STEPS_MAX};
 
 use super::resolve::Parent;
-use crate::account;
 use crate::error::ServiceError;
-use crate::limits::PAGE_ITEMS_MAX;
-use crate::meta::ResponseMeta;
-use crate::queries::{parse_parameters, refused};
+use crate::items::queries::{parse_parameters, refused};
+use crate::pipeline::account;
+use crate::pipeline::limits::PAGE_ITEMS_MAX;
+use crate::pipeline::meta::ResponseMeta;
 use crate::request::QueryResources;
 use crate::response::{Feed, ResourceRest};
 use crate::service::Service;

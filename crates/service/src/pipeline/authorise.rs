@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use crate::error::ServiceError;
-use crate::grant::PermissionGrant;
+use crate::pipeline::grant::PermissionGrant;
 use crate::service::Service;
 use crate::verb::Verb;
 

@@ -10,10 +10,10 @@ use model::partition_key::PartitionKey;
 use model::rid::{ContainerRid, ItemRid};
 
 use crate::catalogue::ContainerEntry;
+use crate::catalogue::kind::{Kind, Link};
 use crate::error::ServiceError;
-use crate::kind::{Kind, Link};
-use crate::meta::ResponseMeta;
-use crate::resolve::{ResolvedContainer, is_by_rid, rid_of};
+use crate::pipeline::meta::ResponseMeta;
+use crate::pipeline::resolve::{ResolvedContainer, is_by_rid, rid_of};
 use crate::service::Service;
 use crate::verb::{Facts, ItemFacts, NamedItem, Reach, Subject};
 

@@ -2,10 +2,10 @@
 
 use model::rid::DatabaseRid;
 
+use crate::catalogue::kind::{Kind, Link};
 use crate::catalogue::{ContainerEntry, Record, Stored, item_id};
 use crate::error::ServiceError;
-use crate::kind::{Kind, Link};
-use crate::meta::{Owner, ResponseMeta};
+use crate::pipeline::meta::{Owner, ResponseMeta};
 use crate::service::Service;
 
 /// What a new or listed resource belongs to.
