@@ -40,6 +40,8 @@ pub struct Lab {
     runtime: Runtime,
     limits: Limits,
     folder: Option<PathBuf>,
+    /// Whether partitions are reached through bytes.
+    through_bytes: bool,
 }
 
 /// What is asked, however often and in whatever way.
@@ -96,7 +98,16 @@ impl Lab {
         let clock = Arc::new(SimulatedClock::new());
         let runtime = Runtime::simulated_at(Arc::clone(&clock), 1);
         let service = Some(serve(store, &runtime, limits.clone()));
-        Lab { service, clock, runtime, limits, folder }
+        Lab { service, clock, runtime, limits, folder, through_bytes: false }
+    }
+
+    /// The same, with all that queries ask of partitions and get from them written to bytes
+    /// and read again.
+    #[must_use]
+    pub fn through_bytes(mut self) -> Lab {
+        self.through_bytes = true;
+        self.service().query_through_bytes();
+        self
     }
 
     /// Closes the service and opens it again, with the data that are on disk.
@@ -111,6 +122,9 @@ impl Lab {
             store = opened.expect("the store opens again");
         }
         self.service = Some(serve(store, &self.runtime, self.limits.clone()));
+        if self.through_bytes {
+            self.service().query_through_bytes();
+        }
     }
 
     /// Creates the container, on one partition.

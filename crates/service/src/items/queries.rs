@@ -197,6 +197,13 @@ impl Service {
     }
 }
 
+impl Service {
+    /// Has queries reach partitions through bytes. For tests.
+    pub fn query_through_bytes(&self) {
+        self.cluster.query_through_bytes();
+    }
+}
+
 /// What is made of a query before it runs.
 struct Prepared {
     /// The text, for errors, and what to run.
