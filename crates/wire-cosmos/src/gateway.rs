@@ -10,8 +10,8 @@ use model::limits::Limits;
 use model::position::Timestamp;
 use runtime::{LogContext, Runtime, in_log_context, with_log_context};
 use service::{
-    Caller, ContainerVerb, Failure, Grant, InContainer, Link, Principal, Ranges, ReadRanges,
-    Request, Response, Service, ServiceError, Verb as ServiceVerb,
+    Caller, ContainerVerb, Failure, InContainer, Link, PermissionGrant, Principal, Ranges,
+    ReadRanges, Request, Response, Service, ServiceError, Verb as ServiceVerb,
 };
 
 use crate::auth::{self, AccountKeys, Claim};
@@ -290,7 +290,7 @@ impl Call<'_> {
     }
 
     /// What a permission gives to whoever holds a token of it.
-    pub(crate) async fn grant(&self, permission: &Value) -> Option<Grant> {
+    pub(crate) async fn grant(&self, permission: &Value) -> Option<PermissionGrant> {
         self.gateway.service.grant(permission).await
     }
 
