@@ -21,9 +21,10 @@ use partition::{
 use super::QueryFailure;
 use super::fanout::{Fanout, Unit};
 
-/// Candidates that several partitions are asked for at first beyond their share of the page;
-/// each time one is asked again it is for twice as many.
-const SPARE_CANDIDATES: u64 = 16;
+/// Candidates that each of several partitions is asked for at first beyond its share of the
+/// page. What the page does not take was looked up for nothing, so it is few; each time a
+/// partition is asked again it is for twice as many.
+const SPARE_CANDIDATES: u64 = 1;
 
 /// A row and the partition that it is from.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
