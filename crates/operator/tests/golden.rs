@@ -25,7 +25,7 @@ use operator::{
 };
 use runtime::{MemoryUsage, Runtime};
 use serde_json::Value;
-use service::{Action, CatalogueAction, Kind, Link, Principal, Service};
+use service::{Kind, Link, Principal, ResourceAction, Service};
 
 const KEY: &str = "b3BlcmF0b3Ita2V5";
 
@@ -108,8 +108,8 @@ impl World {
         ] {
             let body = model::json::parse(body.as_bytes()).unwrap();
             let action =
-                CatalogueAction::Create { parent, kind, body, throughput, offer_type: None };
-            let request = service::Request::new(Principal::Account, Action::Catalogue(action));
+                ResourceAction::Create { parent, kind, body, throughput, offer_type: None };
+            let request = service::Request::new(Principal::Account, action);
             self.tokio.block_on(service.execute(request)).unwrap();
         }
     }

@@ -6,7 +6,7 @@
 use std::fmt::Write as _;
 
 use bytes::Bytes;
-use service::{Approach, ContainerAction, Cursor, ItemQuery, Reply, Scope, ServiceError};
+use service::{Approach, Cursor, ItemQuery, QueryRows, Scope, ServiceError};
 
 use super::dice::Dice;
 use super::lab::{Ask, Lab};
@@ -98,11 +98,9 @@ impl Asked<'_> {
             approach: self.approach,
             is_timed: false,
         };
-        let response = self.lab.within(ContainerAction::QueryItems(Box::new(query)))?;
+        let response = self.lab.within(query)?;
         let charge = response.receipt.charge;
-        let Reply::Rows { rows, rest, report, .. } = response.reply else {
-            panic!("rows were asked for")
-        };
+        let QueryRows { rows, rest, report, .. } = response.reply;
         let parts: Vec<String> =
             report.partitions.iter().map(|range| format!("{range:?}")).collect();
         let mut text = format!(

@@ -63,7 +63,7 @@ impl PartitionQuery {
         let [exact, by_value, is_timed] = flags.as_slice() else { return None };
         let (order, within) = (list(input, flag)?, list(input, range)?);
         let ordinals = number(input)?..number(input)?;
-        let prefix = option(input, |input| PartitionKey::parse_header(&text(input)?).ok())?;
+        let prefix = option(input, |input| PartitionKey::parse_json(&text(input)?).ok())?;
         let (current, starts) = (option(input, range)?, list(input, start)?);
         let points = list(input, point)?;
         let now = Timestamp::from_millis(number(input)?);
