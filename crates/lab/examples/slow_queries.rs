@@ -3,7 +3,7 @@
 //! what partitions side by side gain.
 //!
 //! `slow_queries [ITEMS] [ROUNDS]`
-#![allow(clippy::print_stdout, clippy::unwrap_used, reason = "its output is what it is for")]
+#![allow(clippy::print_stdout, reason = "its output is what it is for")]
 
 use lab::queries::{Ask, Lab, definition};
 use runtime::{Clock as _, RealClock};
@@ -20,12 +20,12 @@ fn main() {
         std::env::args().nth(at).and_then(|text| text.parse().ok()).unwrap_or(otherwise)
     };
     let (items, rounds) = (number(1, 20_000), number(2, 9));
-    let folder = tempfile::tempdir().unwrap();
+    let folder = tempfile::tempdir().expect("a folder");
     let lab = Lab::local(folder.path());
     let policy = r#"{"includedPaths":[{"path":"/number/?"}],"excludedPaths":[{"path":"/*"}]}"#;
     let key = r#"{"paths":["/pk"],"version":2}"#;
     let container = format!(r#"{{"partitionKey":{key},"indexingPolicy":{policy}}}"#);
-    lab.create_container(&definition(&container)).unwrap();
+    lab.create_container(&definition(&container)).expect("a container that can be made");
     lab.divide(5);
     let text = "x".repeat(400);
     for at in 0..items {
@@ -33,7 +33,7 @@ fn main() {
         let item = format!(
             r#"{{"id":"{at}","pk":"p{at}","number":{spread},"team":{team},"text":"{text}{at}"}}"#
         );
-        lab.put(&item).unwrap();
+        lab.put(&item).expect("an item that can be stored");
     }
     let clock = RealClock::new();
     for (what, query) in QUERIES {
@@ -42,7 +42,7 @@ fn main() {
         let mut rows = 0;
         for _ in 0..rounds {
             let begun = clock.monotonic();
-            rows = lab.all(&ask, Approach::Scan, 100, |_| {}).unwrap().rows.len();
+            rows = lab.all(&ask, Approach::Scan, 100, |_| {}).expect("rows").rows.len();
             times.push(clock.monotonic() - begun);
         }
         times.sort_unstable();

@@ -21,9 +21,10 @@ use partition::{
 use super::QueryFailure;
 use super::fanout::{Fanout, Unit};
 
-/// Candidates that several partitions are asked for at first beyond their share of the page;
-/// each time one is asked again it is for twice as many.
-const SPARE_CANDIDATES: u64 = 16;
+/// Candidates that each of several partitions is asked for at first beyond its share of the
+/// page. What the page does not take was looked up for nothing, so it is few; each time a
+/// partition is asked again it is for twice as many.
+const SPARE_CANDIDATES: u64 = 1;
 
 /// A row and the partition that it is from.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -90,6 +91,8 @@ struct Input {
     progress: ScanProgress,
     /// Steps of evaluation of the last answer.
     evaluated: usize,
+    /// Items that were looked at for rows that another partition had given.
+    spared: ScanStats,
     /// Where the last step was.
     last: Option<(EpkRange, Bytes, bool)>,
 }
@@ -140,20 +143,26 @@ impl<'p> StepMerge<'p> {
         Ok(Next::Step(merged))
     }
 
-    /// Adds the steps of other partitions at the same position.
+    /// Adds the steps of other partitions at the same position. Where one row is all that
+    /// there can be, one scan would have looked no further than to the partition that has it.
     fn gather(&mut self, first: usize, merged: &mut MergedStep) {
+        let has_rows = |(_, step): &(usize, ScanStep)| step.is_one && !step.rows.is_empty();
         for at in (0..self.inputs.len()).filter(|at| *at != first) {
             let Some(input) = self.inputs.get_mut(at) else { continue };
-            let is_like = input
-                .ahead
-                .front()
-                .is_some_and(|step| step.is_shared && step.position == merged.position);
-            if is_like && let Some((_, step)) = input.pop() {
-                merged.candidates += step.candidates;
+            let is_like = |step: &ScanStep| step.is_shared && step.position == merged.position;
+            if !input.ahead.front().is_some_and(is_like) {
+                continue;
+            }
+            let before = input.taken;
+            if let Some((_, step)) = input.pop() {
+                if merged.steps.iter().any(has_rows) {
+                    input.spared += items_since(before, step.stats);
+                } else {
+                    merged.candidates += step.candidates;
+                }
                 merged.steps.push((input.unit.part, step));
             }
         }
-        merged.steps.sort_by_key(|(part, _)| *part);
     }
 
     fn part(&self, at: usize) -> usize {
@@ -202,6 +211,7 @@ impl Input {
             lsn: Lsn::from_u64(0),
             progress: ScanProgress::default(),
             evaluated: 0,
+            spared: ScanStats::default(),
             last: None,
         }
     }
@@ -274,8 +284,15 @@ impl Input {
     fn stats(&self) -> PartStats {
         let mut stats = self.before;
         stats += self.taken;
+        stats -= self.spared;
         PartStats { stats, times: self.times, lsn: self.lsn }
     }
+}
+
+/// The items that were looked at between two steps.
+fn items_since(before: ScanStats, mut after: ScanStats) -> ScanStats {
+    after -= before;
+    ScanStats { entries: 0, ..after }
 }
 
 /// Has a query go on after the step that a scan of it came to.

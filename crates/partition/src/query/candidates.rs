@@ -21,6 +21,9 @@ use crate::setup::Bucket;
 /// Items that are looked up together, at most.
 const BATCH_MAX: usize = 64;
 
+/// Items that are taken together where they need not be looked up.
+const ITEMS_BATCH: usize = 16;
+
 /// A part of the ring whose candidates come in one order.
 struct ScanGroup {
     range: EpkRange,
@@ -68,8 +71,8 @@ impl<'p> Candidates<'p> {
         rows: usize,
     ) -> Candidates<'p> {
         let batch = match query.path {
-            // Items are read on the way.
-            AccessPath::Nothing | AccessPath::Items => 1,
+            // Items are read on the way: nothing is looked up for nothing.
+            AccessPath::Nothing | AccessPath::Items => ITEMS_BATCH,
             AccessPath::Entries { .. } | AccessPath::Set(_) => rows.clamp(1, BATCH_MAX),
         };
         Candidates {

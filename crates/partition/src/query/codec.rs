@@ -485,6 +485,7 @@ fn put_step(out: &mut Vec<u8>, step: &ScanStep) {
     put_number(out, step.group as u64);
     put_bytes(out, &step.position);
     put_bool(out, &step.is_shared);
+    put_bool(out, &step.is_one);
     put_number(out, step.steps);
     put_number(out, step.candidates);
     put_list(out, &step.rows, put_row);
@@ -498,6 +499,7 @@ fn step(input: &mut &[u8]) -> Option<ScanStep> {
         group: size(input)?,
         position: Bytes::copy_from_slice(bytes(input)?),
         is_shared: flag(input)?,
+        is_one: flag(input)?,
         steps: number(input)?,
         candidates: number(input)?,
         rows: list(input, row)?,

@@ -172,6 +172,9 @@ pub struct ScanStep {
     pub position: Bytes,
     /// Whether it is all candidates of the partition whose positions begin so.
     pub is_shared: bool,
+    /// Whether it has one row at most, which any of the candidates would give, in whichever
+    /// partition.
+    pub is_one: bool,
     /// How many steps it stands for, of which all but the last one have no rows.
     pub steps: u64,
     /// How many items were looked at for it.

@@ -194,6 +194,38 @@ fn pages_go_on_among_ids_and_values_that_begin_alike() {
     }
 }
 
+/// A scan that finds few rows is cut into pieces that run side by side. Its pages end, and
+/// cost, as if there were one scan.
+#[test]
+fn a_scan_in_pieces_ends_pages_where_one_scan_would() {
+    let lab = furnished(Lab::of_short_pages(4_500), 1);
+    for number in 0..10_000 {
+        lab.put(&format!(r#"{{"id":"{number}","pk":"{number}","n":{number}}}"#)).unwrap();
+    }
+    let ask = Ask::new("SELECT VALUE c.n FROM c WHERE c.n % 500 = 7");
+    for (items_max, pages) in [(PAGE_ALL, Some(vec![4_500, 4_500, 1_000])), (3, None)] {
+        let (mut found, mut looked_at, mut after) = (Vec::new(), Vec::new(), None);
+        loop {
+            let page = lab.raw_page(&ask, Approach::Scan, after, items_max).unwrap();
+            let (rows, rest, report) = page;
+            assert!(rows.len() <= items_max && report.items <= 4_500);
+            found.extend(rows);
+            looked_at.push(report.items);
+            after = rest;
+            if after.is_none() {
+                break;
+            }
+        }
+        // Items that are looked at after a full page are looked at again by the next one.
+        let ahead = u64::try_from(looked_at.len()).unwrap() * 33;
+        assert!((10_000..10_000 + ahead).contains(&looked_at.iter().sum()), "{looked_at:?}");
+        assert!(pages.is_none_or(|pages| pages == looked_at), "{items_max}");
+        found.sort_unstable();
+        found.dedup();
+        assert_eq!(found.len(), 20, "each row once");
+    }
+}
+
 #[test]
 fn a_cursor_is_for_its_own_query_only() {
     let lab = lab(1);

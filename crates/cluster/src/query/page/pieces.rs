@@ -1,7 +1,7 @@
 //! A scan of one partition's items that finds few rows, in pieces side by side.
 //!
 //! The scan begins as any other. If it has not filled the page after some hundred items, the
-//! ring in front of it is cut into pieces of a few thousand, which are scanned on the cores
+//! ring in front of it is cut into pieces of some hundred, which are scanned on the cores
 //! there are and taken in order. A piece that fits the page as a whole is taken as it is. In
 //! the first one that does not, the page ends: it is scanned again, with what the page has
 //! left as its budget. So pages end where one scan would have ended them.
@@ -22,10 +22,10 @@ use crate::query::fanout::Unit;
 use crate::query::merge::{MergedStep, go_on_after};
 
 /// Items after which a page that is not full is scanned in pieces.
-const ALONE_ITEMS: u64 = 400;
+const ALONE_ITEMS: u64 = 250;
 
-/// Items of a piece, about.
-const PIECE_ITEMS: u64 = 1_500;
+/// Items of a piece, about: a millisecond.
+const PIECE_ITEMS: u64 = 500;
 
 /// The ring is cut where this many equal parts meet.
 const RING_PARTS: u32 = 1_024;

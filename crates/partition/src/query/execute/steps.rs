@@ -143,6 +143,7 @@ impl Executor<'_> {
             group: self.candidates.begun.len().saturating_sub(1),
             position,
             is_shared: false,
+            is_one: false,
             steps: 1,
             candidates: self.candidates.scanned - told,
             rows,
@@ -235,7 +236,8 @@ impl Executor<'_> {
         } else {
             rows = self.distinct_like(run, first, (&shared, is_one))?;
         }
-        Ok(ScanStep { is_shared: true, aggregate, ..self.step(shared, rows) })
+        let is_one = is_one && !self.query.bound.is_aggregated();
+        Ok(ScanStep { is_shared: true, is_one, aggregate, ..self.step(shared, rows) })
     }
 }
 

@@ -51,7 +51,8 @@ impl Executor<'_> {
         self.each_row(run, |row| {
             let is_last = || first.last_key_value().is_some_and(|(last, _)| *last < row.place);
             let is_there = first.contains_key(&row.place) || among.contains_key(&row.place);
-            if !is_there && !(first.len() >= wanted && is_last()) {
+            let is_beyond = first.len() >= wanted && is_last();
+            if !is_there && !is_beyond {
                 ledger.keep(bytes(&row))?;
                 if points.iter().any(|point| point.is_among(&row.place)) {
                     among.insert(row.place.clone(), row);
