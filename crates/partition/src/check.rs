@@ -15,8 +15,8 @@ use bytes::Bytes;
 use model::epk::Epk;
 use storage::{Direction, KeyRange, ScanLimit, View};
 
+use crate::bucket_writer::{expiry_key, unique_keys};
 use crate::command::Problem;
-use crate::home::{expiry_key, unique_keys};
 use crate::key::{self, Group, Keys, describe_key};
 use crate::record::{Head, Item, KeyStatistics};
 use crate::setup::{Bucket, Setup};

@@ -53,29 +53,29 @@ impl Partition {
         names: &[Position],
     ) -> Result<(u64, Batch), Problem> {
         let bucket = self.setup().bucket_of(epk).ok_or(Problem::Gone)?;
-        let mut home = self.home(bucket, epk);
-        let mut second = self.setup().second_home_of(epk).map(|bucket| self.home(bucket, epk));
-        let (mut stage, mut removed) = (self.stage()?, 0);
+        let mut owner = self.writer(bucket, epk);
+        let mut target = self.setup().move_target_of(epk).map(|bucket| self.writer(bucket, epk));
+        let (mut writes, mut removed) = (self.write_set()?, 0);
         for Position { id, .. } in names {
-            let Some(item) = home.find(&stage, id)? else { continue };
+            let Some(item) = owner.find(&writes, id)? else { continue };
             if !self.setup().is_expired(&item, now) {
                 continue;
             }
-            if let Some(second) = &mut second
-                && second.holds(&stage, &item)?
+            if let Some(target) = &mut target
+                && target.holds(&writes, &item)?
             {
-                second.remove(&mut stage, id, &item)?;
+                target.remove(&mut writes, id, &item)?;
             }
-            home.remove(&mut stage, id, &item)?;
+            owner.remove(&mut writes, id, &item)?;
             removed += 1;
         }
-        if stage.is_empty() {
+        if writes.is_empty() {
             return Ok((0, Batch::new()));
         }
         let mark = self.mark();
-        let mut heads = vec![home.write_head(&mut stage, &mark)];
-        heads.extend(second.map(|mut second| second.write_head(&mut stage, &mark)));
-        let batch = stage.into_batch();
+        let mut heads = vec![owner.write_head(&mut writes, &mark)];
+        heads.extend(target.map(|mut target| target.write_head(&mut writes, &mark)));
+        let batch = writes.into_batch();
         heads.into_iter().for_each(|head| self.set_head(head));
         Ok((removed, batch))
     }

@@ -1,18 +1,18 @@
 //! Moving a bucket's items to the buckets that take its place.
 //!
-//! From the moment a partition knows of a move, every command writes to both
-//! homes. What was there before is copied in chunks, each worked out by the
+//! From the moment a partition knows of a move, every command writes to the
+//! move target as well. What was there before is copied in chunks, each worked out by the
 //! sequencer like a command: it looks at the present version of each item, so a
 //! copy can never put an older version over a newer one, and it leaves out what
-//! the second home holds already, so copying may begin again from the start as
+//! the move target holds already, so copying may begin again from the start as
 //! often as one likes. Copies keep positions, ordinals and times, and take no
 //! position themselves.
 
 use model::epk::Epk;
 use storage::{Batch, Direction, KeyRange, ScanLimit, Ticket, View};
 
+use crate::bucket_writer::Mark;
 use crate::command::Problem;
-use crate::home::Mark;
 use crate::key::{BucketNumber, Group};
 use crate::read::{Position, Reader, parse_item_key};
 use crate::sequencer::Partition;
@@ -27,7 +27,7 @@ pub struct Copied {
 }
 
 impl Partition {
-    /// Copies items of a moving bucket to their second homes.
+    /// Copies items of a moving bucket to their move targets.
     pub fn copy(&mut self, names: &[Position]) -> Result<Copied, Problem> {
         self.rewrite(names, Partition::copy_key)
     }
@@ -55,26 +55,26 @@ impl Partition {
 
     fn copy_key(&mut self, epk: &Epk, names: &[Position]) -> Result<(u64, Batch), Problem> {
         let source = self.setup().bucket_of(epk).ok_or(Problem::Gone)?;
-        let target = self.setup().second_home_of(epk).ok_or(Problem::Gone)?;
-        let (home, mut second) = (self.home(source, epk), self.home(target, epk));
-        let (mut stage, mut copied) = (self.stage()?, 0);
+        let target = self.setup().move_target_of(epk).ok_or(Problem::Gone)?;
+        let (owner, mut target) = (self.writer(source, epk), self.writer(target, epk));
+        let (mut writes, mut copied) = (self.write_set()?, 0);
         for Position { id, .. } in names {
-            let Some(item) = home.find(&stage, id)? else { continue };
-            if !second.holds(&stage, &item)? {
-                second.put(&mut stage, id, None, &item)?;
+            let Some(item) = owner.find(&writes, id)? else { continue };
+            if !target.holds(&writes, &item)? {
+                target.put(&mut writes, id, None, &item)?;
                 copied += 1;
             }
         }
-        if stage.is_empty() {
+        if writes.is_empty() {
             return Ok((0, Batch::new()));
         }
-        let head = second.write_head(&mut stage, &self.mark());
-        let batch = stage.into_batch();
+        let head = target.write_head(&mut writes, &self.mark());
+        let batch = writes.into_batch();
         self.set_head(head);
         Ok((copied, batch))
     }
 
-    /// Whether the second homes hold all that a moving bucket holds. If so, their
+    /// Whether the move targets hold all that a moving bucket holds. If so, their
     /// heads are brought to where the partition is: the bucket's own head, which
     /// may alone know of the last item number given out, goes away with it.
     pub fn complete_move(&mut self, from: BucketNumber) -> Result<Option<Ticket>, Problem> {
@@ -90,11 +90,11 @@ impl Partition {
         if sums != (source.items, source.bytes) {
             return Ok(None);
         }
-        let (mark, mut stage, mut heads) = (self.mark(), self.stage()?, Vec::new());
+        let (mark, mut writes, mut heads) = (self.mark(), self.write_set()?, Vec::new());
         for bucket in &moving.into {
-            heads.push(self.home(bucket, &bucket.range.min).write_head(&mut stage, &mark));
+            heads.push(self.writer(bucket, &bucket.range.min).write_head(&mut writes, &mark));
         }
-        let batch = stage.into_batch();
+        let batch = writes.into_batch();
         heads.into_iter().for_each(|head| self.set_head(head));
         Ok(Some(self.submit(batch)))
     }

@@ -23,23 +23,23 @@ impl Partition {
 
     fn reindex_key(&self, epk: &Epk, names: &[Position]) -> Result<(u64, Batch), Problem> {
         let bucket = self.setup().bucket_of(epk).ok_or(Problem::Gone)?;
-        let mut home = self.home(bucket, epk);
-        let mut second = self.setup().second_home_of(epk).map(|bucket| self.home(bucket, epk));
-        let (mut stage, mut changed) = (self.stage()?, 0);
+        let mut owner = self.writer(bucket, epk);
+        let mut target = self.setup().move_target_of(epk).map(|bucket| self.writer(bucket, epk));
+        let (mut writes, mut changed) = (self.write_set()?, 0);
         for Position { id, .. } in names {
-            let Some(old) = home.find(&stage, id)? else { continue };
+            let Some(old) = owner.find(&writes, id)? else { continue };
             if old.policy_version == self.setup().policy_version {
                 continue;
             }
             let new = Item { policy_version: self.setup().policy_version, ..old.clone() };
-            home.put(&mut stage, id, Some(&old), &new)?;
-            if let Some(second) = &mut second
-                && second.holds(&stage, &old)?
+            owner.put(&mut writes, id, Some(&old), &new)?;
+            if let Some(target) = &mut target
+                && target.holds(&writes, &old)?
             {
-                second.put(&mut stage, id, Some(&old), &new)?;
+                target.put(&mut writes, id, Some(&old), &new)?;
             }
             changed += 1;
         }
-        Ok((changed, stage.into_batch()))
+        Ok((changed, writes.into_batch()))
     }
 }

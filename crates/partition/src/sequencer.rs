@@ -11,16 +11,16 @@ use model::limits::{Growth, Limits};
 use model::position::{Lsn, Timestamp};
 use storage::{Batch, Outcome as Fate, Store, Stream, Ticket};
 
+use crate::bucket_writer::BucketWriter;
 use crate::command::{Command, CommandError, Effect, EffectKind, Outcome, Problem, Purpose};
-use crate::home::Home;
 use crate::items;
 use crate::key::BucketNumber;
 use crate::numbers::Numbers;
 use crate::overlay::Overlay;
 use crate::record::Head;
 use crate::setup::{Bucket, Setup};
-use crate::stage::Stage;
 use crate::transaction::{Scene, Transaction};
+use crate::write_set::WriteSet;
 
 /// A partition, open for commands.
 #[derive(Debug)]
@@ -28,7 +28,7 @@ pub struct Partition {
     setup: Arc<Setup>,
     store: Arc<dyn Store>,
     stream: Box<dyn Stream>,
-    /// One for each home of the setup, ahead of the disk by what is in the overlay.
+    /// One for each bucket that is written to, ahead of the disk by what is in the overlay.
     heads: BTreeMap<BucketNumber, Head>,
     lsn: Lsn,
     /// Time never goes back in a partition, whatever the clock does; see `time.rs`.
@@ -175,26 +175,26 @@ impl Partition {
     ) -> Result<Transaction<'a>, Problem> {
         let epk = &command.location.position;
         let bucket = self.setup.bucket_of(epk).ok_or(Problem::Gone)?;
-        let second = self.setup.second_home_of(epk);
+        let target = self.setup.move_target_of(epk);
         Ok(Transaction::new(Scene {
             setup: &self.setup,
-            stage: self.stage()?,
+            writes: self.write_set()?,
             place: command.location.place,
-            home: self.home(bucket, epk),
+            owner: self.writer(bucket, epk),
             elsewhere: self.bytes_elsewhere(bucket.number),
-            second: second.map(|bucket| self.home(bucket, epk)),
+            target: target.map(|bucket| self.writer(bucket, epk)),
             numbers: self.numbers.clone(),
             lsn: self.lsn.next(),
             now: self.time_of(now, command)?,
         }))
     }
 
-    pub(crate) fn stage(&self) -> Result<Stage<'_>, Problem> {
-        Ok(Stage::new(&self.overlay, self.store.view()?))
+    pub(crate) fn write_set(&self) -> Result<WriteSet<'_>, Problem> {
+        Ok(WriteSet::new(&self.overlay, self.store.view()?))
     }
 
-    pub(crate) fn home<'a>(&'a self, bucket: &Bucket, epk: &'a Epk) -> Home<'a> {
-        Home::new(&self.setup, epk, bucket.number, self.head(bucket.number))
+    pub(crate) fn writer<'a>(&'a self, bucket: &Bucket, epk: &'a Epk) -> BucketWriter<'a> {
+        BucketWriter::new(&self.setup, epk, bucket.number, self.head(bucket.number))
     }
 
     pub(crate) fn submit(&mut self, batch: Batch) -> Ticket {

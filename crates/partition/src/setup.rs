@@ -63,7 +63,7 @@ impl Setup {
     }
 
     /// The bucket that a key is moving to, if it is moving.
-    pub(crate) fn second_home_of(&self, epk: &Epk) -> Option<&Bucket> {
+    pub(crate) fn move_target_of(&self, epk: &Epk) -> Option<&Bucket> {
         self.moves.iter().find_map(|moving| owner(&moving.into, epk))
     }
 

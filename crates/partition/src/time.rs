@@ -13,9 +13,9 @@ use model::position::Timestamp;
 use model::rid::ItemRid;
 use storage::{Batch, Ticket};
 
+use crate::bucket_writer::Mark;
 use crate::command::{Command, Operation, Problem};
 use crate::document;
-use crate::home::Mark;
 use crate::moving::Copied;
 use crate::read::Position;
 use crate::record::{Head, Item};
@@ -55,27 +55,27 @@ impl Partition {
         names: &[Position],
     ) -> Result<(u64, Batch), Problem> {
         let bucket = self.setup().bucket_of(epk).ok_or(Problem::Gone)?;
-        let mut home = self.home(bucket, epk);
-        let mut second = self.setup().second_home_of(epk).map(|bucket| self.home(bucket, epk));
-        let (mut stage, mut changed) = (self.stage()?, 0);
+        let mut owner = self.writer(bucket, epk);
+        let mut target = self.setup().move_target_of(epk).map(|bucket| self.writer(bucket, epk));
+        let (mut writes, mut changed) = (self.write_set()?, 0);
         for Position { id, .. } in names {
-            let Some(old) = home.find(&stage, id)?.filter(|item| item.ts > now) else { continue };
+            let Some(old) = owner.find(&writes, id)?.filter(|item| item.ts > now) else { continue };
             let new = restamped(self.setup(), &old, now);
-            if let Some(second) = &mut second
-                && second.holds(&stage, &old)?
+            if let Some(target) = &mut target
+                && target.holds(&writes, &old)?
             {
-                second.put(&mut stage, id, Some(&old), &new)?;
+                target.put(&mut writes, id, Some(&old), &new)?;
             }
-            home.put(&mut stage, id, Some(&old), &new)?;
+            owner.put(&mut writes, id, Some(&old), &new)?;
             changed += 1;
         }
-        if stage.is_empty() {
+        if writes.is_empty() {
             return Ok((0, Batch::new()));
         }
         let mark = self.mark();
-        let mut heads = vec![home.write_head(&mut stage, &mark)];
-        heads.extend(second.map(|mut second| second.write_head(&mut stage, &mark)));
-        let batch = stage.into_batch();
+        let mut heads = vec![owner.write_head(&mut writes, &mark)];
+        heads.extend(target.map(|mut target| target.write_head(&mut writes, &mark)));
+        let batch = writes.into_batch();
         heads.into_iter().for_each(|head| self.set_head(head));
         Ok((changed, batch))
     }
@@ -85,12 +85,12 @@ impl Partition {
         self.recover_if_broken()?;
         let mark = Mark { now: now.min(self.now()), ..self.mark() };
         let setup = self.setup().clone();
-        let (mut stage, mut heads) = (self.stage()?, Vec::new());
+        let (mut writes, mut heads) = (self.write_set()?, Vec::new());
         let written = |bucket: &&Bucket| self.head(bucket.number) != Head::default();
         for bucket in setup.homes().filter(written) {
-            heads.push(self.home(bucket, &bucket.range.min).write_head(&mut stage, &mark));
+            heads.push(self.writer(bucket, &bucket.range.min).write_head(&mut writes, &mark));
         }
-        let batch = stage.into_batch();
+        let batch = writes.into_batch();
         heads.into_iter().for_each(|head| self.set_head(head));
         self.set_now(mark.now);
         Ok(if batch.is_empty() { self.barrier() } else { self.submit(batch) })

@@ -10,26 +10,26 @@ use model::position::{Lsn, Ordinal, Timestamp};
 use model::rid::ItemRid;
 use storage::Batch;
 
+use crate::bucket_writer::{BucketWriter, Mark};
 use crate::command::Problem;
 use crate::document::Document;
-use crate::home::{Home, Mark};
 use crate::key::{self, BucketNumber};
 use crate::numbers::Numbers;
 use crate::record::{Head, Item};
 use crate::setup::Setup;
-use crate::stage::Stage;
+use crate::write_set::WriteSet;
 
 /// One command in the making, in one logical partition.
 #[derive(Debug)]
 pub(crate) struct Transaction<'a> {
     pub(crate) setup: &'a Setup,
-    stage: Stage<'a>,
+    writes: WriteSet<'a>,
     place: Place,
-    home: Home<'a>,
+    owner: BucketWriter<'a>,
     /// Bytes of the partition's other buckets.
     elsewhere: u64,
     /// Where the logical partition is moving to.
-    second: Option<Home<'a>>,
+    target: Option<BucketWriter<'a>>,
     numbers: Numbers,
     pub(crate) lsn: Lsn,
     pub(crate) now: Timestamp,
@@ -50,13 +50,13 @@ pub(crate) struct Finished {
 #[derive(Debug)]
 pub(crate) struct Scene<'a> {
     pub(crate) setup: &'a Setup,
-    pub(crate) stage: Stage<'a>,
+    pub(crate) writes: WriteSet<'a>,
     /// The place of new ordinals.
     pub(crate) place: Place,
-    pub(crate) home: Home<'a>,
+    pub(crate) owner: BucketWriter<'a>,
     /// Bytes of the partition's other buckets, if it cannot grow.
     pub(crate) elsewhere: u64,
-    pub(crate) second: Option<Home<'a>>,
+    pub(crate) target: Option<BucketWriter<'a>>,
     pub(crate) numbers: Numbers,
     pub(crate) lsn: Lsn,
     pub(crate) now: Timestamp,
@@ -64,14 +64,14 @@ pub(crate) struct Scene<'a> {
 
 impl<'a> Transaction<'a> {
     pub(crate) fn new(scene: Scene<'a>) -> Transaction<'a> {
-        let Scene { setup, stage, place, home, elsewhere, second, numbers, lsn, now } = scene;
-        Transaction { setup, stage, place, home, elsewhere, second, numbers, lsn, now, step: 0 }
+        let Scene { setup, writes, place, owner, elsewhere, target, numbers, lsn, now } = scene;
+        Transaction { setup, writes, place, owner, elsewhere, target, numbers, lsn, now, step: 0 }
     }
 
     /// The live item of that id. One that has expired is removed on the way:
     /// for every client it is gone already, and nobody pays for its removal.
     pub(crate) fn find(&mut self, id: &str) -> Result<Option<Item>, Problem> {
-        let Some(item) = self.home.find(&self.stage, id)? else {
+        let Some(item) = self.owner.find(&self.writes, id)? else {
             return Ok(None);
         };
         if self.setup.is_expired(&item, self.now) {
@@ -82,7 +82,7 @@ impl<'a> Transaction<'a> {
     }
 
     /// Writes a document in place of `old`, or as a new item. Only what happens in
-    /// the first home is the client's doing.
+    /// the owning bucket is the client's doing.
     pub(crate) fn put(
         &mut self,
         document: &Document,
@@ -95,13 +95,13 @@ impl<'a> Transaction<'a> {
         let item = self.compose(document, ordinal);
         self.check_room(old, &item)?;
         let id = document.id().as_str();
-        while let Some(owner) = self.home.rival(&self.stage, old, &item)? {
+        while let Some(owner) = self.owner.rival(&self.writes, old, &item)? {
             self.evict_expired(&owner)?;
         }
-        let written = self.home.put(&mut self.stage, id, old, &item)?;
-        if let Some(second) = &mut self.second {
-            let held = held(second, &self.stage, old)?;
-            second.put(&mut self.stage, id, held, &item)?;
+        let written = self.owner.put(&mut self.writes, id, old, &item)?;
+        if let Some(target) = &mut self.target {
+            let held = held(target, &self.writes, old)?;
+            target.put(&mut self.writes, id, held, &item)?;
         }
         Ok((item, written))
     }
@@ -113,11 +113,11 @@ impl<'a> Transaction<'a> {
             return Ok(());
         };
         let max = limits.logical_partition_bytes_max;
-        if self.home.size(&self.stage)?.bytes.saturating_add(growth) > max {
+        if self.owner.size(&self.writes)?.bytes.saturating_add(growth) > max {
             return Err(Problem::KeyFull { gib: limits.gib_told(max) });
         }
         let max = limits.partition_bytes_max(self.setup.growth);
-        let stored = self.elsewhere.saturating_add(self.home.bytes());
+        let stored = self.elsewhere.saturating_add(self.owner.bytes());
         if stored.saturating_add(growth) > max {
             return Err(Problem::ContainerFull { gib: limits.gib_told(max) });
         }
@@ -126,21 +126,21 @@ impl<'a> Transaction<'a> {
 
     /// Moves an item to another id; `put` writes it there.
     pub(crate) fn rename(&mut self, id: &str, new_id: &str, item: &Item) -> Result<(), Problem> {
-        self.home.rename(&mut self.stage, id, new_id, item);
-        if let Some(second) = &self.second
-            && second.holds(&self.stage, item)?
+        self.owner.rename(&mut self.writes, id, new_id, item);
+        if let Some(target) = &self.target
+            && target.holds(&self.writes, item)?
         {
-            second.rename(&mut self.stage, id, new_id, item);
+            target.rename(&mut self.writes, id, new_id, item);
         }
         Ok(())
     }
 
     pub(crate) fn remove(&mut self, id: &str, old: &Item) -> Result<Written, Problem> {
-        let written = self.home.remove(&mut self.stage, id, old)?;
-        if let Some(second) = &mut self.second
-            && second.holds(&self.stage, old)?
+        let written = self.owner.remove(&mut self.writes, id, old)?;
+        if let Some(target) = &mut self.target
+            && target.holds(&self.writes, old)?
         {
-            second.remove(&mut self.stage, id, old)?;
+            target.remove(&mut self.writes, id, old)?;
         }
         Ok(written)
     }
@@ -148,12 +148,12 @@ impl<'a> Transaction<'a> {
     /// The batch of a command, and the heads after it.
     pub(crate) fn finish(mut self) -> Finished {
         let mut heads = Vec::new();
-        if !self.stage.is_empty() {
+        if !self.writes.is_empty() {
             let mark = Mark { lsn: self.lsn, now: self.now, next_number: self.numbers.next() };
-            heads.push(self.home.write_head(&mut self.stage, &mark));
-            heads.extend(self.second.map(|mut home| home.write_head(&mut self.stage, &mark)));
+            heads.push(self.owner.write_head(&mut self.writes, &mark));
+            heads.extend(self.target.map(|mut owner| owner.write_head(&mut self.writes, &mark)));
         }
-        Finished { batch: self.stage.into_batch(), heads, numbers: self.numbers }
+        Finished { batch: self.writes.into_batch(), heads, numbers: self.numbers }
     }
 
     fn compose(&self, document: &Document, ordinal: Ordinal) -> Item {
@@ -181,7 +181,7 @@ impl<'a> Transaction<'a> {
         let Some((_, ordinal)) = key::parse_trailing_ordinal(owner) else {
             return Err(Problem::UniqueKey);
         };
-        let Some(name) = self.stage.get(&self.home.keys.ordinal(ordinal))? else {
+        let Some(name) = self.writes.get(&self.owner.keys.ordinal(ordinal))? else {
             return Err(Problem::UniqueKey);
         };
         let id = key::parse_item_name(&name).map(|(_, id)| id.to_owned());
@@ -193,14 +193,14 @@ impl<'a> Transaction<'a> {
     }
 }
 
-/// The old version, as far as a home has it.
+/// The old version, as far as a bucket has it.
 fn held<'i>(
-    home: &Home<'_>,
-    stage: &Stage<'_>,
+    owner: &BucketWriter<'_>,
+    writes: &WriteSet<'_>,
     old: Option<&'i Item>,
 ) -> Result<Option<&'i Item>, Problem> {
     match old {
-        Some(item) if home.holds(stage, item)? => Ok(Some(item)),
+        Some(item) if owner.holds(writes, item)? => Ok(Some(item)),
         Some(_) | None => Ok(None),
     }
 }

@@ -1,10 +1,9 @@
-//! Where the keys of an item are kept.
+//! Writes the items of one logical partition to one bucket.
 //!
-//! An item has one home, the bucket that owns its key. While that bucket moves
-//! (see [`crate::setup::Move`]) it has two, and each command writes to both. The
-//! second one may not hold the item yet, so "what changes" is worked out for each
-//! home by itself: a home that does not hold the old version gets the whole of
-//! the new one.
+//! An item is in the bucket that owns its key. While that bucket moves (see
+//! [`crate::setup::Move`]), each command writes to the move target as well. The target
+//! may not hold the item yet, so what changes is worked out for each bucket by itself:
+//! one that does not hold the old version gets the whole of the new one.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,12 +16,12 @@ use crate::command::Problem;
 use crate::key::{self, BucketNumber, Keys};
 use crate::record::{Head, Item, KeyStatistics, RecordError};
 use crate::setup::Setup;
-use crate::stage::Stage;
 use crate::unique;
+use crate::write_set::WriteSet;
 
 /// The keys of one logical partition in one bucket.
 #[derive(Debug)]
-pub(crate) struct Home<'a> {
+pub(crate) struct BucketWriter<'a> {
     setup: &'a Setup,
     epk: &'a Epk,
     bucket: BucketNumber,
@@ -38,72 +37,72 @@ pub(crate) struct Mark {
     pub(crate) next_number: u64,
 }
 
-impl<'a> Home<'a> {
+impl<'a> BucketWriter<'a> {
     pub(crate) fn new(
         setup: &'a Setup,
         epk: &'a Epk,
         bucket: BucketNumber,
         head: Head,
-    ) -> Home<'a> {
-        Home { setup, epk, bucket, keys: Keys::new(setup.container, bucket), head }
+    ) -> BucketWriter<'a> {
+        BucketWriter { setup, epk, bucket, keys: Keys::new(setup.container, bucket), head }
     }
 
     /// The stored item of that id, expired or not.
-    pub(crate) fn find(&self, stage: &Stage<'_>, id: &str) -> Result<Option<Item>, Problem> {
-        let value = stage.get(&self.keys.item(self.epk, id))?;
+    pub(crate) fn find(&self, writes: &WriteSet<'_>, id: &str) -> Result<Option<Item>, Problem> {
+        let value = writes.get(&self.keys.item(self.epk, id))?;
         Ok(value.as_ref().map(Item::decode).transpose()?)
     }
 
-    /// Whether this home holds an item, in whatever version. Asked by ordinal, as
+    /// Whether this bucket holds an item, in whatever version. Asked by ordinal, as
     /// the id may change.
-    pub(crate) fn holds(&self, stage: &Stage<'_>, item: &Item) -> Result<bool, Problem> {
-        Ok(stage.get(&self.keys.ordinal(item.ordinal))?.is_some())
+    pub(crate) fn holds(&self, writes: &WriteSet<'_>, item: &Item) -> Result<bool, Problem> {
+        Ok(writes.get(&self.keys.ordinal(item.ordinal))?.is_some())
     }
 
     /// Writes an item in place of `old`, or as a new one.
     pub(crate) fn put(
         &mut self,
-        stage: &mut Stage<'_>,
+        writes: &mut WriteSet<'_>,
         id: &str,
         old: Option<&Item>,
         new: &Item,
     ) -> Result<Written, Problem> {
         if old.is_none() {
             let name = key::item_name(self.epk, id);
-            stage.write(self.keys.ordinal(new.ordinal), Some(name));
+            writes.write(self.keys.ordinal(new.ordinal), Some(name));
         }
-        stage.write(self.keys.item(self.epk, id), Some(new.encode()));
-        self.write_derived(stage, old, Some(new))
+        writes.write(self.keys.item(self.epk, id), Some(new.encode()));
+        self.write_derived(writes, old, Some(new))
     }
 
     pub(crate) fn remove(
         &mut self,
-        stage: &mut Stage<'_>,
+        writes: &mut WriteSet<'_>,
         id: &str,
         old: &Item,
     ) -> Result<Written, Problem> {
-        stage.write(self.keys.ordinal(old.ordinal), None);
-        stage.write(self.keys.item(self.epk, id), None);
-        self.write_derived(stage, Some(old), None)
+        writes.write(self.keys.ordinal(old.ordinal), None);
+        writes.write(self.keys.item(self.epk, id), None);
+        self.write_derived(writes, Some(old), None)
     }
 
     /// Moves an item to another id; `put` writes it there.
-    pub(crate) fn rename(&self, stage: &mut Stage<'_>, id: &str, new_id: &str, item: &Item) {
-        stage.write(self.keys.item(self.epk, id), None);
+    pub(crate) fn rename(&self, writes: &mut WriteSet<'_>, id: &str, new_id: &str, item: &Item) {
+        writes.write(self.keys.item(self.epk, id), None);
         let name = key::item_name(self.epk, new_id);
-        stage.write(self.keys.ordinal(item.ordinal), Some(name));
+        writes.write(self.keys.ordinal(item.ordinal), Some(name));
     }
 
     /// The owner of a unique value that `new` would take and `old` does not have.
     pub(crate) fn rival(
         &self,
-        stage: &Stage<'_>,
+        writes: &WriteSet<'_>,
         old: Option<&Item>,
         new: &Item,
     ) -> Result<Option<Bytes>, Problem> {
         let held = self.unique_keys(old);
         for key in self.unique_keys(Some(new)).difference(&held) {
-            if let Some(owner) = stage.get(key)? {
+            if let Some(owner) = writes.get(key)? {
                 return Ok(Some(owner));
             }
         }
@@ -118,38 +117,38 @@ impl<'a> Home<'a> {
     /// Writes the head, and says what it is now.
     pub(crate) fn write_head(
         &mut self,
-        stage: &mut Stage<'_>,
+        writes: &mut WriteSet<'_>,
         mark: &Mark,
     ) -> (BucketNumber, Head) {
         let Mark { lsn, now, next_number } = *mark;
         self.head.lsn = lsn.get();
         self.head.ts_millis = now.millis();
         self.head.next_number = next_number;
-        stage.write(self.keys.head(), Some(self.head.encode()));
+        writes.write(self.keys.head(), Some(self.head.encode()));
         (self.bucket, self.head)
     }
 
     /// Everything that repeats something about the item.
     fn write_derived(
         &mut self,
-        stage: &mut Stage<'_>,
+        writes: &mut WriteSet<'_>,
         old: Option<&Item>,
         new: Option<&Item>,
     ) -> Result<Written, Problem> {
         let (removed, added) = (old.map(Item::own_bytes), new.map(Item::own_bytes));
         let mut written = Written { removed, added, ..Written::default() };
-        self.write_unique(stage, old, new, &mut written);
-        self.write_log(stage, old, new);
-        self.write_expiry(stage, old, new);
-        self.count(stage, old, new)?;
-        self.write_entries(stage, old, new, &mut written)?;
+        self.write_unique(writes, old, new, &mut written);
+        self.write_log(writes, old, new);
+        self.write_expiry(writes, old, new);
+        self.count(writes, old, new)?;
+        self.write_entries(writes, old, new, &mut written)?;
         Ok(written)
     }
 
     /// Index entries that both versions share are left alone.
     fn write_entries(
         &self,
-        stage: &mut Stage<'_>,
+        writes: &mut WriteSet<'_>,
         old: Option<&Item>,
         new: Option<&Item>,
         written: &mut Written,
@@ -157,11 +156,11 @@ impl<'a> Home<'a> {
         let (before, after) = (self.entries(old)?, self.entries(new)?);
         for (entry, is_term) in before.iter().filter(|(entry, _)| !after.contains_key(*entry)) {
             written.terms_removed += u32::from(*is_term);
-            stage.write(entry.clone(), None);
+            writes.write(entry.clone(), None);
         }
         for (entry, is_term) in after.iter().filter(|(entry, _)| !before.contains_key(*entry)) {
             written.terms_added += u32::from(*is_term);
-            stage.write(entry.clone(), Some(Bytes::new()));
+            writes.write(entry.clone(), Some(Bytes::new()));
         }
         Ok(())
     }
@@ -177,27 +176,27 @@ impl<'a> Home<'a> {
         Ok(keys)
     }
 
-    fn write_log(&self, stage: &mut Stage<'_>, old: Option<&Item>, new: Option<&Item>) {
+    fn write_log(&self, writes: &mut WriteSet<'_>, old: Option<&Item>, new: Option<&Item>) {
         if let Some(old) = old {
-            stage.write(self.keys.log(old.lsn, old.ordinal), None);
+            writes.write(self.keys.log(old.lsn, old.ordinal), None);
         }
         if let Some(new) = new {
-            stage.write(self.keys.log(new.lsn, new.ordinal), Some(key::terminated(self.epk)));
+            writes.write(self.keys.log(new.lsn, new.ordinal), Some(key::terminated(self.epk)));
         }
     }
 
-    fn write_expiry(&self, stage: &mut Stage<'_>, old: Option<&Item>, new: Option<&Item>) {
+    fn write_expiry(&self, writes: &mut WriteSet<'_>, old: Option<&Item>, new: Option<&Item>) {
         if let Some(key) = old.and_then(|item| expiry_key(&self.keys, item)) {
-            stage.write(key, None);
+            writes.write(key, None);
         }
         if let Some(key) = new.and_then(|item| expiry_key(&self.keys, item)) {
-            stage.write(key, Some(Bytes::new()));
+            writes.write(key, Some(Bytes::new()));
         }
     }
 
     fn write_unique(
         &self,
-        stage: &mut Stage<'_>,
+        writes: &mut WriteSet<'_>,
         old: Option<&Item>,
         new: Option<&Item>,
         written: &mut Written,
@@ -205,13 +204,13 @@ impl<'a> Home<'a> {
         let (before, after) = (self.unique_keys(old), self.unique_keys(new));
         for key in before.difference(&after) {
             written.terms_removed += 1;
-            stage.write(key.clone(), None);
+            writes.write(key.clone(), None);
         }
         let Some(new) = new else { return };
         for key in after.difference(&before) {
             written.terms_added += 1;
             let owner = Bytes::copy_from_slice(&new.ordinal.as_u64().to_be_bytes());
-            stage.write(key.clone(), Some(owner));
+            writes.write(key.clone(), Some(owner));
         }
     }
 
@@ -222,8 +221,8 @@ impl<'a> Home<'a> {
     }
 
     /// The size of the logical partition.
-    pub(crate) fn size(&self, stage: &Stage<'_>) -> Result<KeyStatistics, Problem> {
-        match stage.get(&self.keys.statistics(self.epk))? {
+    pub(crate) fn size(&self, writes: &WriteSet<'_>) -> Result<KeyStatistics, Problem> {
+        match writes.get(&self.keys.statistics(self.epk))? {
             Some(value) => Ok(KeyStatistics::decode(&value)?),
             None => Ok(KeyStatistics::default()),
         }
@@ -232,14 +231,14 @@ impl<'a> Home<'a> {
     /// Keeps the sizes of the bucket and of the logical partition.
     fn count(
         &mut self,
-        stage: &mut Stage<'_>,
+        writes: &mut WriteSet<'_>,
         old: Option<&Item>,
         new: Option<&Item>,
     ) -> Result<(), Problem> {
         if old.map(Item::bytes) == new.map(Item::bytes) {
             return Ok(());
         }
-        let (key, mut statistics) = (self.keys.statistics(self.epk), self.size(stage)?);
+        let (key, mut statistics) = (self.keys.statistics(self.epk), self.size(writes)?);
         for (items, bytes) in [
             (&mut statistics.items, &mut statistics.bytes),
             (&mut self.head.items, &mut self.head.bytes),
@@ -247,7 +246,7 @@ impl<'a> Home<'a> {
             *items = adjust(*items, u64::from(new.is_some()), u64::from(old.is_some()))?;
             *bytes = adjust(*bytes, new.map_or(0, Item::bytes), old.map_or(0, Item::bytes))?;
         }
-        stage.write(key, (statistics.items > 0).then(|| statistics.encode()));
+        writes.write(key, (statistics.items > 0).then(|| statistics.encode()));
         Ok(())
     }
 }
