@@ -1,9 +1,7 @@
 //! Writes the items of one logical partition to one bucket.
 //!
-//! An item is in the bucket that owns its key. While that bucket moves (see
-//! [`crate::setup::Move`]), each command writes to the move target as well. The target
-//! may not hold the item yet, so what changes is worked out for each bucket by itself:
-//! one that does not hold the old version gets the whole of the new one.
+//! Nothing outside [`crate::dual_write`] writes items with it: which buckets an item is
+//! written to is decided there.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,9 +11,10 @@ use model::epk::Epk;
 use model::position::{Lsn, Timestamp};
 
 use crate::command::Problem;
+use crate::derived::Change;
 use crate::key::{self, BucketNumber, Keys};
 use crate::record::{Head, Item, KeyStatistics, RecordError};
-use crate::setup::Setup;
+use crate::setup::{Bucket, Setup};
 use crate::unique;
 use crate::write_set::WriteSet;
 
@@ -25,8 +24,9 @@ pub(crate) struct BucketWriter<'a> {
     setup: &'a Setup,
     epk: &'a Epk,
     bucket: BucketNumber,
-    pub(crate) keys: Keys,
+    keys: Keys,
     head: Head,
+    resized: bool,
 }
 
 /// The point up to which a partition has come, as heads record it.
@@ -37,14 +37,23 @@ pub(crate) struct Mark {
     pub(crate) next_number: u64,
 }
 
+impl Head {
+    /// The head of the same bucket when the partition has come to another point.
+    pub(crate) fn at(self, mark: &Mark) -> Head {
+        let Mark { lsn, now, next_number } = *mark;
+        Head { lsn: lsn.get(), ts_millis: now.millis(), next_number, ..self }
+    }
+}
+
 impl<'a> BucketWriter<'a> {
     pub(crate) fn new(
         setup: &'a Setup,
         epk: &'a Epk,
-        bucket: BucketNumber,
+        bucket: &Bucket,
         head: Head,
     ) -> BucketWriter<'a> {
-        BucketWriter { setup, epk, bucket, keys: Keys::new(setup.container, bucket), head }
+        let keys = Keys::new(setup.container, bucket.number);
+        BucketWriter { setup, epk, bucket: bucket.number, keys, head, resized: false }
     }
 
     /// The stored item of that id, expired or not.
@@ -59,49 +68,26 @@ impl<'a> BucketWriter<'a> {
         Ok(writes.get(&self.keys.ordinal(item.ordinal))?.is_some())
     }
 
-    /// Writes an item in place of `old`, or as a new one.
-    pub(crate) fn put(
-        &mut self,
-        writes: &mut WriteSet<'_>,
-        id: &str,
-        old: Option<&Item>,
-        new: &Item,
-    ) -> Result<Written, Problem> {
-        if old.is_none() {
-            let name = key::item_name(self.epk, id);
-            writes.write(self.keys.ordinal(new.ordinal), Some(name));
-        }
-        writes.write(self.keys.item(self.epk, id), Some(new.encode()));
-        self.write_derived(writes, old, Some(new))
+    /// The id of the item that owns a unique value, as its entry names it.
+    pub(crate) fn owner_id(
+        &self,
+        writes: &WriteSet<'_>,
+        owner: &[u8],
+    ) -> Result<Option<String>, Problem> {
+        let Some((_, ordinal)) = key::parse_trailing_ordinal(owner) else { return Ok(None) };
+        let name = writes.get(&self.keys.ordinal(ordinal))?;
+        let name = name.as_deref().and_then(key::parse_item_name);
+        Ok(name.map(|(_, id)| id.to_owned()))
     }
 
-    pub(crate) fn remove(
-        &mut self,
-        writes: &mut WriteSet<'_>,
-        id: &str,
-        old: &Item,
-    ) -> Result<Written, Problem> {
-        writes.write(self.keys.ordinal(old.ordinal), None);
-        writes.write(self.keys.item(self.epk, id), None);
-        self.write_derived(writes, Some(old), None)
-    }
-
-    /// Moves an item to another id; `put` writes it there.
-    pub(crate) fn rename(&self, writes: &mut WriteSet<'_>, id: &str, new_id: &str, item: &Item) {
-        writes.write(self.keys.item(self.epk, id), None);
-        let name = key::item_name(self.epk, new_id);
-        writes.write(self.keys.ordinal(item.ordinal), Some(name));
-    }
-
-    /// The owner of a unique value that `new` would take and `old` does not have.
+    /// The owner of a unique value that a change would take.
     pub(crate) fn rival(
         &self,
         writes: &WriteSet<'_>,
-        old: Option<&Item>,
-        new: &Item,
+        change: Change<'_>,
     ) -> Result<Option<Bytes>, Problem> {
-        let held = self.unique_keys(old);
-        for key in self.unique_keys(Some(new)).difference(&held) {
+        let held = self.unique_keys(change.old.map(|old| old.item));
+        for key in self.unique_keys(change.new.map(|new| new.item)).difference(&held) {
             if let Some(owner) = writes.get(key)? {
                 return Ok(Some(owner));
             }
@@ -109,32 +95,29 @@ impl<'a> BucketWriter<'a> {
         Ok(None)
     }
 
-    /// Bytes of the bucket with what this command has done so far.
-    pub(crate) fn bytes(&self) -> u64 {
-        self.head.bytes
-    }
-
-    /// Writes the head, and says what it is now.
-    pub(crate) fn write_head(
+    /// Writes the item and everything that repeats something about it.
+    pub(crate) fn write(
         &mut self,
         writes: &mut WriteSet<'_>,
-        mark: &Mark,
-    ) -> (BucketNumber, Head) {
-        let Mark { lsn, now, next_number } = *mark;
-        self.head.lsn = lsn.get();
-        self.head.ts_millis = now.millis();
-        self.head.next_number = next_number;
-        writes.write(self.keys.head(), Some(self.head.encode()));
-        (self.bucket, self.head)
-    }
-
-    /// Everything that repeats something about the item.
-    fn write_derived(
-        &mut self,
-        writes: &mut WriteSet<'_>,
-        old: Option<&Item>,
-        new: Option<&Item>,
+        change: Change<'_>,
     ) -> Result<Written, Problem> {
+        let Change { old, new } = change;
+        let renamed = old.zip(new).is_some_and(|(old, new)| old.id != new.id);
+        if let Some(old) = old.filter(|_| renamed || new.is_none()) {
+            writes.write(self.keys.item(self.epk, old.id), None);
+        }
+        if let Some(new) = new {
+            writes.write(self.keys.item(self.epk, new.id), Some(new.item.encode()));
+        }
+        match (old, new) {
+            (Some(old), None) => writes.write(self.keys.ordinal(old.item.ordinal), None),
+            (_, Some(new)) if renamed || old.is_none() => {
+                let name = key::item_name(self.epk, new.id);
+                writes.write(self.keys.ordinal(new.item.ordinal), Some(name));
+            }
+            (_, _) => {}
+        }
+        let (old, new) = (old.map(|old| old.item), new.map(|new| new.item));
         let (removed, added) = (old.map(Item::own_bytes), new.map(Item::own_bytes));
         let mut written = Written { removed, added, ..Written::default() };
         self.write_unique(writes, old, new, &mut written);
@@ -143,6 +126,27 @@ impl<'a> BucketWriter<'a> {
         self.count(writes, old, new)?;
         self.write_entries(writes, old, new, &mut written)?;
         Ok(written)
+    }
+
+    /// Bytes of the bucket with what this command has done so far.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.head.bytes
+    }
+
+    /// Whether the number of items or of bytes has changed.
+    pub(crate) fn is_resized(&self) -> bool {
+        self.resized
+    }
+
+    /// Writes the head, and says what it is now.
+    pub(crate) fn write_head(
+        &mut self,
+        writes: &mut WriteSet<'_>,
+        mark: &Mark,
+    ) -> (BucketNumber, Head) {
+        self.head = self.head.at(mark);
+        writes.write(self.keys.head(), Some(self.head.encode()));
+        (self.bucket, self.head)
     }
 
     /// Index entries that both versions share are left alone.
@@ -246,6 +250,7 @@ impl<'a> BucketWriter<'a> {
             *items = adjust(*items, u64::from(new.is_some()), u64::from(old.is_some()))?;
             *bytes = adjust(*bytes, new.map_or(0, Item::bytes), old.map_or(0, Item::bytes))?;
         }
+        self.resized = true;
         writes.write(key, (statistics.items > 0).then(|| statistics.encode()));
         Ok(())
     }
