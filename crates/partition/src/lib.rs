@@ -36,7 +36,6 @@ mod setup;
 mod sizes;
 mod time;
 mod transaction;
-mod unique;
 mod write_set;
 
 pub use changes::{ChangePage, Changes};
