@@ -14,8 +14,8 @@ use xtask::repo;
 
 /// Every habit of this repository as a command
 ///
-/// `cargo xtask test` is the one to run before a change is offered: it runs
-/// `tidy`, `check` and all tests, and ends with a line `N passed, N failed`.
+/// `cargo xtask check` is the one to run while working; `cargo xtask test` before a change is
+/// offered: it adds all other tests and ends with a line `N passed, N failed`.
 #[derive(Debug, Parser)]
 #[command(name = "cargo xtask", bin_name = "cargo xtask")]
 struct Cli {
@@ -25,9 +25,9 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Habit {
-    /// Everything that must hold: tidy, check, all tests
+    /// Everything that must hold: rules, lints, all tests, programs with the SDKs
     Test,
-    /// Format, lints and documentation, with warnings as errors
+    /// The quick part of it: rules, lints, tests inside the crates, golden scripts
     Check,
     /// Rules of the house: layers, sizes, banned words, documentation
     Tidy,

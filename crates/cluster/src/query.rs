@@ -1,21 +1,19 @@
 //! Queries over the items of a container, page by page.
 //!
-//! All partitions of this process share one store, so a page is read from one view:
-//! what it shows of different partitions belongs to one moment. Candidates of all
-//! buckets in question (`portion.rs`) are brought into one order, and one run of the
-//! query makes rows of them; so a query means the same on one partition and on many, and what a
-//! page costs is what it looked at.
+//! Partitions execute a query, each on a snapshot of its own, and answer with plain data:
+//! steps of a scan with their rows, sorted runs, partial groups. Here it is decided which
+//! partitions a page asks (`scope.rs`, `snapshots.rs`), they are asked (`fanout.rs`), what they answer is merged
+//! (`merge.rs`), pages are cut and cursors are made (`page.rs`, `cursor.rs`).
 
-mod candidates;
 mod cursor;
-mod layout;
-mod ledger;
+mod fanout;
+mod function_times;
+mod memory;
 mod merge;
 mod page;
-mod point;
-mod portion;
 mod schedule;
-mod stopwatch;
+mod scope;
+mod snapshots;
 mod threads;
 
 use std::ops::Range;
@@ -27,13 +25,13 @@ use model::charge::Scanned;
 use model::epk::EpkRange;
 use model::partition_key::PartitionKey;
 use model::position::Timestamp;
+pub use partition::Point;
 use partition::{Approach, OrderError, Problem};
 use query::{Bound, IndexUse, QueryError, ValueKey};
 
-use cursor::{Behind, Past, Place};
+use cursor::{AfterEntry, AfterRow, ResumePoint};
 pub use cursor::{Cursor, CursorError};
-pub use point::Point;
-pub use stopwatch::FunctionTimes;
+pub use function_times::FunctionTimes;
 pub(crate) use threads::QueryThreads;
 pub use threads::Turn;
 
@@ -71,19 +69,19 @@ pub struct PageQuery {
 }
 
 impl PageQuery {
-    /// Where on the way to the items the page before ended, if it was on one.
-    fn behind(&self) -> Option<&Behind> {
-        match &self.after.as_ref()?.place {
-            Place::Behind(behind) => Some(behind),
-            Place::Again | Place::From(_) | Place::Past(_) => None,
+    /// Where on its access path the page before ended, if it was on one.
+    fn after_entry(&self) -> Option<&AfterEntry> {
+        match &self.after.as_ref()?.resume {
+            ResumePoint::AfterEntry(after) => Some(after),
+            ResumePoint::Recount | ResumePoint::FromEpk(_) | ResumePoint::AfterRow(_) => None,
         }
     }
 
     /// Where in the order the page before ended.
-    fn past(&self) -> Option<&Past> {
-        match &self.after.as_ref()?.place {
-            Place::Past(past) => Some(past),
-            Place::Again | Place::From(_) | Place::Behind(_) => None,
+    fn after_row(&self) -> Option<&AfterRow> {
+        match &self.after.as_ref()?.resume {
+            ResumePoint::AfterRow(after) => Some(after),
+            ResumePoint::Recount | ResumePoint::FromEpk(_) | ResumePoint::AfterEntry(_) => None,
         }
     }
 
@@ -217,6 +215,12 @@ impl Cluster {
         self.query_threads().run(work).await
     }
 
+    /// From now on, has all that queries ask of partitions written to bytes and read again,
+    /// and the answers as well, as if partitions were elsewhere. For tests.
+    pub fn query_through_bytes(&self) {
+        self.query_threads().write_bytes();
+    }
+
     /// Ends all queries that run or wait, and refuses further ones.
     pub fn stop_queries(&self) {
         self.query_threads().stop();
@@ -226,7 +230,7 @@ impl Cluster {
 impl Turn {
     /// Answers one page of a query, within the memory that all of them share.
     pub fn answer(
-        &self,
+        self: &Arc<Self>,
         container: &Container,
         now: Timestamp,
         query: PageQuery,

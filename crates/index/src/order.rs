@@ -8,6 +8,7 @@
 
 use model::json::{DistinctHash, Kind, Value};
 use model::policy::SortOrder;
+use model::varint::{bytes, list, number, put_bytes, put_list, put_number, take};
 
 use crate::value::{ARRAY, CUT, Decoded, IndexValue, OBJECT, STRING, WHOLE, encode_text_open};
 
@@ -124,6 +125,20 @@ pub struct EntryEnd {
 }
 
 impl EntryOrder {
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        put_bytes(out, &self.before);
+        put_list(out, &self.parts, |out, part| {
+            out.push(u8::from(*part == SortOrder::Descending));
+        });
+        put_number(out, self.text_max as u64);
+    }
+
+    pub fn decode(input: &mut &[u8]) -> Option<EntryOrder> {
+        let before = bytes(input)?.to_vec();
+        let parts = list(input, |input| Some(direction(take(input)? == 1)))?;
+        Some(EntryOrder { before, parts, text_max: usize::try_from(number(input)?).ok()? })
+    }
+
     /// The entries of items whose places begin like `place`, in an order whose keys
     /// descend or not. Bytes that are no place lead to where places like it would be.
     #[must_use]

@@ -13,6 +13,7 @@ mod lab;
 pub mod oracle;
 mod order;
 pub mod rows;
+pub mod transcript;
 pub mod trial;
 
 pub use dice::Dice;

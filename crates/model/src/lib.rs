@@ -21,3 +21,4 @@ pub mod position;
 pub mod rid;
 pub mod session;
 pub mod throughput;
+pub mod varint;

@@ -1,26 +1,43 @@
-//! Finding the items that a query may be about, in one bucket at a time.
+//! Queries over the items of one partition.
 //!
-//! An [`Access`] says where to look: at every item, along the entries of one index,
-//! or at the items that several indexes agree on. A [`Walk`] goes that way through
-//! one bucket and gives [`Candidate`]s, each with a *position*: its key without what
-//! names the bucket. Positions of several buckets can be compared, which is how
-//! whoever asks many buckets brings their candidates into one order, and a walk can
-//! begin behind any position, which is how a query goes on with its next page.
+//! The planner chooses an [`AccessPath`] once for all partitions: every item, the entries of
+//! one index, or the items that several indexes agree on. A [`Snapshot`] of a partition then
+//! [executes](Snapshot::execute) the query over its buckets. Bucket scans go along the path
+//! and give *positions*: keys without what names the bucket. Positions of several buckets can
+//! be compared, which is how their candidates are merged into one order, and a scan can start
+//! after any position, which is how a query goes on with its next page.
+//!
+//! What is asked and answered is plain data (`request.rs`), so it does not matter where the
+//! partition is. What is made of the answers of several partitions is not known here.
 
 mod absent;
 mod access;
+mod bucket_merge;
 mod by_value;
-mod choose;
+mod candidates;
+mod codec;
 mod composite;
+mod execute;
 mod indexes;
-mod set;
-mod walk;
+mod planner;
+mod point;
+mod request;
+mod scan;
+mod set_cursor;
+mod snapshot;
+mod stopwatch;
 
-pub use access::Access;
-pub(crate) use choose::choose;
-pub use choose::{Choice, OrderError, Survey, Way};
-pub(crate) use set::{count_entries, count_sets_of_names, count_values};
-pub use walk::{Candidate, Effort, Found, Start, Walk, Wanted};
+pub use access::AccessPath;
+pub use execute::{LONG_STEPS_MAX, POSITION_BYTES_MAX, value_place};
+pub(crate) use planner::plan;
+pub use planner::{AccessPlan, OrderError, ScanOrder, Statistics};
+pub use point::{Given, MARKS_MAX, PLACE_BYTES_MAX, Point};
+pub use request::{
+    ExecuteError, OutputRow, Pace, PartialPage, PartitionQuery, ROW_BYTES, ScanBudget, ScanEnd,
+    ScanProgress, ScanStep, ScanTimes, Task,
+};
+pub use scan::{ScanStart, ScanStats, position_epk};
+pub use snapshot::{Snapshot, StatisticsQuery, overlapping};
 
 /// How a query finds its items.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -12,9 +12,7 @@ use storage::{Direction, KeyRange, ScanLimit, View};
 use crate::command::{Effect, EtagMatch, Problem};
 use crate::items;
 use crate::key::{self, Group, Keys};
-use crate::query::{
-    self as finding, Access, Approach, Choice, OrderError, Start, Survey, Walk, Wanted, Way, choose,
-};
+use crate::query::{AccessPlan, Approach, OrderError, ScanOrder, Statistics, plan};
 use crate::record::{Head, Item, KeyStatistics, RecordError};
 use crate::setup::{Bucket, Setup};
 
@@ -226,61 +224,19 @@ impl Reader {
         &self.setup.buckets
     }
 
-    /// Chooses how to find the items of a query, for every bucket of the container.
-    /// Whoever came a way already, up to a key on it, goes on that way.
-    pub fn choose(
+    /// Chooses how to find the items of a query, for every bucket of the container. A resumed
+    /// query keeps the access path of its previous page, which ended at a key on it.
+    pub fn plan(
         &self,
         query: (&query::Bound, Approach),
-        survey: &dyn Survey,
-        came: Option<(Way, &[u8])>,
-    ) -> Result<Result<Choice, OrderError>, Problem> {
-        choose(&self.setup, query, survey, came)
+        statistics: &dyn Statistics,
+        resume: Option<(ScanOrder, &[u8])>,
+    ) -> Result<Result<AccessPlan, OrderError>, Problem> {
+        plan(&self.setup, query, statistics, resume)
     }
 
-    /// Goes through the items of a bucket that are in a scope.
-    pub fn walk<'v>(
-        &self,
-        (view, now): (&'v dyn View, Timestamp),
-        bucket: &Bucket,
-        access: &Access,
-        wanted: &Wanted<'_>,
-        starts: &[Start],
-    ) -> Result<Walk<'v>, Problem> {
-        Walk::open((view, now), &self.setup, bucket, access, wanted, starts)
-    }
-
-    /// How many entries of a bucket are in a range; counting stops at `most`.
-    pub fn count_entries(
-        &self,
-        view: &dyn View,
-        bucket: &Bucket,
-        range: &index::KeyRange,
-        most: u64,
-    ) -> Result<u64, Problem> {
-        finding::count_entries(view, &self.setup.keys(bucket), range, most)
-    }
-
-    /// How many sets of names a bucket has among entries for the names of members; counting
-    /// stops at `most`.
-    pub fn count_sets_of_names(
-        &self,
-        view: &dyn View,
-        bucket: &Bucket,
-        range: &index::KeyRange,
-        most: u64,
-    ) -> Result<u64, Problem> {
-        finding::count_sets_of_names(view, &self.setup.keys(bucket), range, most)
-    }
-
-    /// How many values there are in a part of an index of a bucket; counting stops at `most`.
-    pub fn count_values(
-        &self,
-        view: &dyn View,
-        bucket: &Bucket,
-        part: (&index::KeyRange, &index::EntryOrder),
-        most: u64,
-    ) -> Result<u64, Problem> {
-        finding::count_values(view, &self.setup.keys(bucket), part, most)
+    pub(crate) fn shared_setup(&self) -> &Arc<Setup> {
+        &self.setup
     }
 
     pub(crate) fn setup(&self) -> &Setup {

@@ -7,10 +7,12 @@
 mod aggregate;
 mod group;
 mod order;
+mod partial;
 
 pub use aggregate::AggregateKind;
 use aggregate::SEEN_BYTES;
 pub(crate) use group::Groups;
+pub use partial::PartialGroups;
 
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;

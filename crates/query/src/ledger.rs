@@ -19,6 +19,11 @@ const SURPLUS_BYTES_MAX: usize = 16 * PORTION_BYTES;
 pub trait Memory: fmt::Debug {
     /// Takes so many bytes; false if there are not so many left.
     fn take(&self, bytes: usize) -> bool;
+    /// Whether so many more bytes are more than one query may have of it: several ledgers may
+    /// count what one query keeps.
+    fn is_beyond_limit(&self, _bytes: usize) -> bool {
+        false
+    }
     fn give_back(&self, bytes: usize);
 }
 
@@ -52,11 +57,12 @@ impl Ledger {
     /// [`QueryError::OutOfMemory`] if others keep too much at the moment.
     pub fn keep(&self, bytes: usize) -> Result<(), QueryError> {
         let kept = self.kept.get().saturating_add(bytes);
-        if kept > self.limit {
+        let missing = kept.saturating_sub(self.taken.get()).next_multiple_of(PORTION_BYTES);
+        let beyond = |memory: &Rc<dyn Memory>| missing > 0 && memory.is_beyond_limit(missing);
+        if kept > self.limit || self.memory.as_ref().is_some_and(beyond) {
             let what = "bytes kept for rows, groups and sort keys";
             return Err(QueryError::Limit { what, limit: self.limit });
         }
-        let missing = kept.saturating_sub(self.taken.get()).next_multiple_of(PORTION_BYTES);
         if missing > 0 {
             if self.memory.as_ref().is_some_and(|memory| !memory.take(missing)) {
                 return Err(QueryError::OutOfMemory);

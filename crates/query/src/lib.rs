@@ -27,12 +27,14 @@ mod query;
 mod requirement;
 mod run;
 pub mod syntax;
+mod transfer;
 
 pub use advice::Advice;
 pub use bind::{Path, PathStep, UDF_CALLS_MAX};
 pub use context::{Called, Context, Meter, UserFunctionError, UserFunctions, Watch};
 pub use error::{Code, Door, Place, QueryError, Refusal, Span, SyntaxError};
 pub use eval::{STEPS_MAX, VALUE_BYTES_MAX, WATCH_STEPS};
+pub use execute::PartialGroups;
 pub use index_use::{Composite, Impact, IndexSpec, IndexUse, Indexed};
 pub use ledger::{KEPT_BYTES_MAX, Ledger, Memory};
 pub use number::Numeric;

@@ -46,6 +46,11 @@ impl Parameters {
         self
     }
 
+    /// All of them, in the order of their names.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&String, &Value)> {
+        self.values.iter()
+    }
+
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Value> {
         self.values.get(name)

@@ -26,7 +26,7 @@ use crate::syntax::{
 };
 
 /// Rows to skip and rows to give, as a rewritten text says it.
-type Page = (u32, u32);
+type Page = (String, String);
 
 /// The form of plans that clients read.
 const VERSION: u32 = 2;
@@ -177,7 +177,8 @@ impl Planner {
     fn info(&self, select: &Select, program: &Program) -> Result<QueryInfo, QueryError> {
         let has_select_value = matches!(select.selection, Selection::Value(_));
         let plain = QueryInfo { has_select_value, ..QueryInfo::default() };
-        if self.is_empty && !select.distinct {
+        // What is ordered by something computed is planned in full, even if it gives nothing.
+        if self.is_empty && !select.distinct && !has_computed_order(select) {
             return Ok(plain);
         }
         if self.options.continuation_expected && self.one_key && !select.distinct {
@@ -186,7 +187,11 @@ impl Planner {
         if let Some((inner, alias)) =
             distinct_count(select).filter(|_| self.options.distinct_counts)
         {
-            let info = self.query_info(inner, None)?;
+            let mut info = self.query_info(inner, None)?;
+            // A count of groups alone names no columns.
+            if has_select_value && info.aliases.iter().all(|(_, kind)| kind.is_none()) {
+                info.aliases.clear();
+            }
             let text = Some(info.rewritten).filter(|text| !text.is_empty());
             let rewritten = text.unwrap_or_else(|| inner.to_string());
             let distinct = DistinctType::Unordered;
@@ -238,9 +243,10 @@ impl Planner {
         let alone = self.one_key || self.options.logical_key;
         if alone && !has_computed_order(select) {
             (info.offset, info.limit) = (None, None);
-            return Some((offset, limit));
+            // Parameters stay what they are.
+            return select.page.as_ref().map(|own| (own.offset.to_string(), own.limit.to_string()));
         }
-        Some((0, offset.wrapping_add(limit)))
+        Some(("0".to_owned(), offset.wrapping_add(limit).to_string()))
     }
 
     fn rewritten(

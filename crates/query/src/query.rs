@@ -22,6 +22,7 @@ use crate::plan::{self, Features, KeyRanges, KeyShape, Plan, PlanOptions};
 use crate::requirement::{self, Filter};
 use crate::run::{Row, RowSink};
 use crate::syntax::Select;
+use crate::transfer::BoundText;
 
 /// A query whose text is right. Names and functions are not looked at yet:
 /// that needs the parameters.
@@ -78,7 +79,9 @@ impl Query {
         }
         let program = bind::bind(&self.text, &self.select, parameters, context)?;
         program.check_run()?;
-        Ok(Bound { program })
+        let (text, parameters) = (self.text.clone(), parameters.clone());
+        let own = Arc::new(BoundText { text, parameters, has_no_rows: false });
+        Ok(Bound { program, own: Some(own) })
     }
 }
 
@@ -114,6 +117,8 @@ impl Query {
 #[derive(Clone)]
 pub struct Bound {
     program: Program,
+    /// What it was bound from, if that is a query.
+    own: Option<Arc<BoundText>>,
 }
 
 /// One key of an order.
@@ -236,7 +241,14 @@ impl Bound {
     #[must_use]
     pub fn over_no_rows(mut self) -> Bound {
         self.program.block.filter = Some(Expr::Constant(Constant::Bool(false)));
+        if let Some(own) = &mut self.own {
+            Arc::make_mut(own).has_no_rows = true;
+        }
         self
+    }
+
+    pub(crate) fn own_text(&self) -> Option<&BoundText> {
+        self.own.as_deref()
     }
 
     pub(crate) fn program(&self) -> &Program {
@@ -294,7 +306,7 @@ impl Condition {
         let steps = bind::QUICK_FOLD_STEPS_MAX;
         let program = bind::bind_within(steps, (text, &select), &none, &context)?;
         program.check_run()?;
-        Ok(Condition { bound: Bound { program } })
+        Ok(Condition { bound: Bound { program, own: None } })
     }
 
     /// Whether the query that the condition is part of gives a row for the

@@ -8,13 +8,15 @@
 use std::fmt;
 use std::ops::ControlFlow;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use model::json::{Raw, Value};
 
 use crate::bound::{Block, Expr, GroupOrder, Grouping, Origin};
+use crate::context::Watch;
 use crate::error::QueryError;
 use crate::eval::{Ambient, Budget, Datum, Env, STEPS_MAX, evaluate, identity, representative};
-use crate::execute::{self, AggregateKind, Groups, MORE};
+use crate::execute::{self, AggregateKind, Groups, MORE, PartialGroups};
 use crate::ledger::Ledger;
 use crate::query::Bound;
 use crate::{Path, bind};
@@ -87,6 +89,21 @@ impl<'q> Run<'q> {
         Run { bound, ambient, later: 0, groups, kept: 0, shown: bound.shown() }
     }
 
+    /// As [`Run::within`], over one of several parts of the documents, which is watched by
+    /// whoever runs it and not by whoever bound the query. Parts have numbers, so that they
+    /// draw different random numbers; the first is 0.
+    #[must_use]
+    pub fn of_part(
+        bound: &'q Bound,
+        steps: usize,
+        ledger: Rc<Ledger>,
+        part: (u64, Option<Arc<dyn Watch>>),
+    ) -> Run<'q> {
+        let ambient = Ambient::of_part(&bound.program().context, steps, ledger, part);
+        let groups = bound.program().block.grouping.as_ref().map(Groups::new);
+        Run { bound, ambient, later: 0, groups, kept: 0, shown: bound.shown() }
+    }
+
     /// Gives a document to the query, and what it gives to `sink`. Where the query
     /// aggregates, there are no rows until the run ends.
     pub fn document(
@@ -138,6 +155,30 @@ impl<'q> Run<'q> {
         self.ambient.budget.end_document();
         self.ambient.budget.release(std::mem::take(&mut self.kept));
         flow
+    }
+
+    /// The groups so far, for another run of the query to go on with. This one goes on without
+    /// them.
+    pub fn take_partial(&mut self) -> PartialGroups {
+        let grouping = self.bound.program().block.grouping.as_ref();
+        let Some((groups, grouping)) = self.groups.as_mut().zip(grouping) else {
+            return PartialGroups::default();
+        };
+        let groups = std::mem::replace(groups, Groups::new(grouping));
+        self.ambient.budget.release(std::mem::take(&mut self.kept));
+        groups.into_partial()
+    }
+
+    /// Adds groups that another run of the query has gathered of later documents.
+    pub fn merge(&mut self, partial: PartialGroups) -> Result<(), QueryError> {
+        let grouping = self.bound.program().block.grouping.as_ref();
+        let Some((groups, grouping)) = self.groups.as_mut().zip(grouping) else { return Ok(()) };
+        let budget = &self.ambient.budget;
+        let bytes = groups.merge(grouping, partial, budget)?;
+        budget.keep(bytes);
+        self.kept += bytes;
+        budget.end_document();
+        Ok(())
     }
 
     /// Adds documents that are known only by their number. For queries that count

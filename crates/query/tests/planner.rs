@@ -31,7 +31,7 @@ const FAMILY_ROWS_MIN: usize = 200;
 /// What is alike in a family, in percent, does not sink below this; some families are
 /// about what is not followed, and have their own.
 const FAMILY_FLOOR: f64 = 98.0;
-const FAMILY_FLOORS: &[(&str, f64)] = &[("pk.pairs", 97.7), (OTHERS, 96.3)];
+const FAMILY_FLOORS: &[(&str, f64)] = &[("pk.pairs", 97.7)];
 
 /// Families that are told together.
 const OTHERS: &str = "all others";

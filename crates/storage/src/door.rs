@@ -101,7 +101,7 @@ pub trait Stream: Send + fmt::Debug {
 ///
 /// Keys may be asked for by name on an async worker, as long as they are few; all else may
 /// wait for the disk, so never to be called there ([`runtime::may_wait`]).
-pub trait View: Send + fmt::Debug {
+pub trait View: Send + Sync + fmt::Debug {
     /// # Errors
     /// When the data cannot be read or is damaged.
     fn get(&self, key: &[u8]) -> Result<Option<Bytes>, StorageError>;

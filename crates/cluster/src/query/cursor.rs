@@ -6,9 +6,8 @@
 //! kept for it: what is written behind it is met, what is written before it is not.
 
 use model::epk::{Epk, EpkRange};
-use partition::Way;
-
-use super::point::{Given, MARKS_MAX, Point};
+use model::varint::{bytes, number, put_bytes, put_number, take};
+use partition::{Given, MARKS_MAX, Point, ScanOrder};
 
 /// The place between two pages of a query.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,44 +18,44 @@ pub struct Cursor {
     pub(crate) skip: u64,
     /// Rows already given, of the whole query.
     pub(crate) given: u64,
-    pub(crate) place: Place,
+    pub(crate) resume: ResumePoint,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum ResumePoint {
     /// The rows are made again and as many as were given are left out: rows of subqueries
     /// over all items have nothing else by which they could be told.
-    Again,
+    Recount,
     /// What comes before this position of the ring is done, the rest is not begun.
-    From(Epk),
-    Behind(Behind),
-    Past(Past),
+    FromEpk(Epk),
+    AfterEntry(AfterEntry),
+    AfterRow(AfterRow),
 }
 
 /// A place in the order of the query, or of rows that are groups or distinct.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Past {
+pub(crate) struct AfterRow {
     /// The part of the ring that was asked for, in outline. Who asks for more would miss
     /// what the rest of it has before the point.
     pub(crate) scope: EpkRange,
     pub(crate) point: Point,
 }
 
-/// A place on the way to the items.
+/// A position on the access path.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Behind {
+pub(crate) struct AfterEntry {
     /// The part of the ring that was being read. What comes before it is done, and what
     /// comes behind it is not begun.
-    pub(crate) stretch: EpkRange,
-    /// What it is a position in. The next page goes the same way, whatever would be
+    pub(crate) group: EpkRange,
+    /// What it is a position in. The next page keeps to it, whatever would be
     /// chosen by then.
-    pub(crate) way: Way,
-    pub(crate) position: Position,
+    pub(crate) order: ScanOrder,
+    pub(crate) position: RowPosition,
 }
 
-/// A place among the items of a stretch: a key without what names its bucket.
+/// A position among the items of a scan group: a key without what names its bucket.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Position {
+pub(crate) struct RowPosition {
     pub(crate) key: Vec<u8>,
     /// Whether only the beginning of the key is here.
     pub(crate) cut: bool,
@@ -73,8 +72,8 @@ pub enum CursorError {
     OtherQuery,
 }
 
-/// Bytes of a key that a cursor keeps; see [`super::point::PLACE_BYTES_MAX`].
-pub(crate) const KEY_BYTES_MAX: usize = 560;
+/// Bytes of a key that a cursor keeps; see [`partition::PLACE_BYTES_MAX`].
+pub(crate) const KEY_BYTES_MAX: usize = partition::POSITION_BYTES_MAX;
 
 /// Bytes of a position of the ring that an outline keeps: all of those that are hashes.
 const OUTLINE_BYTES_MAX: usize = 48;
@@ -91,28 +90,28 @@ const FROM: u8 = 64;
 const PAST: u8 = 128;
 const ALL_DONE: u8 = 1;
 const SOME_DONE: u8 = 2;
-const WAYS_IN_ORDER: [Way; 3] = [Way::Items, Way::Ordinals, Way::Entries];
+const ORDERS: [ScanOrder; 3] = [ScanOrder::Items, ScanOrder::Ordinals, ScanOrder::Entries];
 
-fn way_flags(way: Way) -> u8 {
-    match way {
-        Way::Items => 0,
-        Way::Ordinals => 8,
-        Way::Entries => 16,
+fn order_flags(order: ScanOrder) -> u8 {
+    match order {
+        ScanOrder::Items => 0,
+        ScanOrder::Ordinals => 8,
+        ScanOrder::Entries => 16,
     }
 }
 
-impl Position {
+impl RowPosition {
     /// The place of that key, behind all its rows.
-    pub(crate) fn of(key: &[u8]) -> Position {
+    pub(crate) fn of(key: &[u8]) -> RowPosition {
         match key.get(..KEY_BYTES_MAX) {
-            Some(kept) if kept.len() < key.len() => Position::cut(kept),
-            Some(_) | None => Position { key: key.to_vec(), ..Position::default() },
+            Some(kept) if kept.len() < key.len() => RowPosition::cut(kept),
+            Some(_) | None => RowPosition { key: key.to_vec(), ..RowPosition::default() },
         }
     }
 
     /// The place of all keys that begin so.
-    pub(crate) fn cut(beginning: &[u8]) -> Position {
-        Position { key: beginning.to_vec(), cut: true, ..Position::default() }
+    pub(crate) fn cut(beginning: &[u8]) -> RowPosition {
+        RowPosition { key: beginning.to_vec(), cut: true, ..RowPosition::default() }
     }
 
     /// Whether a key is the one at this place, as far as it is known.
@@ -121,9 +120,9 @@ impl Position {
     }
 }
 
-impl Past {
-    pub(crate) fn new(scope: &EpkRange, point: Point) -> Past {
-        Past { scope: outline(scope), point }
+impl AfterRow {
+    pub(crate) fn new(scope: &EpkRange, point: Point) -> AfterRow {
+        AfterRow { scope: outline(scope), point }
     }
 
     /// Whether it means something to who asks for this part of the ring.
@@ -153,24 +152,24 @@ impl Cursor {
         out.extend(self.query.to_be_bytes());
         put_number(&mut out, self.skip);
         put_number(&mut out, self.given);
-        match &self.place {
-            Place::Again => out.push(AGAIN),
-            Place::From(position) => {
+        match &self.resume {
+            ResumePoint::Recount => out.push(AGAIN),
+            ResumePoint::FromEpk(position) => {
                 out.push(FROM);
                 put_bytes(&mut out, position.as_bytes());
             }
-            Place::Behind(Behind { stretch, way, position }) => {
+            ResumePoint::AfterEntry(AfterEntry { group, order, position }) => {
                 let cut = if position.cut { CUT } else { 0 };
                 let rows = if position.rows.is_some() { MORE_ROWS } else { 0 };
-                out.push(BEHIND | cut | rows | way_flags(*way));
-                put_bytes(&mut out, stretch.min.as_bytes());
-                put_bytes(&mut out, stretch.max.as_bytes());
+                out.push(BEHIND | cut | rows | order_flags(*order));
+                put_bytes(&mut out, group.min.as_bytes());
+                put_bytes(&mut out, group.max.as_bytes());
                 put_bytes(&mut out, &position.key);
                 if let Some(rows) = position.rows {
                     put_number(&mut out, u64::from(rows));
                 }
             }
-            Place::Past(past) => put_past(&mut out, past),
+            ResumePoint::AfterRow(past) => put_past(&mut out, past),
         }
         out
     }
@@ -178,10 +177,10 @@ impl Cursor {
     /// Where on the ring the next page begins, if it is one place.
     #[must_use]
     pub fn position(&self) -> Option<&Epk> {
-        match &self.place {
-            Place::Again | Place::Past(_) => None,
-            Place::From(position) => Some(position),
-            Place::Behind(behind) => Some(&behind.stretch.min),
+        match &self.resume {
+            ResumePoint::Recount | ResumePoint::AfterRow(_) => None,
+            ResumePoint::FromEpk(position) => Some(position),
+            ResumePoint::AfterEntry(after) => Some(&after.group.min),
         }
     }
 
@@ -198,21 +197,23 @@ fn parse(mut input: &[u8]) -> Option<Cursor> {
     let (query, rest) = input.split_first_chunk::<4>()?;
     *input = rest;
     let (skip, given) = (number(input)?, number(input)?);
-    let place = match take(input)? {
-        AGAIN => Place::Again,
-        FROM => Place::From(epk(input).filter(|position| EpkRange::full().contains(position))?),
+    let resume = match take(input)? {
+        AGAIN => ResumePoint::Recount,
+        FROM => {
+            ResumePoint::FromEpk(epk(input).filter(|position| EpkRange::full().contains(position))?)
+        }
         flags if flags & !(CUT | MORE_ROWS | WAYS) == BEHIND => {
-            let (stretch, key) = (stretch(input)?, bytes(input)?.to_vec());
+            let (group, key) = (ring_part(input)?, bytes(input)?.to_vec());
             let rows = match flags & MORE_ROWS {
                 0 => None,
                 _ => Some(u32::try_from(number(input)?).ok()?),
             };
-            let way = *WAYS_IN_ORDER.iter().find(|way| way_flags(**way) == flags & WAYS)?;
-            let position = Position { key, cut: flags & CUT != 0, rows };
-            Place::Behind(Behind { stretch, way, position })
+            let order = *ORDERS.iter().find(|order| order_flags(**order) == flags & WAYS)?;
+            let position = RowPosition { key, cut: flags & CUT != 0, rows };
+            ResumePoint::AfterEntry(AfterEntry { group, order, position })
         }
         flags if flags & !(ALL_DONE | SOME_DONE) == PAST => {
-            let (scope, place) = (stretch(input)?, bytes(input)?.to_vec());
+            let (scope, place) = (ring_part(input)?, bytes(input)?.to_vec());
             let given = match flags & SOME_DONE {
                 0 => None,
                 _ => {
@@ -225,15 +226,18 @@ fn parse(mut input: &[u8]) -> Option<Cursor> {
                     })
                 }
             };
-            Place::Past(Past { scope, point: Point { place, past: flags & ALL_DONE != 0, given } })
+            ResumePoint::AfterRow(AfterRow {
+                scope,
+                point: Point { place, past: flags & ALL_DONE != 0, given },
+            })
         }
         _ => return None,
     };
     let query = u32::from_be_bytes(*query);
-    input.is_empty().then_some(Cursor { query, skip, given, place })
+    input.is_empty().then_some(Cursor { query, skip, given, resume })
 }
 
-fn put_past(out: &mut Vec<u8>, Past { scope, point }: &Past) {
+fn put_past(out: &mut Vec<u8>, AfterRow { scope, point }: &AfterRow) {
     let all = if point.past { ALL_DONE } else { 0 };
     out.push(PAST | all | if point.given.is_some() { SOME_DONE } else { 0 });
     put_bytes(out, scope.min.as_bytes());
@@ -247,53 +251,13 @@ fn put_past(out: &mut Vec<u8>, Past { scope, point }: &Past) {
 }
 
 /// A part of the ring.
-fn stretch(input: &mut &[u8]) -> Option<EpkRange> {
-    let stretch = EpkRange::new(epk(input)?, epk(input)?);
-    (!stretch.is_empty() && EpkRange::full().covers(&stretch)).then_some(stretch)
-}
-
-/// Seven bits at a time, the lowest first.
-fn put_number(out: &mut Vec<u8>, mut number: u64) {
-    while number >= 0x80 {
-        out.push(u8::try_from(number & 0x7F).unwrap_or_default() | 0x80);
-        number >>= 7;
-    }
-    out.push(u8::try_from(number).unwrap_or_default());
-}
-
-fn number(input: &mut &[u8]) -> Option<u64> {
-    let mut number = 0_u64;
-    for shift in (0..u64::BITS).step_by(7) {
-        let byte = take(input)?;
-        let bits = u64::from(byte & 0x7F);
-        number |= bits.checked_shl(shift).filter(|shifted| shifted >> shift == bits)?;
-        if byte & 0x80 == 0 {
-            return Some(number);
-        }
-    }
-    None
-}
-
-fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
-    put_number(out, bytes.len() as u64);
-    out.extend(bytes);
-}
-
-fn bytes<'i>(input: &mut &'i [u8]) -> Option<&'i [u8]> {
-    let length = usize::try_from(number(input)?).ok()?;
-    let (bytes, rest) = input.split_at_checked(length)?;
-    *input = rest;
-    Some(bytes)
+fn ring_part(input: &mut &[u8]) -> Option<EpkRange> {
+    let range = EpkRange::new(epk(input)?, epk(input)?);
+    (!range.is_empty() && EpkRange::full().covers(&range)).then_some(range)
 }
 
 fn epk(input: &mut &[u8]) -> Option<Epk> {
     Epk::from_bytes(bytes(input)?).ok()
-}
-
-fn take(input: &mut &[u8]) -> Option<u8> {
-    let (byte, rest) = input.split_first()?;
-    *input = rest;
-    Some(*byte)
 }
 
 #[cfg(test)]
@@ -305,25 +269,25 @@ mod tests {
     fn cursors() -> impl Strategy<Value = Cursor> {
         let key = || prop::collection::vec(any::<u8>(), 0..=KEY_BYTES_MAX);
         let position = (key(), any::<bool>(), any::<Option<u32>>());
-        let position = position.prop_map(|(key, cut, rows)| Position { key, cut, rows });
-        let stretch = EpkRange::new(Epk::from_bytes(&[5, 0, 1]).unwrap(), Epk::max());
-        let way = prop::sample::select(WAYS_IN_ORDER.to_vec());
-        let behind = (way, position).prop_map(move |(way, position)| {
-            let stretch = stretch.clone();
-            Place::Behind(Behind { stretch, way, position })
+        let position = position.prop_map(|(key, cut, rows)| RowPosition { key, cut, rows });
+        let group = EpkRange::new(Epk::from_bytes(&[5, 0, 1]).unwrap(), Epk::max());
+        let order = prop::sample::select(ORDERS.to_vec());
+        let after = (order, position).prop_map(move |(order, position)| {
+            let group = group.clone();
+            ResumePoint::AfterEntry(AfterEntry { group, order, position })
         });
-        let from = Place::From(Epk::from_bytes(&[5, 0, 1]).unwrap());
+        let from = ResumePoint::FromEpk(Epk::from_bytes(&[5, 0, 1]).unwrap());
         let marks = prop::collection::vec(any::<u32>(), 0..=MARKS_MAX);
         let given = prop::option::of((any::<u32>(), marks));
         let past = (key(), any::<bool>(), given).prop_map(|(place, past, given)| {
             let given = given.map(|(rows, marks)| Given { rows, marks });
             let long = |byte| Epk::from_bytes(&[byte; 128]).unwrap();
             let scope = EpkRange::new(long(5), long(6));
-            Place::Past(Past::new(&scope, Point { place, past, given }))
+            ResumePoint::AfterRow(AfterRow::new(&scope, Point { place, past, given }))
         });
-        let place = prop_oneof![Just(Place::Again), Just(from), behind, past];
-        (any::<u32>(), any::<u64>(), any::<u64>(), place)
-            .prop_map(|(query, skip, given, place)| Cursor { query, skip, given, place })
+        let resume = prop_oneof![Just(ResumePoint::Recount), Just(from), after, past];
+        (any::<u32>(), any::<u64>(), any::<u64>(), resume)
+            .prop_map(|(query, skip, given, resume)| Cursor { query, skip, given, resume })
     }
 
     proptest! {
@@ -349,7 +313,7 @@ mod tests {
             let [Some(a), Some(b), Some(c), Some(d)] = bounds.each_ref().map(epk) else {
                 return Ok(());
             };
-            let past = Past::new(&EpkRange::new(a, d), Point::default());
+            let past = AfterRow::new(&EpkRange::new(a, d), Point::default());
             prop_assert!(past.serves(&EpkRange::new(b, c)));
         }
 

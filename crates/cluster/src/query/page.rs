@@ -1,79 +1,78 @@
-//! One page of a query.
+//! One page of a query: which partitions to ask and for what, and what to make of their
+//! answers.
 //!
-//! Items are met on the way that was chosen to them, a run of the query makes rows of
-//! them (`source.rs`), and the page takes rows until it is full (`sheet.rs`). How it gets
-//! them is one of few strategies. Most queries *stream*: rows come as their items are
-//! met, or *in order* along an index. Where no index has the order that is asked for, the
-//! first rows behind the cursor are *sorted* out of all. Groups, and rows that are all
-//! different, come *by value* along an index. And what must see everything first is made as
-//! a *whole*, again for each page.
+//! Partitions execute the query (`partition::Snapshot`), the page merges what they give and
+//! takes rows until it is full (`builder.rs`). What they are asked for is one of few
+//! strategies. Most queries *stream*: rows come as their items are met, or *in order* along
+//! an index. Groups, and rows that are all different, come *by value* along an index. What
+//! must see everything first is made as a *whole*, again for each page.
 
+mod builder;
 mod by_value;
+mod execution;
+mod order_tracker;
 mod ordered;
-mod sheet;
-mod sort;
-mod source;
+mod pieces;
+mod scan_tracker;
 mod stream;
-mod trail;
 mod whole;
 
-use std::cell::OnceCell;
+use std::ops::ControlFlow;
+use std::sync::Arc;
 
-use model::charge::Scanned;
 use model::position::Timestamp;
-use partition::Choice;
-use query::STEPS_MAX;
+use partition::{AccessPlan, Point};
+use query::QueryError;
 
-use self::sheet::Sheet;
-use self::source::Source;
-use super::cursor::{CursorError, Place};
-use super::layout::{Layout, Scene};
-use super::ledger;
-use super::point::Point;
-use super::portion::Portion;
-use super::stopwatch::Stopwatch;
+use self::builder::PageBuilder;
+use self::execution::Execution;
+use super::cursor::{CursorError, ResumePoint};
+use super::fanout::{Channel, Fanout};
+use super::memory::PageMemory;
+use super::scope::PageScope;
+use super::snapshots::{self, PartitionSnapshot, QueryStatistics};
 use super::threads::Turn;
 use super::{PageQuery, QueryFailure, QueryPage, QueryReport};
-use crate::cluster::Served;
 use crate::container::Container;
 
-/// Steps of a query that cannot stop half-way. It is stopped by the clock long before.
-const LONG_STEPS_MAX: usize = STEPS_MAX * 1_000;
+/// For whoever takes rows one by one.
+const MORE: Result<ControlFlow<()>, QueryError> = Ok(ControlFlow::Continue(()));
 
 /// Answers a page.
 pub(super) fn answer(
     container: &Container,
     now: Timestamp,
     mut query: PageQuery,
-    turn: &Turn,
+    turn: &Arc<Turn>,
 ) -> Result<QueryPage, QueryFailure> {
     if !is_own_cursor(&query) {
         return Err(CursorError::OtherQuery.into());
     }
     let begun = turn.elapsed();
-    let beyond = narrow(&mut query, container);
+    let (beyond, channel) = (narrow(&mut query, container), turn.channel());
     let query = &query;
-    let layout = Layout::of(container, now, &query.within)?;
-    let choice = choose(query, &layout)?;
+    let parts = snapshots::take(container, &query.within)?;
+    let plan = plan(query, &parts, channel)?;
     let chosen = turn.elapsed();
-    let watch = Stopwatch::new(turn, query.is_timed);
-    let strategy = Strategy::of(query, Some(&choice));
-    let (ledger, points) = (ledger::open(turn.memory()), strategy.points(query));
-    let mut source = Source::new(query, &layout, &choice, ledger, (turn, &watch), points);
-    let mut sheet = Sheet::new(query, layout.parts.len());
-    let mut place = None;
-    if !sheet.is_last() {
-        place = strategy.fill(&mut source, &mut sheet)?;
+    let (memory, spec) = (PageMemory::new(turn.memory()), container.spec());
+    let time = query.bounds.time;
+    let fanout = Fanout { parts: &parts, channel, turn, memory, time };
+    let strategy = Strategy::of(query, Some(&plan));
+    let at = (now, spec.definition.partition_key());
+    let mut execution = Execution::new(query, &plan, &fanout, at, strategy);
+    let mut builder = PageBuilder::new(query, parts.len());
+    let mut resume = None;
+    if !builder.is_last() {
+        resume = strategy.fill(&mut execution, &mut builder)?;
     }
-    if !sheet.is_last() {
-        place = place.or(beyond);
+    if !builder.is_last() {
+        resume = resume.or(beyond);
     }
-    let mut page = finished(source, sheet, place);
+    let mut page = finished(&execution, builder, resume);
     let times = &mut page.report.times;
     times.total = turn.elapsed();
     times.choosing = chosen.saturating_sub(begun);
     times.running = times.total.saturating_sub(chosen);
-    watch.add_to(times);
     Ok(page)
 }
 
@@ -81,36 +80,41 @@ pub(super) fn answer(
 /// come in the same order.
 fn is_own_cursor(query: &PageQuery) -> bool {
     let Some(after) = &query.after else { return true };
-    let fits = match &after.place {
-        Place::Past(past) => past.serves(&query.scope),
-        Place::Behind(_) => query.bound.order().is_empty(),
-        Place::From(_) | Place::Again => true,
+    let fits = match &after.resume {
+        ResumePoint::AfterRow(row) => row.serves(&query.scope),
+        ResumePoint::AfterEntry(_) => query.bound.order().is_empty(),
+        ResumePoint::FromEpk(_) | ResumePoint::Recount => true,
     };
     fits && after.query == query.fingerprint
 }
 
-/// Has the query look at no more than one page is about. Says where the rest begins.
-fn narrow(query: &mut PageQuery, container: &Container) -> Option<Place> {
+/// Restricts the query to the partition that this page covers. Says where the rest begins.
+fn narrow(query: &mut PageQuery, container: &Container) -> Option<ResumePoint> {
     // What streams whatever order items come in needs no rows of other partitions.
     if Strategy::of(query, None) != Strategy::Stream {
         return None;
     }
-    let place = query.after.as_ref().map(|after| &after.place);
-    let portion = Portion::next(container.layout().map(), &query.within, place);
-    query.within = portion.within;
-    portion.beyond.map(Place::From)
+    let resume = query.after.as_ref().map(|after| &after.resume);
+    let scope = PageScope::next(container.layout().map(), &query.within, resume);
+    query.within = scope.within;
+    scope.beyond.map(ResumePoint::FromEpk)
 }
 
-/// The way to the items: the one of the page before, if it was on one.
-fn choose(query: &PageQuery, layout: &Layout) -> Result<Choice, QueryFailure> {
-    let Some(part) = layout.parts.first() else { return Ok(Choice::nothing()) };
-    let came = query.behind().map(|behind| (behind.way, &*behind.position.key));
-    let asked = (&*query.bound, query.approach);
-    Ok(part.reader.choose(asked, &Scene { layout, query, items: OnceCell::new() }, came)??)
+/// The access path: the one of the page before, if it was on one.
+fn plan(
+    query: &PageQuery,
+    parts: &[PartitionSnapshot],
+    channel: Channel,
+) -> Result<AccessPlan, QueryFailure> {
+    let Some(part) = parts.first() else { return Ok(AccessPlan::nothing()) };
+    let resume = query.after_entry().map(|after| (after.order, &*after.position.key));
+    let (asked, statistics) =
+        ((&*query.bound, query.approach), QueryStatistics::new(parts, query, channel));
+    Ok(part.snapshot.reader().plan(asked, &statistics, resume)??)
 }
 
 /// Where the next page begins, unless nothing is left of what this one is about.
-type Filled = Result<Option<Place>, QueryFailure>;
+type Filled = Result<Option<ResumePoint>, QueryFailure>;
 
 /// How a page gets its rows.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -129,11 +133,11 @@ enum Strategy {
 }
 
 impl Strategy {
-    /// What a query needs, and with the way to the items, what it comes to.
-    fn of(query: &PageQuery, choice: Option<&Choice>) -> Strategy {
+    /// What a query needs, and with an access path, what it comes to.
+    fn of(query: &PageQuery, plan: Option<&AccessPlan>) -> Strategy {
         let (bound, is_by_value) = (&query.bound, query.value_order().is_some());
-        let is_along = choice.is_some_and(|choice| choice.along.is_some());
-        let is_ordered = choice.is_some_and(|choice| choice.ordered);
+        let is_along = plan.is_some_and(|plan| plan.along.is_some());
+        let is_ordered = plan.is_some_and(|plan| plan.ordered);
         if !bound.reads_documents() || bound.gathers_documents() {
             Strategy::Gather
         } else if is_along && is_by_value {
@@ -153,9 +157,9 @@ impl Strategy {
         }
     }
 
-    /// The points that all rows must be behind.
+    /// The points that all rows must be after.
     fn points(self, query: &PageQuery) -> Vec<&Point> {
-        let past = query.past().map(|past| &past.point);
+        let past = query.after_row().map(|after| &after.point);
         match self {
             Strategy::InOrder | Strategy::Sort => past.into_iter().chain(&query.resume).collect(),
             Strategy::ByValue | Strategy::Distinct | Strategy::Aggregate => {
@@ -167,41 +171,43 @@ impl Strategy {
         }
     }
 
-    fn fill(self, source: &mut Source<'_>, sheet: &mut Sheet<'_>) -> Filled {
+    fn fill(self, execution: &mut Execution<'_>, page: &mut PageBuilder<'_>) -> Filled {
         match self {
-            Strategy::Stream => stream::fill(source, sheet),
-            Strategy::InOrder => ordered::fill(source, sheet),
-            Strategy::Sort => sort::fill(source, sheet),
-            Strategy::ByValue => by_value::fill(source, sheet),
-            Strategy::Distinct => whole::distinct(source, sheet),
-            Strategy::DistinctInOrder => whole::distinct_in_order(source, sheet),
-            Strategy::Aggregate => whole::aggregate(source, sheet),
-            Strategy::Gather => whole::gather(source, sheet),
+            Strategy::Stream => stream::fill(execution, page),
+            Strategy::InOrder => ordered::fill(execution, page),
+            Strategy::Sort => whole::sort(execution, page),
+            Strategy::ByValue => by_value::fill(execution, page),
+            Strategy::Distinct => whole::distinct(execution, page),
+            Strategy::DistinctInOrder => whole::distinct_in_order(execution, page),
+            Strategy::Aggregate => whole::aggregate(execution, page),
+            Strategy::Gather => whole::gather(execution, page),
         }
     }
 }
 
-fn finished(source: Source<'_>, sheet: Sheet<'_>, next: Option<Place>) -> QueryPage {
-    let rest = next.map(|place| sheet.cursor(place));
+fn finished(
+    execution: &Execution<'_>,
+    page: PageBuilder<'_>,
+    resume: Option<ResumePoint>,
+) -> QueryPage {
+    let rest = resume.map(|resume| page.cursor(resume));
+    let (served, sum) = execution.served(&page);
     let mut report = QueryReport {
-        access: source.choice.to_string(),
-        hits: sheet.hits,
-        rows: sheet.rows.len() as u64,
-        row_bytes: sheet.bytes as u64,
-        backwards: source.query.bound.order().first().is_some_and(|key| key.descending),
-        usage: source.choice.usage.clone(),
+        access: execution.plan.to_string(),
+        entries: sum.entries,
+        items: sum.items,
+        bytes: sum.bytes,
+        hits: page.hits,
+        rows: page.rows.len() as u64,
+        row_bytes: page.bytes as u64,
+        partitions: served.iter().map(|part| part.range).collect(),
+        backwards: execution.query.bound.order().first().is_some_and(|key| key.descending),
+        usage: execution.plan.usage.clone(),
         ..QueryReport::default()
     };
-    let (layout, mut served) = (source.layout, Vec::new());
-    for (at, effort) in source.candidates.efforts() {
-        let Some(part) = layout.parts.get(at) else { continue };
-        report.entries += effort.entries;
-        report.items += effort.items;
-        report.bytes += effort.bytes;
-        report.partitions.push(part.range);
-        let output_bytes = sheet.output.get(at).copied().unwrap_or_default();
-        let value = Scanned { items: effort.items, entries: effort.entries, output_bytes };
-        served.push(Served { range: part.range, lsn: part.lsn, value });
-    }
-    QueryPage { rows: sheet.rows, rest, served, report }
+    let times = execution.times();
+    report.times.finding = times.finding;
+    report.times.loading = times.loading;
+    report.times.writing = times.writing;
+    QueryPage { rows: page.rows, rest, served, report }
 }

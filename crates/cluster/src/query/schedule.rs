@@ -43,6 +43,8 @@ pub(super) struct Schedule {
 struct Job {
     attained: Duration,
     state: State,
+    /// The query that it helps, which is charged for what it runs.
+    helps: Option<Number>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,6 +57,8 @@ enum State {
         since: u64,
     },
     Running,
+    /// Waits for something else than a turn.
+    Parked,
 }
 
 /// A turn that was given.
@@ -89,8 +93,35 @@ impl Schedule {
     pub(super) fn take_in(&mut self) -> Number {
         let number = self.tick();
         let state = State::New { since: number };
-        self.jobs.insert(number, Job { attained: Duration::ZERO, state });
+        self.jobs.insert(number, Job { attained: Duration::ZERO, state, helps: None });
         number
+    }
+
+    /// Takes in a helper of a query. It is one with it: it comes when the query would, having
+    /// run for as long, and what it runs is what the query has run.
+    pub(super) fn take_in_helper(&mut self, query: Number) -> Number {
+        let number = self.tick();
+        let attained = self.jobs.get(&query).map_or(Duration::ZERO, |job| job.attained);
+        let state = State::New { since: number };
+        self.jobs.insert(number, Job { attained, state, helps: Some(query) });
+        number
+    }
+
+    /// Takes the turn of a query that waits for its helpers. They have nobody else to wait
+    /// for, so it does not stay like that.
+    pub(super) fn park(&mut self, number: Number) {
+        if let Some(job) = self.jobs.get_mut(&number).filter(|job| job.state == State::Running) {
+            job.state = State::Parked;
+            self.free += 1;
+        }
+    }
+
+    /// Has a query wait for a turn again.
+    pub(super) fn unpark(&mut self, number: Number) {
+        let since = self.tick();
+        if let Some(job) = self.jobs.get_mut(&number).filter(|job| job.state == State::Parked) {
+            job.state = State::Waiting { since };
+        }
     }
 
     /// Gives a free turn to whoever is due, to new ones only if they can begin.
@@ -103,7 +134,7 @@ impl Schedule {
             let (since, is_first) = match job.state {
                 State::New { since } if can_begin => (since, true),
                 State::Waiting { since } => (since, false),
-                State::New { .. } | State::Running => return None,
+                State::New { .. } | State::Running | State::Parked => return None,
             };
             let attained = if longest { Duration::ZERO } else { job.attained };
             Some(((attained, since), Grant { number: *number, is_first }))
@@ -117,11 +148,20 @@ impl Schedule {
 
     /// Takes the turn of a query that has run for some time; it waits for the next one.
     pub(super) fn pause(&mut self, number: Number, ran: Duration) -> Result<(), Full> {
-        let heavy = self.jobs.values().filter(|job| job.attained >= HEAVY_AFTER).count();
+        let is_heavy = |job: &&Job| job.attained >= HEAVY_AFTER && job.helps.is_none();
+        let heavy = self.jobs.values().filter(is_heavy).count();
         let since = self.tick();
         let Some(job) = self.jobs.get_mut(&number) else { return Ok(()) };
-        let was_heavy = job.attained >= HEAVY_AFTER;
+        let (was_heavy, helps) = (job.attained >= HEAVY_AFTER, job.helps);
         job.attained += ran;
+        if let Some(query) = helps {
+            job.state = State::Waiting { since };
+            self.free += 1;
+            if let Some(query) = self.jobs.get_mut(&query) {
+                query.attained += ran;
+            }
+            return Ok(());
+        }
         if !was_heavy && job.attained >= HEAVY_AFTER && heavy >= HEAVY_MAX {
             return Err(Full);
         }
@@ -194,6 +234,26 @@ mod tests {
         }
         let had: Vec<usize> = heavy.iter().map(|number| turns[number]).collect();
         assert!(had.iter().all(|turns| (9..=12).contains(turns)), "{had:?}");
+    }
+
+    #[test]
+    fn a_query_pays_for_its_helper_and_waits_without_a_turn() {
+        let mut schedule = Schedule::default();
+        let query = schedule.admit().unwrap();
+        schedule.grant(true).unwrap();
+        let helper = schedule.take_in_helper(query);
+        assert_eq!(schedule.grant(true), Some(Grant { number: helper, is_first: true }));
+        schedule.park(query);
+        assert_eq!(schedule.free, 1);
+        schedule.pause(helper, SLICE).unwrap();
+        assert_eq!((schedule.jobs[&query].attained, schedule.free), (SLICE, TURNS));
+        assert_eq!(schedule.grant(true), Some(Grant { number: helper, is_first: false }));
+        assert!(schedule.grant(true).is_none(), "whoever is parked gets no turn");
+        schedule.unpark(query);
+        assert_eq!(schedule.grant(true), Some(Grant { number: query, is_first: false }));
+        schedule.end(helper);
+        schedule.end(query);
+        assert_eq!((schedule.free, schedule.jobs.len()), (TURNS, 0));
     }
 
     #[test]

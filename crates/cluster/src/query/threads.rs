@@ -16,9 +16,9 @@ use query::{DEEP_STACK_BYTES, Watch};
 use runtime::{MemoryBudget, Runtime, TaskHandle};
 use tokio::sync::oneshot;
 
+use super::fanout::Channel;
+use super::function_times::FunctionTimes;
 use super::schedule::{Full, HEAVY_MAX, Number, Schedule};
-use super::stopwatch::FunctionTimes;
-use super::{QUERY_TIME_MAX, QueryFailure};
 use crate::error::ClusterError;
 
 /// Queries that are under way at the same time: all the heavy ones there may be, and as
@@ -49,6 +49,8 @@ struct Shared {
     /// Told when there is something for an idle thread.
     begun: Condvar,
     stopping: AtomicBool,
+    /// Whether partitions are asked in bytes.
+    writes_bytes: AtomicBool,
 }
 
 #[derive(Default)]
@@ -82,6 +84,8 @@ impl State {
 struct Job {
     work: Work,
     gone: Arc<AtomicBool>,
+    /// When the query began, if that was before.
+    began: Option<Duration>,
 }
 
 impl QueryThreads {
@@ -92,7 +96,9 @@ impl QueryThreads {
     fn that_wait(idle_max: Duration, runtime: &Runtime) -> QueryThreads {
         let (state, begun) = (Mutex::default(), Condvar::new());
         let stopping = AtomicBool::new(false);
-        let shared = Shared { runtime: runtime.clone(), idle_max, state, begun, stopping };
+        let writes_bytes = AtomicBool::new(false);
+        let runtime = runtime.clone();
+        let shared = Shared { runtime, idle_max, state, begun, stopping, writes_bytes };
         QueryThreads { shared: Arc::new(shared) }
     }
 
@@ -121,13 +127,19 @@ impl QueryThreads {
         let (reply, answer) = oneshot::channel();
         let gone = Arc::new(AtomicBool::new(false));
         let work: Work = Box::new(move |turn| drop(reply.send(work(turn))));
-        let number = self.shared.enqueue(Job { work, gone: Arc::clone(&gone) }, admit)?;
+        let number =
+            self.shared.enqueue(Job { work, gone: Arc::clone(&gone), began: None }, admit)?;
         let _client = Client { shared: Arc::clone(&self.shared), number, gone };
         let answered = answer.await;
         answered.map_err(|_| match self.shared.stopping.load(Ordering::Relaxed) {
             true => ClusterError::Stopping,
             false => ClusterError::Internal,
         })
+    }
+
+    /// Has queries ask partitions in bytes.
+    pub(crate) fn write_bytes(&self) {
+        self.shared.writes_bytes.store(true, Ordering::Relaxed);
     }
 
     /// Ends what runs, and refuses what waits and what comes later.
@@ -235,8 +247,8 @@ impl Shared {
     fn work(self: &Arc<Self>, place: usize) {
         loop {
             let Some((number, job)) = self.next(place) else { return };
-            let Job { work, gone } = job;
-            let turn = Arc::new(Turn::new(self, number, gone));
+            let Job { work, gone, began } = job;
+            let turn = Arc::new(Turn::new(self, number, gone, began));
             // A bug in one query must not take the thread away from the others.
             if catch_unwind(AssertUnwindSafe(|| work(&turn))).is_err() {
                 tracing::error!("a query panicked");
@@ -299,8 +311,14 @@ pub struct Turn {
 }
 
 impl Turn {
-    fn new(shared: &Arc<Shared>, number: Number, gone: Arc<AtomicBool>) -> Turn {
-        let began = shared.runtime.clock.monotonic();
+    fn new(
+        shared: &Arc<Shared>,
+        number: Number,
+        gone: Arc<AtomicBool>,
+        began: Option<Duration>,
+    ) -> Turn {
+        let now = shared.runtime.clock.monotonic();
+        let began = began.unwrap_or(now);
         Turn {
             shared: Arc::clone(shared),
             number,
@@ -308,7 +326,7 @@ impl Turn {
             gone,
             refused: AtomicBool::new(false),
             began,
-            slice: AtomicU64::new(nanos(began)),
+            slice: AtomicU64::new(nanos(now)),
         }
     }
 
@@ -358,11 +376,41 @@ impl Turn {
         self.check().is_ok() && self.elapsed() < time_max
     }
 
-    /// As `go_on`, for queries that cannot stop half-way.
-    pub(super) fn go_on_to_the_end(&self) -> Result<(), QueryFailure> {
-        let in_time = self.go_on(QUERY_TIME_MAX);
-        self.check()?;
-        if in_time { Ok(()) } else { Err(QueryFailure::TimedOut) }
+    /// Has another thread help with the query, if it gets a turn while there is something to
+    /// do. It may never come, so nobody waits for it before it has begun something.
+    pub(super) fn spawn_helper(&self, work: impl FnOnce(&Arc<Turn>) + Send + 'static) {
+        let gone = Arc::clone(&self.gone);
+        let job = Job { work: Box::new(work), gone, began: Some(self.began) };
+        let mut state = self.shared.state();
+        if !self.shared.stopping.load(Ordering::Relaxed) {
+            let number = state.schedule.take_in_helper(self.number);
+            state.queued.insert(number, job);
+            self.shared.advance(&mut state);
+        }
+    }
+
+    /// Waits for helpers, while others have the turn.
+    pub(super) fn while_parked(&self, wait: impl FnOnce()) {
+        let mut state = self.shared.state();
+        state.schedule.park(self.number);
+        self.shared.advance(&mut state);
+        drop(state);
+        wait();
+        let mut state = self.shared.state();
+        state.schedule.unpark(self.number);
+        state.waiting.insert(self.number, Arc::clone(&self.signal));
+        self.shared.advance(&mut state);
+        self.wait_for_turn(state);
+        let now = self.shared.runtime.clock.monotonic();
+        self.slice.store(nanos(now), Ordering::Relaxed);
+    }
+
+    /// How this query reaches partitions.
+    pub(super) fn channel(&self) -> Channel {
+        match self.shared.writes_bytes.load(Ordering::Relaxed) {
+            true => Channel::Bytes,
+            false => Channel::Direct,
+        }
     }
 
     /// Gives the turn back after having run for some time, and waits for the next one.
@@ -374,6 +422,10 @@ impl Turn {
         }
         state.waiting.insert(self.number, Arc::clone(&self.signal));
         self.shared.advance(&mut state);
+        self.wait_for_turn(state);
+    }
+
+    fn wait_for_turn(&self, mut state: MutexGuard<'_, State>) {
         while !state.schedule.is_running(self.number) {
             state = self.signal.wait(state).unwrap_or_else(PoisonError::into_inner);
         }

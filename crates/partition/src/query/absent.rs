@@ -12,14 +12,14 @@ use index::{Absence, KeyRange};
 use model::position::Ordinal;
 use storage::{Direction, KeyRange as StorageRange, View};
 
-use super::set::{self, SetsOfNames};
+use super::set_cursor::{self, SetsOfNames};
 use crate::command::Problem;
 use crate::key::{self, Keys};
 use crate::record::{Item, RecordError};
 use crate::rows::Rows;
 
 /// Goes through such items.
-pub(super) struct Absent<'v> {
+pub(super) struct AbsentScan<'v> {
     view: &'v dyn View,
     keys: Keys,
     absence: Absence,
@@ -40,15 +40,15 @@ enum Run<'v> {
     Collected(Vec<u64>),
 }
 
-impl<'v> Absent<'v> {
+impl<'v> AbsentScan<'v> {
     pub(super) fn new(
         view: &'v dyn View,
         keys: &Keys,
         absence: &Absence,
         ordinals: Range<u64>,
         direction: Direction,
-    ) -> Absent<'v> {
-        Absent {
+    ) -> AbsentScan<'v> {
+        AbsentScan {
             view,
             keys: *keys,
             absence: absence.clone(),
@@ -100,7 +100,7 @@ impl<'v> Absent<'v> {
     fn advance(&mut self, run: usize) -> Result<(), Problem> {
         let ordinal = match self.runs.as_mut().and_then(|runs| runs.get_mut(run)) {
             Some(Run::Rows(rows)) => {
-                rows.next()?.map(|(key, _)| set::ordinal_of(&key)).transpose()?
+                rows.next()?.map(|(key, _)| set_cursor::ordinal_of(&key)).transpose()?
             }
             Some(Run::Collected(ordinals)) => ordinals.pop(),
             None => None,
@@ -139,11 +139,11 @@ impl<'v> Absent<'v> {
     }
 
     fn collected(&mut self, range: &KeyRange) -> Result<Run<'v>, Problem> {
-        let range = set::stored(&self.keys, range);
+        let range = set_cursor::stored(&self.keys, range);
         let mut rows = Rows::new(self.view, range, Direction::Forward);
         let mut ordinals = Vec::new();
         while let Some((key, _)) = rows.next()? {
-            let ordinal = set::ordinal_of(&key)?;
+            let ordinal = set_cursor::ordinal_of(&key)?;
             ordinals.extend(Some(ordinal).filter(|ordinal| self.ordinals.contains(ordinal)));
         }
         self.looked_at += rows.read;

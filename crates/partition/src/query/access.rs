@@ -6,9 +6,9 @@ use std::sync::Arc;
 use index::{Absence, KeyRange};
 
 /// A way to the items that a query may be about. All of them are on it; whether the
-/// others on it are few is a matter of luck and of the choice (`choose.rs`).
+/// others on it are few is a matter of luck and of the choice (`planner.rs`).
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Access {
+pub enum AccessPath {
     /// There are none.
     Nothing,
     /// Every item, in the order of keys.
@@ -26,42 +26,42 @@ pub enum Access {
         backwards: bool,
     },
     /// The items of a set, in the order of ordinals.
-    Set(Set),
+    Set(OrdinalSet),
 }
 
 /// A set of items.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Set {
+pub enum OrdinalSet {
     /// Those with one value: their entries are in the order of ordinals.
-    Equal(Leaf),
+    Equal(IndexRange),
     /// Those with an entry in the range, which is not in the order of ordinals:
     /// they are collected first.
-    Within(Leaf),
+    Within(IndexRange),
     /// Those in all of them; at least one.
-    All(Vec<Set>),
+    All(Vec<OrdinalSet>),
     /// Those in any of them.
-    Any(Vec<Set>),
+    Any(Vec<OrdinalSet>),
 }
 
 /// Entries of one path.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Leaf {
+pub struct IndexRange {
     /// The path as policies spell it.
     pub of: Arc<str>,
     pub range: KeyRange,
 }
 
-impl Access {
+impl AccessPath {
     /// Whether candidates come in the order of ordinals or entries, so that those
     /// of several buckets must be merged to be in one order.
     #[must_use]
     pub fn is_items(&self) -> bool {
-        matches!(self, Access::Items)
+        matches!(self, AccessPath::Items)
     }
 
     #[must_use]
     pub fn is_backwards(&self) -> bool {
-        matches!(self, Access::Entries { backwards: true, .. })
+        matches!(self, AccessPath::Entries { backwards: true, .. })
     }
 
     /// Whether each item on the way surely is one that is looked for, as far as
@@ -69,43 +69,43 @@ impl Access {
     #[must_use]
     pub fn is_exact(&self) -> bool {
         match self {
-            Access::Nothing => true,
-            Access::Items => false,
-            Access::Entries { ranges, .. } => ranges.iter().all(|range| range.exact),
-            Access::Set(set) => set.is_exact(),
+            AccessPath::Nothing => true,
+            AccessPath::Items => false,
+            AccessPath::Entries { ranges, .. } => ranges.iter().all(|range| range.exact),
+            AccessPath::Set(set) => set.is_exact(),
         }
     }
 }
 
-impl Set {
+impl OrdinalSet {
     fn is_exact(&self) -> bool {
         match self {
-            Set::Equal(leaf) | Set::Within(leaf) => leaf.range.exact,
-            Set::All(sets) | Set::Any(sets) => sets.iter().all(Set::is_exact),
+            OrdinalSet::Equal(leaf) | OrdinalSet::Within(leaf) => leaf.range.exact,
+            OrdinalSet::All(sets) | OrdinalSet::Any(sets) => sets.iter().all(OrdinalSet::is_exact),
         }
     }
 }
 
 /// The way in words, without its values.
-impl fmt::Display for Access {
+impl fmt::Display for AccessPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Access::Nothing => f.write_str("nothing"),
-            Access::Items => f.write_str("scan"),
-            Access::Entries { of, backwards: false, .. } => write!(f, "index {of}"),
-            Access::Entries { of, backwards: true, .. } => write!(f, "index {of} backwards"),
-            Access::Set(set) => write!(f, "{set}"),
+            AccessPath::Nothing => f.write_str("nothing"),
+            AccessPath::Items => f.write_str("scan"),
+            AccessPath::Entries { of, backwards: false, .. } => write!(f, "index {of}"),
+            AccessPath::Entries { of, backwards: true, .. } => write!(f, "index {of} backwards"),
+            AccessPath::Set(set) => write!(f, "{set}"),
         }
     }
 }
 
-impl fmt::Display for Set {
+impl fmt::Display for OrdinalSet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Set::Equal(leaf) => write!(f, "seek {}", leaf.of),
-            Set::Within(leaf) => write!(f, "range {}", leaf.of),
-            Set::All(sets) => joined(f, sets, " and "),
-            Set::Any(sets) => match one_path(sets) {
+            OrdinalSet::Equal(leaf) => write!(f, "seek {}", leaf.of),
+            OrdinalSet::Within(leaf) => write!(f, "range {}", leaf.of),
+            OrdinalSet::All(sets) => joined(f, sets, " and "),
+            OrdinalSet::Any(sets) => match one_path(sets) {
                 Some(of) => write!(f, "{} seeks {of}", sets.len()),
                 None => joined(f, sets, " or "),
             },
@@ -114,17 +114,17 @@ impl fmt::Display for Set {
 }
 
 /// The path that all sets are about, if each is of one value.
-fn one_path(sets: &[Set]) -> Option<&str> {
-    let path = |set: &'_ Set| match set {
-        Set::Equal(leaf) => Some(Arc::clone(&leaf.of)),
-        Set::Within(_) | Set::All(_) | Set::Any(_) => None,
+fn one_path(sets: &[OrdinalSet]) -> Option<&str> {
+    let path = |set: &'_ OrdinalSet| match set {
+        OrdinalSet::Equal(leaf) => Some(Arc::clone(&leaf.of)),
+        OrdinalSet::Within(_) | OrdinalSet::All(_) | OrdinalSet::Any(_) => None,
     };
     let (first, rest) = sets.split_first()?;
-    let Set::Equal(leaf) = first else { return None };
+    let OrdinalSet::Equal(leaf) = first else { return None };
     rest.iter().all(|set| path(set).as_ref() == Some(&leaf.of)).then_some(&*leaf.of)
 }
 
-fn joined(f: &mut fmt::Formatter<'_>, sets: &[Set], word: &str) -> fmt::Result {
-    let sets: Vec<String> = sets.iter().map(Set::to_string).collect();
+fn joined(f: &mut fmt::Formatter<'_>, sets: &[OrdinalSet], word: &str) -> fmt::Result {
+    let sets: Vec<String> = sets.iter().map(OrdinalSet::to_string).collect();
     write!(f, "({})", sets.join(word))
 }

@@ -7,27 +7,28 @@
 
 use query::{Bound, Order, Requirement, ValueKey};
 
-use super::choose::{Chooser, Found, LOOKUP_FACTOR, SORT_ITEMS_MAX, Served};
+use super::planner::{IndexMatch, LOOKUP_FACTOR, OrderedIndex, Planner, SORT_ITEMS_MAX};
 use crate::command::Problem;
 
 /// Values that are counted to find out whether all of them are wanted, at most: more than a
 /// page has rows.
 const VALUES_MAX: u64 = 2_000;
 
-impl Chooser<'_> {
+impl Planner<'_> {
     /// The index to walk, unless it costs less to look at everything.
     pub(super) fn by_value(
         &self,
         bound: &Bound,
-        found: Option<&Found>,
-    ) -> Result<Option<Served>, Problem> {
+        found: Option<&IndexMatch>,
+    ) -> Result<Option<OrderedIndex>, Problem> {
         let Some(values) = value_keys(bound) else { return Ok(None) };
-        let items = self.survey.items()?;
+        let items = self.statistics.items()?;
         if self.is_little(items, found)? {
             return Ok(None);
         }
         let Some(served) = self.value_order(&values, bound)? else { return Ok(None) };
-        let leads_past_others = !served.begun && self.survey.is_narrow() && self.is_small(items)?;
+        let leads_past_others =
+            !served.begun && self.statistics.is_narrow() && self.is_small(items)?;
         // Of each value one item is looked at, if that one is all it takes to know its row.
         let jumps = !bound.is_aggregated()
             && served.order.width() == values.len()
@@ -38,8 +39,8 @@ impl Chooser<'_> {
 
     /// Whether all that is asked about is no more than what a full page looks at anyway, or
     /// few.
-    fn is_little(&self, items: u64, found: Option<&Found>) -> Result<bool, Problem> {
-        if items <= self.survey.rows().saturating_mul(LOOKUP_FACTOR) {
+    fn is_little(&self, items: u64, found: Option<&IndexMatch>) -> Result<bool, Problem> {
+        if items <= self.statistics.rows().saturating_mul(LOOKUP_FACTOR) {
             return Ok(true);
         }
         let Some(found) = found else { return Ok(false) };
@@ -48,13 +49,18 @@ impl Chooser<'_> {
 
     /// Whether an index has more values than there are rows wanted. Where all of them are
     /// wanted, so are all items.
-    fn has_more_values(&self, served: &Served) -> Result<bool, Problem> {
-        let most = self.survey.rows().saturating_add(1);
-        Ok(most <= VALUES_MAX && self.survey.values(&served.range, &served.order, most)? >= most)
+    fn has_more_values(&self, served: &OrderedIndex) -> Result<bool, Problem> {
+        let most = self.statistics.rows().saturating_add(1);
+        Ok(most <= VALUES_MAX
+            && self.statistics.values(&served.range, &served.order, most)? >= most)
     }
 
     /// An index in the order of the first of the values, the more of them the better.
-    fn value_order(&self, values: &[ValueKey], bound: &Bound) -> Result<Option<Served>, Problem> {
+    fn value_order(
+        &self,
+        values: &[ValueKey],
+        bound: &Bound,
+    ) -> Result<Option<OrderedIndex>, Problem> {
         let names: Vec<_> = values
             .iter()
             .map_while(|key| {

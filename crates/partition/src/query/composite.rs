@@ -8,12 +8,12 @@ use index::{CompositeIndex, EntryOrder, IndexPlan, KeyRange, Next};
 use model::json::Value;
 use query::{Comparison, Composite, Indexed as _, Requirement};
 
-use super::access::Leaf;
+use super::access::IndexRange;
 use super::indexes::Indexes;
 
 /// The part of a composite index that conditions ask for.
 pub(super) struct Slice {
-    pub(super) leaf: Leaf,
+    pub(super) leaf: IndexRange,
     /// How many paths have a value.
     pub(super) equal: usize,
     /// How many conditions are answered.
@@ -44,7 +44,7 @@ pub(super) fn in_order_of(
     indexes: Indexes<'_>,
     parts: &[Requirement],
     names: &[&str],
-) -> Vec<(Leaf, EntryOrder)> {
+) -> Vec<(IndexRange, EntryOrder)> {
     let composites = indexes.composites();
     let in_order = |of: &Composite| {
         let given = Given::by(indexes, of, parts)?;
@@ -92,12 +92,12 @@ impl<'r> Given<'r> {
         Some(Slice { leaf, equal, conditions: equal + bounds, is_point: false })
     }
 
-    fn leaf(&self, next: Option<Next<'_>>) -> Option<Leaf> {
+    fn leaf(&self, next: Option<Next<'_>>) -> Option<IndexRange> {
         let range: KeyRange = match next {
             None => self.plan.composite_range(self.index, &self.values),
             Some(next) => self.plan.composite_next(self.index, &self.values, next)?,
         };
-        Some(Leaf { of: described(&self.order), range })
+        Some(IndexRange { of: described(&self.order), range })
     }
 }
 

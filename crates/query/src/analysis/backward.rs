@@ -459,6 +459,10 @@ impl<'p> Analysis<'p> {
                     _ => Constraint::Anything,
                 }
             }
+            ("LEFT", [text, _]) => self.demand_beginning(text, wanted),
+            ("SUBSTRING", [text, start, _]) if self.is_zero(start) => {
+                self.demand_beginning(text, wanted)
+            }
             ("ARRAY_CONTAINS", [array, item, rest @ ..]) if only_true => {
                 let in_part = !matches!(
                     rest.first().map(|flag| self.target(flag)),
@@ -482,6 +486,17 @@ impl<'p> Analysis<'p> {
             }
             _ => Constraint::Anything,
         }
+    }
+
+    /// That the first characters of a text are these, however many were asked for.
+    fn demand_beginning(&self, text: &'p Expr, wanted: &Domain) -> Constraint {
+        let Some([only]) = wanted.strings.as_points() else { return Constraint::Anything };
+        let strings = inverse::beginning_with(only.clone());
+        self.demand(text, &Domain::of_strings(strings))
+    }
+
+    fn is_zero(&self, expr: &'p Expr) -> bool {
+        matches!(self.target(expr), Expr::Constant(Constant::Number(n)) if n.as_i64() == Some(0))
     }
 
     fn is_empty_text(&self, expr: &'p Expr) -> bool {

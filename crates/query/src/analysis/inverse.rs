@@ -21,6 +21,7 @@ pub(super) fn tested_in_part(name: &str) -> Option<Domain> {
     match name {
         "IS_INTEGER" | "IS_FINITE_NUMBER" => Some(Domain::numbers()),
         "IS_DATETIME" => Some(Domain::strings()),
+        "ST_ISVALID" => Some(Domain::objects()),
         _ => None,
     }
 }

@@ -138,13 +138,16 @@ impl<'q> Binder<'q> {
     /// Whether a source is a name alone that means nothing.
     fn is_unresolved(&self, source: &syntax::Source) -> bool {
         let Collection::Path { root, steps } = &source.collection else { return false };
-        steps.is_empty() && !self.container && self.resolve(&root.text).is_none()
+        let alone = steps.is_empty() && !source.iterates;
+        alone && !self.container && self.resolve(&root.text).is_none()
     }
 
     fn source(&mut self, source: &'q syntax::Source) -> BoundSource {
         let (mut several, mut gathers) = (source.iterates, false);
         let (origin, steps, path) = match &source.collection {
             Collection::Subquery(select) => {
+                // Without rows of its own, what comes first is there for each document.
+                several |= self.container && select.from.is_none() && !is_aggregated(select);
                 self.subqueries += 1;
                 let inner = self.block(select);
                 self.subqueries -= 1;

@@ -75,6 +75,12 @@ impl<'q> Binder<'q> {
     pub(super) fn check_source_name(&mut self, source: &Source) {
         let given = match (&source.alias, &source.collection) {
             (Some(_), Collection::Subquery(_)) if !source.iterates => None,
+            // A name for itself is no second one.
+            (Some(alias), Collection::Path { root, steps })
+                if steps.is_empty() && !source.iterates && root.text == alias.text =>
+            {
+                None
+            }
             (Some(alias), _) => Some((alias.text.as_str(), alias.span)),
             (None, Collection::Path { steps, .. }) => match steps.last() {
                 Some(Step::Name(property)) => Some((property.name.as_str(), property.span)),

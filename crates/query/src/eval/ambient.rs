@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use super::budget::{Budget, STEPS_MAX};
-use crate::context::{Called, Context};
+use crate::context::{Called, Context, Watch};
 use crate::ledger::Ledger;
 
 #[derive(Debug)]
@@ -24,6 +24,19 @@ impl Ambient {
     pub(crate) fn within(context: &Arc<Context>, steps: usize, ledger: Rc<Ledger>) -> Ambient {
         let random = Cell::new(context.seed);
         let budget = Budget::new(steps, ledger, context.watch.clone());
+        Ambient { context: Arc::clone(context), budget, random }
+    }
+
+    /// For a part of the documents, which another thread may run over beside the rest:
+    /// watched by whoever does, and with random numbers of its own.
+    pub(crate) fn of_part(
+        context: &Arc<Context>,
+        steps: usize,
+        ledger: Rc<Ledger>,
+        (part, watch): (u64, Option<Arc<dyn Watch>>),
+    ) -> Ambient {
+        let random = Cell::new(context.seed ^ part.wrapping_mul(0xD6E8_FEB8_6659_FD93));
+        let budget = Budget::new(steps, ledger, watch);
         Ambient { context: Arc::clone(context), budget, random }
     }
 

@@ -52,6 +52,18 @@ pub(crate) enum Type {
     Object,
 }
 
+impl<'a> List<'a> {
+    pub(crate) fn items(&self) -> &[Datum<'a>] {
+        &self.items
+    }
+}
+
+impl<'a> Record<'a> {
+    pub(crate) fn members(&self) -> &[(Cow<'a, str>, Datum<'a>)] {
+        &self.members
+    }
+}
+
 impl<'a> Datum<'a> {
     /// What one value costs besides its text.
     pub(crate) const OVERHEAD: usize = 16;

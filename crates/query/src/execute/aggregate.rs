@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 
+use super::partial::{PartialAggregate, Plain};
 use crate::error::QueryError;
 use crate::eval::{ALLOCATION_BYTES, Budget, Datum, Type, identity, total_order};
 
@@ -123,6 +124,66 @@ impl Accumulator {
                 budget.spend_reading(value.effort())?;
                 return list(values, seen.as_mut(), value, budget);
             }
+        }
+        Ok(0)
+    }
+
+    /// Its state, for another accumulator of its kind to go on from.
+    pub(super) fn into_partial(self) -> PartialAggregate {
+        let number = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
+        match self {
+            Accumulator::Count(count) | Accumulator::CountIf(count) => {
+                PartialAggregate::Count(number(count))
+            }
+            Accumulator::Sum { total, count, .. } => {
+                PartialAggregate::Sum { total, count: number(count) }
+            }
+            Accumulator::Extreme { best: Extreme::Nothing, .. } => PartialAggregate::Extreme(None),
+            Accumulator::Extreme { best: Extreme::Value(value), .. } => {
+                PartialAggregate::Extreme(Some(Plain::of(&value)))
+            }
+            Accumulator::Extreme { best: Extreme::Spoilt, .. } => PartialAggregate::Spoilt,
+            Accumulator::List { values, .. } => {
+                PartialAggregate::List(values.iter().map(Plain::of).collect())
+            }
+        }
+    }
+
+    /// Adds what another one of its kind has gathered of later values. Says how many bytes it
+    /// keeps for that, which are counted already.
+    pub(super) fn merge(
+        &mut self,
+        partial: PartialAggregate,
+        budget: &Budget,
+    ) -> Result<usize, QueryError> {
+        let number = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
+        match (self, partial) {
+            (
+                Accumulator::Count(count) | Accumulator::CountIf(count),
+                PartialAggregate::Count(other),
+            ) => *count = count.saturating_add(number(other)),
+            (
+                Accumulator::Sum { total, count, .. },
+                PartialAggregate::Sum { total: other, count: more },
+            ) => {
+                *total = total.zip(other).map(|(total, other)| total + other);
+                *count = count.saturating_add(number(more));
+            }
+            (Accumulator::Extreme { best, largest }, PartialAggregate::Extreme(Some(value))) => {
+                return best.consider(&value.into_datum(), *largest, budget);
+            }
+            (Accumulator::Extreme { best, .. }, PartialAggregate::Spoilt) => {
+                *best = Extreme::Spoilt;
+            }
+            (Accumulator::List { values, seen }, PartialAggregate::List(others)) => {
+                let mut kept = 0;
+                for value in others {
+                    kept += list(values, seen.as_mut(), &value.into_datum(), budget)?;
+                }
+                return Ok(kept);
+            }
+            // Nothing was gathered, or it is the state of another kind.
+            _ => {}
         }
         Ok(0)
     }

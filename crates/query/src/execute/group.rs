@@ -4,10 +4,13 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use super::aggregate::Accumulator;
+use super::partial::{PartialGroup, PartialGroups, Plain};
 use super::{ENOUGH, Flow, MORE};
 use crate::bound::{Block, Grouping};
 use crate::error::QueryError;
-use crate::eval::{ALLOCATION_BYTES, Datum, Env, evaluate, identity, representative, total_order};
+use crate::eval::{
+    ALLOCATION_BYTES, Budget, Datum, Env, evaluate, identity, representative, total_order,
+};
 
 /// The groups so far, by the identities of their keys. Nothing in here refers to
 /// a document, so groups can be gathered from documents that come and go.
@@ -54,6 +57,22 @@ impl Groups {
         for key in &keys {
             budget.spend_reading(key.effort())?;
         }
+        let (group, mut kept) = self.group_of(grouping, &keys, budget)?;
+        for (aggregate, accumulator) in grouping.aggregates.iter().zip(&mut group.accumulators) {
+            let value = evaluate(&aggregate.argument, env)?;
+            kept += accumulator.add(&value, budget)?;
+        }
+        Ok(kept)
+    }
+
+    /// The group with these keys, and how many bytes are kept for it if it is a new one, which
+    /// are counted already.
+    fn group_of(
+        &mut self,
+        grouping: &Grouping,
+        keys: &[Datum<'_>],
+        budget: &Budget,
+    ) -> Result<(&mut Group, usize), QueryError> {
         let identities: Vec<String> = keys.iter().map(identity).collect();
         let (bytes, mut kept) = (identities.iter().map(String::len).sum(), 0);
         budget.spend_reading(bytes)?;
@@ -69,11 +88,38 @@ impl Groups {
             .groups
             .entry(identities)
             .or_insert_with(|| Group::new(grouping, keys.iter().map(Datum::detached).collect()));
-        for (aggregate, accumulator) in grouping.aggregates.iter().zip(&mut group.accumulators) {
-            let value = evaluate(&aggregate.argument, env)?;
-            kept += accumulator.add(&value, budget)?;
+        Ok((group, kept))
+    }
+
+    /// The groups as plain data.
+    pub(crate) fn into_partial(self) -> PartialGroups {
+        let partial = |group: Group| PartialGroup {
+            keys: group.keys.iter().map(Plain::of).collect(),
+            aggregates: group.accumulators.into_iter().map(Accumulator::into_partial).collect(),
+        };
+        PartialGroups { groups: self.groups.into_values().map(partial).collect() }
+    }
+
+    /// Adds groups that were gathered elsewhere, of later documents. Says how many bytes are
+    /// kept for them, which are counted already.
+    pub(crate) fn merge(
+        &mut self,
+        grouping: &Grouping,
+        partial: PartialGroups,
+        budget: &Budget,
+    ) -> Result<usize, QueryError> {
+        let mut sum = 0;
+        for PartialGroup { keys, aggregates } in partial.groups {
+            let keys: Vec<Datum<'static>> = keys.into_iter().map(Plain::into_datum).collect();
+            let (group, kept) = self.group_of(grouping, &keys, budget)?;
+            sum += kept;
+            let own = grouping.aggregates.iter().zip(&mut group.accumulators);
+            for ((aggregate, accumulator), partial) in own.zip(aggregates) {
+                debug_assert!(partial.is_of(aggregate.kind), "one query, one kind");
+                sum += accumulator.merge(partial, budget)?;
+            }
         }
-        Ok(kept)
+        Ok(sum)
     }
 
     /// Adds so many rows to the one group, all of whose aggregates count rows.

@@ -567,11 +567,11 @@ impl Parser<'_> {
         let name = self.name_of(name);
         self.expect_symbol(Symbol::Equal)?;
         self.push(4)?;
-        // The value ends at IN, which would otherwise begin a list.
+        // The value ends at IN, which would otherwise begin a list; the body is as tight.
         let value = self.climb(Level::Comparison)?;
         self.expect_keyword(Keyword::In)?;
         self.push(2)?;
-        let body = self.expression()?;
+        let body = self.climb(Level::Comparison)?;
         let span = self.span_from(keyword.span);
         self.close(Symbol::CloseParen)?;
         self.pop(6);

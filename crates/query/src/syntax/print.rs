@@ -184,7 +184,7 @@ impl Printer<'_, '_> {
             ExprKind::Object(members) => self.object(members),
             ExprKind::Member(base, property) => self.member(base, property),
             ExprKind::Index(base, index) => {
-                self.expr(base)?;
+                self.base(base)?;
                 self.bracketed('[', std::slice::from_ref(&**index), ']')
             }
             ExprKind::Unary(op, operand) => {
@@ -209,13 +209,21 @@ impl Printer<'_, '_> {
     }
 
     fn member(&mut self, base: &Expr, property: &Property) -> fmt::Result {
-        // A point right behind a number would be its decimal point.
-        if matches!(base.kind, ExprKind::Number(_)) {
-            self.bracketed('(', std::slice::from_ref(base), ')')?;
-        } else {
-            self.expr(base)?;
-        }
+        self.base(base)?;
         member(self.f, property)
+    }
+
+    /// What a member or an element is taken of; literals stand in parentheses.
+    fn base(&mut self, base: &Expr) -> fmt::Result {
+        let literal = matches!(
+            base.kind,
+            ExprKind::Undefined
+                | ExprKind::Null
+                | ExprKind::Bool(_)
+                | ExprKind::Number(_)
+                | ExprKind::String(_)
+        );
+        if literal { self.bracketed('(', std::slice::from_ref(base), ')') } else { self.expr(base) }
     }
 
     fn infix(&mut self, left: &Expr, op: &str, right: &Expr) -> fmt::Result {

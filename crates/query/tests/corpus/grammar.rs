@@ -169,7 +169,11 @@ pub(crate) fn canonical(row: &Value) -> Verdict {
 
 /// Whether two texts differ only in what the client and the service print differently.
 fn is_other_spelling(printed: &str, text: &str) -> bool {
-    let plain = |text: &str| text.to_ascii_lowercase().replace("  ", " ");
+    // The service writes a literal in parentheses if a member is taken of it.
+    let literal = regex::Regex::new(r#"\(("[^"]*")\)"#).expect("the pattern is well formed");
+    let plain = |text: &str| {
+        literal.replace_all(&text.to_ascii_lowercase().replace("  ", " "), "$1").into_owned()
+    };
     let number = |text: &str| text.parse::<f64>().ok();
     plain(printed) == plain(text) || number(printed).is_some_and(|n| Some(n) == number(text))
 }

@@ -117,6 +117,7 @@ impl Difference {
             && fits(&self.theirs, &case.theirs)
             && (fits(&self.either, &case.ours) || fits(&self.either, &case.theirs))
             && (!self.evidence || is_left_out(case, &case.theirs))
+            && (!(self.narrower || self.wider) || case.fields.contains(&"ranges"))
             && (!self.narrower
                 || (is_within(&case.ours, &case.theirs) && !is_left_out(case, &case.ours)))
             && (!self.wider || is_within(&case.theirs, &case.ours))

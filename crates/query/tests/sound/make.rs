@@ -487,7 +487,7 @@ impl Maker<'_> {
     /// the analysis sees through.
     fn about_key(&mut self) -> String {
         let (path, a, b) = (self.path(), self.value(), self.value());
-        match self.random.below(32) {
+        match self.random.below(34) {
             0..=4 => format!("({path} = {a})"),
             5 => format!("({a} = {path})"),
             6 => format!("({path} IN ({a}, {b}))"),
@@ -522,9 +522,14 @@ impl Maker<'_> {
             25 => format!("(IIF({path} = {a}, {path}, {b}) = {a})"),
             26 => format!("(CHOOSE(1, {path}, {b}) = {a})"),
             27 => format!("((SELECT VALUE {path} WHERE {path} != {b}) = {a})"),
-            28 => format!("({path} >= {a} AND {path} <= {a})"),
+            28 => {
+                let again = self.pick(&[">=", "<="]);
+                format!("({path} {again} {a} AND {path} >= {a} AND {path} <= {a})")
+            }
             29 => format!("({path} = {})", self.pick(CHANGING)),
             30 => format!("(({path} ?? {a}) = {a})"),
+            31 => format!("(LEFT({path}, 1) = LEFT({a}, 1))"),
+            32 => format!("(SUBSTRING({path}, 0, 1) = LEFT({a}, 1))"),
             _ => format!("(NOT ({path} != {a}))"),
         }
     }

@@ -1,4 +1,5 @@
-//! One container in several worlds: 1, 3 and 7 partitions, in memory and on disk.
+//! One container in several worlds: 1, 3 and 7 partitions, in memory and on disk. Partitions
+//! in memory are reached through bytes.
 
 use std::error::Error;
 
@@ -63,7 +64,10 @@ impl Worlds {
         let mut worlds = Vec::new();
         for partitions in PARTITIONS {
             for folder in [None, Some(tempfile::tempdir().unwrap())] {
-                let lab = folder.as_ref().map_or_else(Lab::memory, |own| Lab::local(own.path()));
+                let lab = match &folder {
+                    Some(own) => Lab::local(own.path()),
+                    None => Lab::memory().through_bytes(),
+                };
                 lab.create_container(definition)?;
                 lab.divide(partitions);
                 worlds.push(World { lab, folder, rest: None });

@@ -1,35 +1,98 @@
 //! Groups, and rows that are all different, along an index in the order of whose entries their
-//! values are, until the page is full or has cost enough.
+//! values are, until the page is full or has cost enough: scans of all partitions, merged by
+//! value.
 //!
-//! Items with the same values are neighbours there, so rows are whole as soon as the next
-//! values come. Of rows that are all different one item is looked at, where entries tell its
-//! values.
+//! Items with the same values are neighbours there, in each partition, so rows are whole as
+//! soon as the next values come.
 
-use super::ordered::Trail;
-use super::sheet::{More, Sheet};
-use super::source::Source;
-use super::stream::LOOK_AHEAD_MAX;
-use super::{Filled, LONG_STEPS_MAX};
+use std::ops::ControlFlow;
 
-pub(super) fn fill(source: &mut Source<'_>, sheet: &mut Sheet<'_>) -> Filled {
-    let run = &mut source.run(LONG_STEPS_MAX);
-    let mut trail = Trail::new(source);
+use partition::{LONG_STEPS_MAX, OutputRow, Task, value_place};
+use query::{PartialGroups, Row, Run};
+
+use super::builder::{More, PageBuilder};
+use super::execution::Execution;
+use super::order_tracker::OrderTracker;
+use super::ordered::Cost;
+use super::{Filled, MORE};
+use crate::query::QueryFailure;
+use crate::query::merge::{MergedStep, Next, PartRow, StepMerge, distinct_runs, without_given};
+
+pub(super) fn fill(execution: &mut Execution<'_>, page: &mut PageBuilder<'_>) -> Filled {
+    let units = execution.units(Task::Values, execution.budget(page));
+    let backwards = execution.plan.access.is_backwards();
+    let mut merge = StepMerge::new(execution.fanout, units, backwards);
+    let filled = take_values(execution, page, &mut merge);
+    execution.note_all(&merge);
+    filled
+}
+
+fn take_values(
+    execution: &Execution<'_>,
+    page: &mut PageBuilder<'_>,
+    merge: &mut StepMerge<'_>,
+) -> Filled {
+    let Some(along) = &execution.plan.along else { return Ok(None) };
+    let (mut tracker, mut cost) = (OrderTracker::new(execution), Cost::default());
+    let run = &mut execution.run(LONG_STEPS_MAX);
     loop {
-        let Some((rows, end)) = source.next_values(run)? else { return Ok(None) };
-        for row in rows {
-            sheet.hits += 1;
-            source.ledger.release(row.bytes());
-            if let More::Break(place) = trail.offer(sheet, row) {
-                return Ok(place);
+        let step = match merge.next()? {
+            Next::Step(step) => step,
+            Next::Exhausted => return Ok(None),
+            Next::Stopped => return Ok(Some(tracker.after())),
+        };
+        let end = along.end(&step.position, &execution.order);
+        cost.add(&step);
+        for row in rows_of(execution, run, step)? {
+            page.hits += 1;
+            if let More::Break(point) = tracker.offer(page, row) {
+                return Ok(point);
             }
         }
-        trail.meet(end);
-        if sheet.is_full() {
-            let has_more = source.candidates.has_more(LOOK_AHEAD_MAX)?;
-            return Ok(has_more.then(|| trail.place()));
+        tracker.pass_entry(end);
+        if page.is_full() {
+            return Ok(merge.has_more()?.then(|| tracker.after()));
         }
-        if !source.may_go_on(run) {
-            return Ok(Some(trail.place()));
+        if !cost.is_affordable(execution) {
+            return Ok(Some(tracker.after()));
         }
     }
+}
+
+/// The rows with the same values, in order and without those that were given before.
+fn rows_of(
+    execution: &Execution<'_>,
+    run: &mut Run<'_>,
+    step: MergedStep,
+) -> Result<Vec<PartRow>, QueryFailure> {
+    if !execution.query.bound.is_aggregated() {
+        let runs = step.steps.into_iter().map(|(part, step)| (part, step.rows)).collect();
+        return Ok(without_given(&execution.points, distinct_runs(runs, usize::MAX)));
+    }
+    let groups = step.steps.into_iter().map(|(_, step)| step.aggregate);
+    group_rows(execution, run, groups)
+}
+
+/// The rows of groups that are after the points, in order.
+fn group_rows(
+    execution: &Execution<'_>,
+    run: &mut Run<'_>,
+    groups: impl Iterator<Item = PartialGroups>,
+) -> Result<Vec<PartRow>, QueryFailure> {
+    for partial in groups {
+        run.merge(partial)?;
+    }
+    let mut rows = Vec::new();
+    let _ = run.finish(&mut |row: Row<'_, '_>| {
+        let place = value_place(&execution.query.bound, &execution.order, &row)?;
+        if execution.points.iter().any(|point| point.is_behind(&place)) {
+            return MORE;
+        }
+        let Some(text) = row.text()? else { return MORE };
+        let row = OutputRow { place, text, identity: String::new() };
+        rows.push(PartRow { row, part: 0 });
+        Ok(ControlFlow::Continue(()))
+    })?;
+    rows.sort_unstable();
+    Ok(without_given(&execution.points, rows))
 }

@@ -1,93 +1,95 @@
-//! Rows that come in their order as items are met along an index, until the page is full
-//! or has cost enough.
+//! Rows that come in their order along an index, until the page is full or has cost enough:
+//! scans of all partitions, merged by position.
 
-use std::ops::ControlFlow;
-
-use index::EntryEnd;
+use partition::Task;
 use query::STEPS_MAX;
 
 use super::Filled;
-use super::sheet::{More, Sheet};
-use super::source::{Made, Source};
-use super::stream::LOOK_AHEAD_MAX;
-use crate::query::PageQuery;
-use crate::query::cursor::{Past, Place};
-use crate::query::point::{PLACE_BYTES_MAX, Point};
+use super::builder::{More, PageBuilder};
+use super::execution::{Execution, LOOK_AHEAD_MAX};
+use super::order_tracker::OrderTracker;
+use crate::query::merge::{MergedStep, Next, PartRow, StepMerge, without_given};
 
-pub(super) fn fill(source: &mut Source<'_>, sheet: &mut Sheet<'_>) -> Filled {
-    let run = &mut source.run(STEPS_MAX);
-    let (mut trail, mut looked_ahead) = (Trail::new(source), 0);
+pub(super) fn fill(execution: &mut Execution<'_>, page: &mut PageBuilder<'_>) -> Filled {
+    let units = execution.units(Task::Scan, execution.budget(page));
+    let backwards = execution.plan.access.is_backwards();
+    let mut merge = StepMerge::new(execution.fanout, units, backwards);
+    let filled = take_steps(execution, page, &mut merge);
+    execution.note_all(&merge);
+    filled
+}
+
+fn take_steps(
+    execution: &Execution<'_>,
+    page: &mut PageBuilder<'_>,
+    merge: &mut StepMerge<'_>,
+) -> Filled {
+    let Some(along) = &execution.plan.along else { return Ok(None) };
+    let mut tracker = OrderTracker::new(execution);
+    let mut cost = Cost::default();
     loop {
-        let (mut is_hit, mut more) = (false, More::Continue(()));
-        let met = source.next_in_order(run, &mut |row| {
-            is_hit = true;
-            more = trail.offer(sheet, row);
-            Ok(if more.is_break() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
-        })?;
-        let Some(end) = met else { return Ok(None) };
-        sheet.hits += u64::from(is_hit);
-        if let More::Break(place) = more {
-            return Ok(place);
-        }
-        trail.meet(end);
-        looked_ahead += u64::from(sheet.is_full());
-        if !source.may_go_on(run) || looked_ahead > LOOK_AHEAD_MAX {
-            return Ok(Some(trail.place()));
-        }
-    }
-}
-
-/// Where a page has come to in the order of the query.
-pub(super) struct Trail<'p> {
-    query: &'p PageQuery,
-    point: Point,
-    /// What the last row is sorted by, where that tells that all rows sorted by the same are
-    /// behind.
-    keys: Option<Vec<u8>>,
-    by_keys: bool,
-}
-
-impl<'p> Trail<'p> {
-    pub(super) fn new(source: &Source<'p>) -> Trail<'p> {
-        let point = source.query.past().map(|past| past.point.clone());
-        let point = point.unwrap_or_default();
-        Trail { query: source.query, point, keys: None, by_keys: false }
-    }
-
-    /// One that ends behind all items that are sorted by the same, where it can: the item
-    /// that a row is from may be gone when another has the same row.
-    pub(super) fn by_keys(source: &Source<'p>) -> Trail<'p> {
-        Trail { by_keys: true, ..Trail::new(source) }
-    }
-
-    /// Offers a row to the page.
-    pub(super) fn offer(&mut self, sheet: &mut Sheet<'_>, row: Made) -> More {
-        let keys = self.by_keys.then(|| row.keys().to_vec());
-        let Made { place, part, text, .. } = row;
-        sheet.offer((part, text), || self.place_before(keys.as_deref()))?;
-        self.point = Point::behind(&place, &self.point);
-        self.keys = keys;
-        More::Continue(())
-    }
-
-    /// The place behind everything that was passed, before a row with these keys.
-    fn place_before(&self, next: Option<&[u8]>) -> Place {
-        let is_short = |keys: &&Vec<u8>| keys.len() <= PLACE_BYTES_MAX;
-        match self.keys.as_ref().filter(is_short) {
-            Some(keys) if next != Some(keys) => {
-                Place::Past(Past::new(&self.query.scope, Point::past(keys.clone())))
+        let step = match merge.next()? {
+            Next::Step(step) => step,
+            Next::Exhausted => return Ok(None),
+            Next::Stopped => return Ok(Some(tracker.after())),
+        };
+        let end = along.end(&step.position, &execution.order);
+        cost.add(&step);
+        let rows = rows_of(execution, step);
+        page.hits += u64::from(!rows.is_empty());
+        for row in rows {
+            if let More::Break(point) = tracker.offer(page, row) {
+                return Ok(point);
             }
-            Some(_) | None => self.place(),
+        }
+        tracker.pass_entry(end);
+        if !cost.may_go_on(execution, page) {
+            return Ok(Some(tracker.after()));
         }
     }
+}
 
-    /// Goes to where an entry ends.
-    pub(super) fn meet(&mut self, EntryEnd { place, past }: EntryEnd) {
-        self.point = Point { place, past, given: None };
+/// The rows of a step, in order and without those that were given before.
+pub(super) fn rows_of(execution: &Execution<'_>, step: MergedStep) -> Vec<PartRow> {
+    let tagged = step
+        .steps
+        .into_iter()
+        .flat_map(|(part, step)| step.rows.into_iter().map(move |row| PartRow { row, part }));
+    let mut rows: Vec<PartRow> = tagged.collect();
+    if !step.is_shared {
+        return rows;
+    }
+    rows.sort_unstable();
+    without_given(&execution.points, rows)
+}
+
+/// What the steps of a page took so far.
+#[derive(Default)]
+pub(super) struct Cost {
+    scanned: u64,
+    evaluated: usize,
+    looked_ahead: u64,
+    last: u64,
+}
+
+impl Cost {
+    pub(super) fn add(&mut self, step: &MergedStep) {
+        self.scanned += step.candidates;
+        self.last = step.count;
+        self.evaluated += step.steps.iter().map(|(_, step)| step.evaluated).sum::<usize>();
     }
 
-    /// The place behind everything that was passed.
-    pub(super) fn place(&self) -> Place {
-        Place::Past(Past::new(&self.query.scope, self.point.clone()))
+    /// Whether a page that can end anywhere may look at more: it has not cost enough, and
+    /// if it is full, not enough was looked at to see whether there is another row.
+    pub(super) fn may_go_on(&mut self, execution: &Execution<'_>, page: &PageBuilder<'_>) -> bool {
+        if page.is_full() {
+            self.looked_ahead += self.last;
+        }
+        self.is_affordable(execution) && self.looked_ahead <= LOOK_AHEAD_MAX
+    }
+
+    /// Whether it has not cost enough.
+    pub(super) fn is_affordable(&self, execution: &Execution<'_>) -> bool {
+        self.scanned < execution.query.bounds.met && self.evaluated <= STEPS_MAX / 2
     }
 }

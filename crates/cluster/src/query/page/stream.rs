@@ -1,44 +1,88 @@
 //! Rows that come as their items are met, in no order, until the page is full or has cost
 //! enough.
+//!
+//! A page is about one partition, so usually there is one scan, which keeps to the page's own
+//! budget. Where it reads item after item and finds few rows, the ring in front of it is cut
+//! into pieces that are scanned side by side (`pieces.rs`).
 
-use std::ops::ControlFlow;
-
-use query::STEPS_MAX;
+use partition::Task;
 
 use super::Filled;
-use super::sheet::{More, Sheet};
-use super::source::Source;
-use super::trail::Trail;
+use super::builder::{More, PageBuilder};
+use super::execution::Execution;
+use super::ordered::Cost;
+use super::pieces;
+use super::scan_tracker::ScanTracker;
+use crate::query::cursor::ResumePoint;
+use crate::query::merge::{MergedStep, Next, PartRow, StepMerge};
 
-/// Items that are looked at to see whether there is another row behind a full page.
-pub(super) const LOOK_AHEAD_MAX: u64 = 32;
+pub(super) fn fill(execution: &mut Execution<'_>, page: &mut PageBuilder<'_>) -> Filled {
+    if pieces::can_cut(execution) {
+        return pieces::fill(execution, page);
+    }
+    let units = execution.units(Task::Scan, execution.budget(page));
+    let mut merge = StepMerge::new(execution.fanout, units, false);
+    let filled = take_steps(execution, page, &mut merge);
+    execution.note_all(&merge);
+    filled
+}
 
-pub(super) fn fill(source: &mut Source<'_>, sheet: &mut Sheet<'_>) -> Filled {
-    let run = &mut source.run(STEPS_MAX);
-    let (mut trail, mut looked_ahead) = (Trail::new(source), 0);
+fn take_steps(
+    execution: &Execution<'_>,
+    page: &mut PageBuilder<'_>,
+    merge: &mut StepMerge<'_>,
+) -> Filled {
+    let mut taker = StepTaker::new(execution);
     loop {
-        let (mut is_hit, mut more) = (false, More::Continue(()));
-        let met = source.next(run, &mut |spot, row| {
-            is_hit = true;
-            more = trail.offer(sheet, spot, row);
-            Ok(if more.is_break() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
-        })?;
-        let Some(spot) = met else { return Ok(None) };
-        sheet.hits += u64::from(is_hit);
-        if let More::Break(place) = more {
-            return Ok(place);
+        match merge.next()? {
+            Next::Step(step) => {
+                if let More::Break(point) = taker.take(execution, page, step) {
+                    return Ok(point);
+                }
+            }
+            Next::Exhausted => return Ok(None),
+            Next::Stopped => return Ok(Some(taker.tracker.after())),
         }
-        if !is_hit {
-            trail.meet(&spot);
-        }
-        looked_ahead += u64::from(sheet.is_full());
-        if source.may_go_on(run) && looked_ahead <= LOOK_AHEAD_MAX {
-            continue;
-        }
-        if !spot.position.cut {
-            return Ok(Some(trail.behind()));
-        }
-        // The next page would begin with the same items.
-        source.go_on_to_the_end()?;
     }
 }
+
+/// Puts the rows of steps on a page.
+pub(super) struct StepTaker<'p> {
+    pub(super) tracker: ScanTracker<'p>,
+    pub(super) cost: Cost,
+}
+
+impl<'p> StepTaker<'p> {
+    pub(super) fn new(execution: &Execution<'p>) -> StepTaker<'p> {
+        StepTaker { tracker: ScanTracker::new(execution), cost: Cost::default() }
+    }
+
+    /// Takes a step; where the next page begins, if this one ends with it.
+    pub(super) fn take(
+        &mut self,
+        execution: &Execution<'_>,
+        page: &mut PageBuilder<'_>,
+        step: MergedStep,
+    ) -> ControlFlow {
+        self.cost.add(&step);
+        let MergedStep { group, position, steps, .. } = step;
+        let (at, mut is_hit) = ((&group, &position), false);
+        for (part, step) in steps {
+            for row in step.rows {
+                page.hits += u64::from(!std::mem::replace(&mut is_hit, true));
+                self.tracker.offer(page, at, PartRow { row, part })?;
+            }
+        }
+        if !is_hit {
+            self.tracker.pass_item(at);
+        }
+        // The next page would begin with the same items where a position is too long.
+        let may_end = position.len() <= partition::POSITION_BYTES_MAX;
+        if !self.cost.may_go_on(execution, page) && may_end {
+            return More::Break(Some(self.tracker.after()));
+        }
+        More::Continue(())
+    }
+}
+
+type ControlFlow = std::ops::ControlFlow<Option<ResumePoint>>;

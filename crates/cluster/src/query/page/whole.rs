@@ -1,148 +1,239 @@
-//! Results that are made as a whole: each of their rows depends on all items.
+//! Results each row of which depends on all items: rows sorted out of all, distinct rows,
+//! groups, and what subqueries in FROM make of everything.
 //!
 //! Nothing is kept between pages, so each page makes the whole result again and leaves
-//! out the rows that were given. Which ones these are is told by what they are: groups by
-//! their keys, rows that are all different by their values, in the order of the query if it
-//! has one. So what is written between two pages neither repeats nor hides another row.
+//! out the rows that were given. Which ones these are is told by what they are: rows by what
+//! they are sorted by, groups by their keys, rows that are all different by their values. So
+//! what is written between two pages neither repeats nor hides another row. Partitions give
+//! sorted runs and partial groups, bucket by bucket and side by side.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 use std::rc::Rc;
 
+use bytes::Bytes;
+use model::json::Raw;
+use partition::{
+    LONG_STEPS_MAX, OutputRow, PartialPage, Point, ROW_BYTES, ScanBudget, Task, value_place,
+};
 use query::{Ledger, QueryError, Row, Run, STEPS_MAX};
 
-use super::ordered::Trail;
-use super::sheet::{More, Sheet};
-use super::source::{Kept, MORE, Made, PACE_CANDIDATES, ROW_BYTES, Source};
-use super::{Filled, LONG_STEPS_MAX};
-use crate::query::cursor::Place;
-use crate::query::point::Point;
-use crate::query::stopwatch::{Part, Stopwatch};
+use super::builder::{More, PageBuilder};
+use super::execution::Execution;
+use super::order_tracker::OrderTracker;
+use super::ordered::rows_of;
+use super::{Filled, MORE};
+use crate::query::QueryFailure;
+use crate::query::cursor::ResumePoint;
+use crate::query::merge::{Next, PartRow, StepMerge, distinct_runs, merge_runs, without_given};
 
 /// Steps of a query over all documents at once, in which nobody looks at the clock.
 const GATHERED_STEPS_MAX: usize = STEPS_MAX * 5;
 
-/// Rows that differ from each other: the first ones behind the cursor, in the order of their
+/// Sorted runs of several units, each with its partition.
+#[derive(Default)]
+struct Runs {
+    rows: Vec<(usize, Vec<OutputRow>)>,
+    among: Vec<(usize, Vec<OutputRow>)>,
+}
+
+/// The first rows after the cursor, sorted out of all there are.
+pub(super) fn sort(execution: &mut Execution<'_>, page: &mut PageBuilder<'_>) -> Filled {
+    let wanted = page.wanted();
+    let runs = runs_of(execution, Task::TopRows { rows: wanted })?;
+    let among = without_given(&execution.points, merge_runs(runs.among, usize::MAX));
+    let rows = among.into_iter().chain(merge_runs(runs.rows, wanted));
+    let mut tracker = OrderTracker::new(execution);
+    let more = rows.into_iter().try_for_each(|row| {
+        page.hits += 1;
+        tracker.offer(page, row)
+    });
+    Ok(more.break_value().flatten())
+}
+
+/// The sorted runs that partitions give for a task.
+fn runs_of(execution: &mut Execution<'_>, task: Task) -> Result<Runs, QueryFailure> {
+    let (units, fanout) = (execution.units_of_all(task)?, execution.fanout);
+    let mut runs = Runs::default();
+    fanout.side_by_side(units, |unit, answered| {
+        execution.ledger.keep(answered.footprint())?;
+        execution.note_page(unit.part, &answered);
+        runs.rows.push((unit.part, answered.rows));
+        runs.among.push((unit.part, answered.among));
+        Ok(ControlFlow::Continue(()))
+    })?;
+    Ok(runs)
+}
+
+/// Rows that differ from each other: the first ones after the cursor, in the order of their
 /// values. Where any will do and all of them fit on the page, no more are looked for.
-pub(super) fn distinct(source: &mut Source<'_>, sheet: &mut Sheet<'_>) -> Filled {
-    let is_unordered = source.query.bound.order().is_empty();
-    let enough = sheet.last_page_rows().filter(|_| is_unordered);
-    let mut first = First::new(source, sheet);
-    source.each_placed(&mut source.run(LONG_STEPS_MAX), |_, row| {
-        if first.wants(&row.place) {
-            first.add(row)?;
+pub(super) fn distinct(execution: &mut Execution<'_>, page: &mut PageBuilder<'_>) -> Filled {
+    let wanted = page.wanted();
+    let is_unordered = execution.query.bound.order().is_empty();
+    let enough = page.last_page_rows().filter(|_| is_unordered);
+    let task = Task::Distinct { rows: wanted, enough };
+    let runs = match enough {
+        Some(enough) => enough_of(execution, task, enough)?,
+        None => runs_of(execution, task)?,
+    };
+    let among = without_given(&execution.points, distinct_runs(runs.among, usize::MAX));
+    let rows = among.into_iter().chain(distinct_runs(runs.rows, wanted));
+    let mut tracker = OrderTracker::new(execution);
+    let more = rows.into_iter().try_for_each(|row| tracker.offer(page, row));
+    page.hits = page.rows.len() as u64;
+    Ok(more.break_value().flatten())
+}
+
+/// As many rows as are enough, asking no more partitions than it takes.
+fn enough_of(
+    execution: &mut Execution<'_>,
+    task: Task,
+    (rows, bytes): (usize, usize),
+) -> Result<Runs, QueryFailure> {
+    let units = execution.units(task, ScanBudget::default());
+    let (fanout, mut runs, mut texts) = (execution.fanout, Runs::default(), BTreeMap::new());
+    fanout.each(units, |unit, answered| {
+        execution.ledger.keep(answered.footprint())?;
+        execution.note_page(unit.part, &answered);
+        for row in &answered.rows {
+            texts.entry(row.place.clone()).or_insert(row.text.len());
         }
-        let is_enough = enough.is_some_and(|(rows, bytes)| first.has(rows, bytes));
+        runs.rows.push((unit.part, answered.rows));
+        runs.among.push((unit.part, answered.among));
+        let is_enough = texts.len() >= rows && texts.values().sum::<usize>() <= bytes;
         Ok(if is_enough { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
     })?;
-    Ok(first.fill(source, sheet))
+    Ok(runs)
 }
 
 /// The first of each, in the order of the query. What was given before is not again.
-pub(super) fn distinct_in_order(source: &mut Source<'_>, sheet: &mut Sheet<'_>) -> Filled {
-    let run = &mut source.run(LONG_STEPS_MAX);
-    let mut distinct = Distinct::new(&source.ledger);
-    let mut results = Results { trail: Trail::by_keys(source), ..Results::new(source) };
-    if source.choice.ordered {
-        let mut flow = ControlFlow::Continue(());
-        while flow.is_continue() {
-            let met = source.next_in_order(run, &mut |row| {
-                if distinct.is_new(&row)? {
-                    flow = results.take(sheet, row);
-                }
-                Ok(flow)
-            })?;
-            if met.is_none() {
-                break;
-            }
-            source.keep_pace(run)?;
-        }
-    } else {
-        let mut all = Kept::new(&source.ledger);
-        source.each_placed(run, |_, row| all.add(row).map(ControlFlow::Continue))?;
-        return first_of_each(source, sheet, all, results);
+pub(super) fn distinct_in_order(
+    execution: &mut Execution<'_>,
+    page: &mut PageBuilder<'_>,
+) -> Filled {
+    if !execution.plan.ordered {
+        let runs = runs_of(execution, Task::TopRows { rows: usize::MAX })?;
+        let rows = merge_runs(runs.rows, usize::MAX);
+        return first_of_each(execution, page, rows, OrderTracker::by_keys(execution));
     }
-    Ok(results.finish(sheet))
+    // How far it has to go to fill the page is not known beforehand.
+    let budget = ScanBudget {
+        candidates: (page.wanted() as u64).saturating_add(ROWS_SPARE),
+        steps: LONG_STEPS_MAX,
+        ..ScanBudget::default()
+    };
+    let units = execution.units(Task::Scan, budget);
+    let backwards = execution.plan.access.is_backwards();
+    let mut merge = StepMerge::new(execution.fanout, units, backwards);
+    let filled = distinct_steps(execution, page, &mut merge);
+    execution.note_all(&merge);
+    filled
 }
 
-/// The first of each, of rows that are all there.
-fn first_of_each(
-    source: &Source<'_>,
-    sheet: &mut Sheet<'_>,
-    all: Kept,
-    mut results: Results<'_>,
+/// Rows that are looked at beyond those of a page, as some will be the same.
+const ROWS_SPARE: u64 = 64;
+
+fn distinct_steps(
+    execution: &Execution<'_>,
+    page: &mut PageBuilder<'_>,
+    merge: &mut StepMerge<'_>,
 ) -> Filled {
-    let mut distinct = Distinct::new(&source.ledger);
-    for row in all.sorted() {
-        source.ledger.release(row.bytes());
-        if distinct.is_new(&row)? && results.take(sheet, row).is_break() {
+    let mut distinct = Distinct::new(&execution.ledger);
+    let tracker = OrderTracker::by_keys(execution);
+    let mut results = Results::new(execution, tracker);
+    loop {
+        let step = match merge.next()? {
+            Next::Step(step) => step,
+            Next::Exhausted => return Ok(results.finish(page)),
+            Next::Stopped => return Err(QueryFailure::TimedOut),
+        };
+        for row in rows_of(execution, step) {
+            if distinct.is_new(&row.row)? && results.take(page, row).is_break() {
+                return Ok(results.finish(page));
+            }
+        }
+    }
+}
+
+/// The first of each, of rows that are all there, in order.
+fn first_of_each(
+    execution: &Execution<'_>,
+    page: &mut PageBuilder<'_>,
+    rows: Vec<PartRow>,
+    tracker: OrderTracker<'_>,
+) -> Filled {
+    let mut distinct = Distinct::new(&execution.ledger);
+    let mut results = Results::new(execution, tracker);
+    for row in rows {
+        execution.ledger.release(row.row.footprint());
+        if distinct.is_new(&row.row)? && results.take(page, row).is_break() {
             break;
         }
     }
-    Ok(results.finish(sheet))
+    Ok(results.finish(page))
 }
 
 /// One row of all items, or of each group.
-pub(super) fn aggregate(source: &mut Source<'_>, sheet: &mut Sheet<'_>) -> Filled {
-    let bound = &source.query.bound;
-    let mut run = source.run(LONG_STEPS_MAX);
-    if source.choice.exact && bound.counts_documents() {
-        while let Some(count) = source.candidates.count(PACE_CANDIDATES)? {
-            run.add_documents(count);
-            source.go_on_to_the_end()?;
-        }
-    } else {
-        while let Some((_, candidate)) = source.candidates.next()? {
-            if let Some(item) = &candidate.item {
-                let _ = run.document(item.json(), &mut |_| MORE)?;
-            }
-            source.keep_pace(&run)?;
-        }
-    }
+pub(super) fn aggregate(execution: &mut Execution<'_>, page: &mut PageBuilder<'_>) -> Filled {
+    let bound = &execution.query.bound;
+    let mut run = execution.run(LONG_STEPS_MAX);
+    let (units, fanout) = (execution.units_of_all(Task::Aggregate)?, execution.fanout);
+    fanout.side_by_side(units, |unit, mut answered: PartialPage| {
+        execution.note_page(unit.part, &answered);
+        run.merge(std::mem::take(&mut answered.aggregate))?;
+        Ok(ControlFlow::Continue(()))
+    })?;
     if bound.is_distinct() && bound.orders_groups() {
-        return distinct_groups(source, &mut run, sheet);
+        return distinct_groups(execution, &mut run, page);
     }
-    let mut first = First::new(source, sheet);
+    let mut first = First::new(execution, page);
     let _ = run.finish(&mut |row: Row<'_, '_>| {
-        let place = source.value_place(&row)?;
+        let place = value_place(bound, &execution.order, &row)?;
         if !first.wants(&place) {
             return MORE;
         }
-        let Some(text) = source.text(&row)? else { return MORE };
-        first.add(Made { place, part: 0, text, identity: String::new() })?;
+        let Some(text) = row.text()? else { return MORE };
+        first.add(OutputRow { place, text, identity: String::new() })?;
         MORE
     })?;
-    Ok(first.fill(source, sheet))
+    Ok(first.fill(execution, page))
 }
 
 /// The first of groups whose rows are the same, in the order of the query.
-fn distinct_groups(source: &Source<'_>, run: &mut Run<'_>, sheet: &mut Sheet<'_>) -> Filled {
-    let mut all = Kept::new(&source.ledger);
+fn distinct_groups(
+    execution: &Execution<'_>,
+    run: &mut Run<'_>,
+    page: &mut PageBuilder<'_>,
+) -> Filled {
+    let (mut rows, bound) = (Vec::new(), &execution.query.bound);
     let _ = run.finish(&mut |row: Row<'_, '_>| {
-        let Some(text) = source.text(&row)? else { return MORE };
-        let (place, identity) = (source.value_place(&row)?, row.identity());
-        all.add(Made { place, part: 0, text, identity }).map(ControlFlow::Continue)
+        let Some(text) = row.text()? else { return MORE };
+        let place = value_place(bound, &execution.order, &row)?;
+        let row = OutputRow { place, text, identity: row.identity() };
+        execution.ledger.keep(row.footprint())?;
+        rows.push(PartRow { row, part: 0 });
+        MORE
     })?;
-    first_of_each(source, sheet, all, Results::new(source))
+    rows.sort_unstable();
+    first_of_each(execution, page, rows, OrderTracker::new(execution))
 }
 
-/// The first rows behind the cursor, of many that are told apart by their places.
+/// The first rows after the cursor, of many that are told apart by their places: the top N
+/// by place.
 struct First<'p> {
-    rows: BTreeMap<Vec<u8>, Made>,
+    rows: BTreeMap<Vec<u8>, OutputRow>,
     wanted: usize,
-    text_bytes: usize,
     point: Option<&'p Point>,
     /// Of these some were given, and which ones is known when all are there.
-    among: BTreeMap<Vec<u8>, Made>,
+    among: BTreeMap<Vec<u8>, OutputRow>,
     ledger: Rc<Ledger>,
 }
 
 impl<'p> First<'p> {
-    fn new(source: &Source<'p>, sheet: &Sheet<'_>) -> First<'p> {
-        let point = source.query.past().map(|past| &past.point);
+    fn new(execution: &Execution<'p>, page: &PageBuilder<'_>) -> First<'p> {
         let (rows, among) = (BTreeMap::new(), BTreeMap::new());
-        let ledger = Rc::clone(&source.ledger);
-        First { rows, wanted: sheet.wanted(), text_bytes: 0, point, among, ledger }
+        let (point, ledger) = (execution.point(), Rc::clone(&execution.ledger));
+        First { rows, wanted: page.wanted(), point, among, ledger }
     }
 
     /// Whether a row is one of them, as far as is known.
@@ -154,14 +245,13 @@ impl<'p> First<'p> {
         !is_beyond && !is_given && !is_there
     }
 
-    fn add(&mut self, row: Made) -> Result<(), QueryError> {
-        let bytes = |row: &Made| row.bytes() + row.place.len();
+    fn add(&mut self, row: OutputRow) -> Result<(), QueryError> {
+        let bytes = |row: &OutputRow| row.footprint() + row.place.len();
         self.ledger.keep(bytes(&row))?;
         if self.point.is_some_and(|point| point.is_among(&row.place)) {
             self.among.insert(row.place.clone(), row);
             return Ok(());
         }
-        self.text_bytes += row.text.len();
         self.rows.insert(row.place.clone(), row);
         if self.rows.len() > self.wanted {
             self.ledger.release(self.rows.pop_last().map_or(0, |(_, last)| bytes(&last)));
@@ -169,20 +259,16 @@ impl<'p> First<'p> {
         Ok(())
     }
 
-    /// Whether there are so many, and no more than so many bytes of them.
-    fn has(&self, rows: usize, bytes: usize) -> bool {
-        self.rows.len() >= rows && self.text_bytes <= bytes
-    }
-
     /// Puts them on the page. Says where the next one begins.
-    fn fill(self, source: &Source<'_>, sheet: &mut Sheet<'_>) -> Option<Place> {
-        let mut trail = Trail::new(source);
-        let among = source.without_given(self.among.into_values().collect());
-        let more = among
+    fn fill(self, execution: &Execution<'_>, page: &mut PageBuilder<'_>) -> Option<ResumePoint> {
+        let part_row = |row: OutputRow| PartRow { row, part: 0 };
+        let mut tracker = OrderTracker::new(execution);
+        let among = self.among.into_values().map(part_row).collect();
+        let more = without_given(&execution.points, among)
             .into_iter()
-            .chain(self.rows.into_values())
-            .try_for_each(|row| trail.offer(sheet, row));
-        sheet.hits = sheet.rows.len() as u64;
+            .chain(self.rows.into_values().map(part_row))
+            .try_for_each(|row| tracker.offer(page, row));
+        page.hits = page.rows.len() as u64;
         more.break_value().flatten()
     }
 }
@@ -190,45 +276,40 @@ impl<'p> First<'p> {
 /// The rows of a result in the order of their places, from the cursor on.
 struct Results<'p> {
     point: Option<&'p Point>,
-    trail: Trail<'p>,
+    tracker: OrderTracker<'p>,
     /// Rows of which the cursor does not tell, one by one, which were given.
-    held: Vec<Made>,
-    rest: Option<Place>,
+    held: Vec<PartRow>,
+    rest: Option<ResumePoint>,
 }
 
 impl<'p> Results<'p> {
-    fn new(source: &Source<'p>) -> Results<'p> {
-        let point = source.query.past().map(|past| &past.point);
-        Results { point, trail: Trail::new(source), held: Vec::new(), rest: None }
-    }
-
-    fn is_behind(&self, place: &[u8]) -> bool {
-        self.point.is_some_and(|point| point.is_behind(place))
+    fn new(execution: &Execution<'p>, tracker: OrderTracker<'p>) -> Results<'p> {
+        Results { point: execution.point(), tracker, held: Vec::new(), rest: None }
     }
 
     /// Takes the next row; whether there is room for more.
-    fn take(&mut self, sheet: &mut Sheet<'_>, row: Made) -> ControlFlow<()> {
-        if self.is_behind(&row.place) {
+    fn take(&mut self, page: &mut PageBuilder<'_>, row: PartRow) -> ControlFlow<()> {
+        if self.point.is_some_and(|point| point.is_behind(&row.row.place)) {
             return ControlFlow::Continue(());
         }
-        if self.point.is_some_and(|point| point.is_among(&row.place)) {
+        if self.point.is_some_and(|point| point.is_among(&row.row.place)) {
             self.held.push(row);
             return ControlFlow::Continue(());
         }
-        self.release(sheet)?;
-        self.put(sheet, row)
+        self.release(page)?;
+        self.put(page, row)
     }
 
     /// Gives the rows that were held, once all of them are there.
-    fn release(&mut self, sheet: &mut Sheet<'_>) -> ControlFlow<()> {
+    fn release(&mut self, page: &mut PageBuilder<'_>) -> ControlFlow<()> {
         let held = std::mem::take(&mut self.held);
-        let places = held.iter().map(|row| &*row.place);
+        let places = held.iter().map(|row| &*row.row.place);
         let done = self.point.map_or(0, |point| point.done(places));
-        held.into_iter().skip(done).try_for_each(|row| self.put(sheet, row))
+        held.into_iter().skip(done).try_for_each(|row| self.put(page, row))
     }
 
-    fn put(&mut self, sheet: &mut Sheet<'_>, row: Made) -> ControlFlow<()> {
-        match self.trail.offer(sheet, row) {
+    fn put(&mut self, page: &mut PageBuilder<'_>, row: PartRow) -> ControlFlow<()> {
+        match self.tracker.offer(page, row) {
             More::Continue(()) => ControlFlow::Continue(()),
             More::Break(rest) => {
                 self.rest = rest;
@@ -237,70 +318,67 @@ impl<'p> Results<'p> {
         }
     }
 
-    fn finish(mut self, sheet: &mut Sheet<'_>) -> Option<Place> {
-        let _ = self.release(sheet);
-        sheet.hits = sheet.rows.len() as u64;
+    fn finish(mut self, page: &mut PageBuilder<'_>) -> Option<ResumePoint> {
+        let _ = self.release(page);
+        page.hits = page.rows.len() as u64;
         self.rest
     }
 }
 
 /// Runs the query over all documents at once, where it must see all of them or none.
-pub(super) fn gather(source: &mut Source<'_>, sheet: &mut Sheet<'_>) -> Filled {
-    let bound = &source.query.bound;
-    let mut items = Vec::new();
-    while bound.reads_documents()
-        && let Some((_, candidate)) = source.candidates.next()?
-    {
-        if let Some(item) = candidate.item {
-            source.ledger.keep(item.text.len() + ROW_BYTES)?;
-            items.push(item);
-        }
-        source.go_on_to_the_end()?;
+pub(super) fn gather(execution: &mut Execution<'_>, page: &mut PageBuilder<'_>) -> Filled {
+    let bound = &execution.query.bound;
+    let mut documents: Vec<Bytes> = Vec::new();
+    if bound.reads_documents() {
+        let (units, fanout) = (execution.units_of_all(Task::Documents)?, execution.fanout);
+        fanout.side_by_side(units, |unit, mut answered| {
+            execution.ledger.keep(answered.footprint())?;
+            execution.note_page(unit.part, &answered);
+            documents.append(&mut answered.documents);
+            Ok(ControlFlow::Continue(()))
+        })?;
     }
-    let documents = items.iter().map(|item| item.json());
+    let texts = documents.iter().map(|text| std::str::from_utf8(text).unwrap_or_default());
     // OFFSET is applied to the rows before they come.
-    let mut page = Behind::new(sheet, 0, source.watch);
-    bound
-        .execute_each(documents, GATHERED_STEPS_MAX, &source.ledger, &mut |row| page.take(&row))?;
-    Ok(page.rest())
+    let mut rest = Rest { before: page.given, page, resume: None };
+    bound.execute_each(
+        texts.map(Raw::trusted),
+        GATHERED_STEPS_MAX,
+        &execution.ledger,
+        &mut |row| rest.take(&row),
+    )?;
+    Ok(rest.finish())
 }
 
-/// The rows of a whole result that come behind so many that were given, put on the page one
+/// The rows of a whole result that come after those that were given, put on the page one
 /// by one: the result itself is never there at once. They have nothing else in common by
 /// which the last one could be found again.
-struct Behind<'s, 'q> {
-    sheet: &'s mut Sheet<'q>,
+struct Rest<'s, 'q> {
+    page: &'s mut PageBuilder<'q>,
     /// Rows that are still left out.
     before: u64,
-    rest: Option<Place>,
-    watch: &'s Stopwatch<'s>,
+    resume: Option<ResumePoint>,
 }
 
-impl<'s, 'q> Behind<'s, 'q> {
-    fn new(sheet: &'s mut Sheet<'q>, offset: u64, watch: &'s Stopwatch<'s>) -> Behind<'s, 'q> {
-        let before = sheet.given.saturating_add(offset);
-        Behind { sheet, before, rest: None, watch }
-    }
-
+impl Rest<'_, '_> {
     fn take(&mut self, row: &Row<'_, '_>) -> Result<ControlFlow<()>, QueryError> {
-        let text = self.watch.measure(Part::Writing, || row.text())?;
-        let Some(text) = text else { return MORE };
+        let Some(text) = row.text()? else { return MORE };
         if self.before > 0 {
             self.before -= 1;
             return MORE;
         }
-        match self.sheet.put((0, text), || Place::Again) {
+        match self.page.put((0, text), || ResumePoint::Recount) {
             ControlFlow::Continue(()) => MORE,
             ControlFlow::Break(rest) => {
-                self.rest = rest;
+                self.resume = rest;
                 Ok(ControlFlow::Break(()))
             }
         }
     }
 
-    fn rest(self) -> Option<Place> {
-        self.sheet.hits = self.sheet.rows.len() as u64;
-        self.rest
+    fn finish(self) -> Option<ResumePoint> {
+        self.page.hits = self.page.rows.len() as u64;
+        self.resume
     }
 }
 
@@ -315,7 +393,7 @@ impl Distinct {
         Distinct { seen: BTreeSet::new(), ledger: Rc::clone(ledger) }
     }
 
-    fn is_new(&mut self, row: &Made) -> Result<bool, QueryError> {
+    fn is_new(&mut self, row: &OutputRow) -> Result<bool, QueryError> {
         if self.seen.contains(&row.identity) {
             return Ok(false);
         }

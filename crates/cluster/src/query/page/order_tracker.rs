@@ -1,0 +1,72 @@
+//! Where a page has come to in the order of the query.
+
+use index::EntryEnd;
+use partition::{PLACE_BYTES_MAX, Point};
+
+use super::builder::{More, PageBuilder};
+use super::execution::Execution;
+use crate::query::PageQuery;
+use crate::query::cursor::{AfterRow, ResumePoint};
+use crate::query::merge::PartRow;
+
+/// Bytes behind the sort keys of a row: the item and the number of the row.
+const TAIL_BYTES: usize = size_of::<u64>() + size_of::<u32>();
+
+/// The last row that was passed.
+pub(super) struct OrderTracker<'p> {
+    query: &'p PageQuery,
+    point: Point,
+    /// What the last row is sorted by, where that tells that all rows sorted by the same are
+    /// passed.
+    keys: Option<Vec<u8>>,
+    by_keys: bool,
+}
+
+impl<'p> OrderTracker<'p> {
+    pub(super) fn new(execution: &Execution<'p>) -> OrderTracker<'p> {
+        let point = execution.query.after_row().map(|after| after.point.clone());
+        let point = point.unwrap_or_default();
+        OrderTracker { query: execution.query, point, keys: None, by_keys: false }
+    }
+
+    /// One that ends after all items that are sorted by the same, where it can: the item
+    /// that a row is from may be gone when another has the same row.
+    pub(super) fn by_keys(execution: &Execution<'p>) -> OrderTracker<'p> {
+        OrderTracker { by_keys: true, ..OrderTracker::new(execution) }
+    }
+
+    /// Offers a row to the page.
+    pub(super) fn offer(&mut self, page: &mut PageBuilder<'_>, row: PartRow) -> More {
+        let PartRow { row, part } = row;
+        let keys = self.by_keys.then(|| {
+            let end = row.place.len().saturating_sub(TAIL_BYTES);
+            row.place.get(..end).unwrap_or_default().to_vec()
+        });
+        page.offer((part, row.text), || self.point_before(keys.as_deref()))?;
+        self.point = Point::behind(&row.place, &self.point);
+        self.keys = keys;
+        More::Continue(())
+    }
+
+    /// The point after everything that was passed, before a row with these keys.
+    fn point_before(&self, next: Option<&[u8]>) -> ResumePoint {
+        let is_short = |keys: &&Vec<u8>| keys.len() <= PLACE_BYTES_MAX;
+        match self.keys.as_ref().filter(is_short) {
+            Some(keys) if next != Some(keys) => {
+                let point = Point::past(keys.clone());
+                ResumePoint::AfterRow(AfterRow::new(&self.query.scope, point))
+            }
+            Some(_) | None => self.after(),
+        }
+    }
+
+    /// Goes to where an entry ends.
+    pub(super) fn pass_entry(&mut self, EntryEnd { place, past }: EntryEnd) {
+        self.point = Point { place, past, given: None };
+    }
+
+    /// The point after everything that was passed.
+    pub(super) fn after(&self) -> ResumePoint {
+        ResumePoint::AfterRow(AfterRow::new(&self.query.scope, self.point.clone()))
+    }
+}

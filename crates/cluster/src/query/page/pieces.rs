@@ -1,0 +1,244 @@
+//! A scan of one partition's items that finds few rows, in pieces side by side.
+//!
+//! The scan begins as any other. If it has not filled the page after some hundred items, the
+//! ring in front of it is cut into pieces of a few thousand, which are scanned on the cores
+//! there are and taken in order. A piece that fits the page as a whole is taken as it is. In
+//! the first one that does not, the page ends: it is scanned again, with what the page has
+//! left as its budget. So pages end where one scan would have ended them.
+
+use std::ops::ControlFlow;
+
+use model::epk::{Epk, EpkRange};
+use partition::{AccessPath, PartialPage, ScanBudget, ScanEnd, ScanProgress, Task, position_epk};
+use query::STEPS_MAX;
+
+use super::Filled;
+use super::builder::PageBuilder;
+use super::execution::Execution;
+use super::stream::StepTaker;
+use crate::query::QueryFailure;
+use crate::query::cursor::ResumePoint;
+use crate::query::fanout::Unit;
+use crate::query::merge::{MergedStep, go_on_after};
+
+/// Items after which a page that is not full is scanned in pieces.
+const ALONE_ITEMS: u64 = 400;
+
+/// Items of a piece, about.
+const PIECE_ITEMS: u64 = 1_500;
+
+/// The ring is cut where this many equal parts meet.
+const RING_PARTS: u32 = 1_024;
+
+/// Whether the items of one partition are read one by one.
+pub(super) fn can_cut(execution: &Execution<'_>) -> bool {
+    let is_range = |within: &[EpkRange]| match within {
+        [range] => range.position().is_none(),
+        _ => false,
+    };
+    execution.plan.access == AccessPath::Items
+        && execution.fanout.parts.len() == 1
+        && is_range(&execution.query.within)
+}
+
+pub(super) fn fill(execution: &mut Execution<'_>, page: &mut PageBuilder<'_>) -> Filled {
+    let budget = execution.budget(page);
+    let Some(unit) = execution.units(Task::Scan, budget).pop() else { return Ok(None) };
+    let mut scan = Scan {
+        taker: StepTaker::new(execution),
+        unit,
+        budget,
+        progress: ScanProgress::default(),
+        scanned: 0,
+        evaluated: 0,
+        is_cut: false,
+    };
+    loop {
+        match scan.alone(execution, page)? {
+            ControlFlow::Break(point) => return Ok(point),
+            ControlFlow::Continue(()) => {}
+        }
+        match scan.in_pieces(execution, page)? {
+            ControlFlow::Break(point) => return Ok(point),
+            ControlFlow::Continue(()) => {}
+        }
+    }
+}
+
+/// Whether a page takes more. If not, where the next one begins, if there is one.
+type Taken = Result<ControlFlow<Option<ResumePoint>>, QueryFailure>;
+
+/// A scan of a partition's items.
+struct Scan<'p> {
+    taker: StepTaker<'p>,
+    /// What is left to scan.
+    unit: Unit,
+    /// Of the whole page.
+    budget: ScanBudget,
+    progress: ScanProgress,
+    scanned: u64,
+    evaluated: usize,
+    /// Whether pieces were tried and did not pay.
+    is_cut: bool,
+}
+
+impl Scan<'_> {
+    /// What the page has left.
+    fn rest(&self) -> ScanBudget {
+        ScanBudget {
+            candidates: self.budget.candidates.saturating_sub(self.scanned),
+            steps: self.budget.steps.saturating_sub(self.evaluated),
+            progress: self.progress,
+            ..self.budget
+        }
+    }
+
+    /// Scans on this thread, some items or to the end of the page.
+    fn alone(&mut self, execution: &mut Execution<'_>, page: &mut PageBuilder<'_>) -> Taken {
+        let rest = self.rest();
+        let most = if self.is_cut { u64::MAX } else { ALONE_ITEMS };
+        self.unit.query.budget = ScanBudget { candidates: rest.candidates.min(most), ..rest };
+        let answered = execution.fanout.execute(&self.unit)?;
+        self.take(execution, page, answered)
+    }
+
+    /// Takes an answer as it is.
+    fn take(
+        &mut self,
+        execution: &mut Execution<'_>,
+        page: &mut PageBuilder<'_>,
+        mut answered: PartialPage,
+    ) -> Taken {
+        execution.note_page(self.unit.part, &answered);
+        self.progress = answered.progress;
+        self.scanned += answered.candidates;
+        self.evaluated += answered.evaluated;
+        for step in std::mem::take(&mut answered.steps) {
+            let group = answered.groups.get(step.group).cloned().unwrap_or_else(EpkRange::full);
+            go_on_after(&mut self.unit.query, group.clone(), &step.position, false);
+            let merged = MergedStep {
+                group,
+                position: step.position.clone(),
+                is_shared: false,
+                count: step.steps,
+                candidates: step.candidates,
+                steps: vec![(self.unit.part, step)],
+            };
+            if let ControlFlow::Break(point) = self.taker.take(execution, page, merged) {
+                return Ok(ControlFlow::Break(point));
+            }
+        }
+        match answered.end {
+            ScanEnd::Budget => Ok(ControlFlow::Continue(())),
+            ScanEnd::Exhausted => Ok(ControlFlow::Break(None)),
+            ScanEnd::Time => Ok(ControlFlow::Break(Some(self.taker.tracker.after()))),
+            ScanEnd::Failed(error) => Err(error.into()),
+        }
+    }
+
+    /// Scans pieces of the ring side by side.
+    fn in_pieces(&mut self, execution: &mut Execution<'_>, page: &mut PageBuilder<'_>) -> Taken {
+        let pieces = self.pieces(execution)?;
+        if pieces.len() < 2 {
+            self.is_cut = true;
+            return Ok(ControlFlow::Continue(()));
+        }
+        let (fanout, begun) = (execution.fanout, self.progress);
+        let mut ended = ControlFlow::Continue(());
+        fanout.side_by_side(pieces, |piece, answered| {
+            let progress = self.added(&answered, begun);
+            let answered = if self.fits(&answered, progress) {
+                // There is more after this piece.
+                PartialPage { end: ScanEnd::Budget, progress, ..answered }
+            } else {
+                let rest = self.rest();
+                self.is_cut = true;
+                let mut exact = piece.clone();
+                exact.query.budget = rest;
+                let answered = fanout.execute(&exact)?;
+                let is_through = answered.end == ScanEnd::Exhausted;
+                let end = if is_through { ScanEnd::Budget } else { answered.end };
+                PartialPage { end, ..answered }
+            };
+            ended = self.take(execution, page, answered)?;
+            self.leave(&piece);
+            let is_done = ended.is_break() || self.is_cut;
+            Ok(if is_done { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+        })?;
+        Ok(ended)
+    }
+
+    /// How full the page is with what a piece adds to it, which began to count where all
+    /// pieces did.
+    fn added(&self, answered: &PartialPage, begun: ScanProgress) -> ScanProgress {
+        let (own, piece) = (self.progress, answered.progress);
+        ScanProgress {
+            made: own.made + piece.made.saturating_sub(begun.made),
+            rows: own.rows + piece.rows.saturating_sub(begun.rows),
+            bytes: own.bytes + piece.bytes.saturating_sub(begun.bytes),
+            looked_ahead: own.looked_ahead,
+        }
+    }
+
+    /// Whether the page goes on after a whole piece.
+    fn fits(&self, answered: &PartialPage, progress: ScanProgress) -> bool {
+        answered.end == ScanEnd::Exhausted
+            && progress.rows < self.budget.rows
+            && progress.bytes < self.budget.bytes
+            && self.scanned + answered.candidates < self.budget.candidates
+            && self.evaluated + answered.evaluated <= STEPS_MAX / 2
+    }
+
+    /// The piece is scanned.
+    fn leave(&mut self, piece: &Unit) {
+        let Some(end) = piece.query.within.last().map(|last| last.max.clone()) else { return };
+        self.unit.query.within = rest_from(&self.unit.query.within, &end);
+    }
+
+    /// The ring in front of the scan, as far as the page may get, in pieces.
+    fn pieces(&self, execution: &Execution<'_>) -> Result<Vec<Unit>, QueryFailure> {
+        let query = &self.unit.query;
+        let is_begun = self.progress.made >= self.budget.skip && !self.is_cut;
+        let Some(position) = self.position().filter(|_| is_begun) else { return Ok(Vec::new()) };
+        let ring = execution.key.boundaries(RING_PARTS);
+        let cells = |within: &[EpkRange]| -> Vec<EpkRange> {
+            let cut = ring.iter().filter_map(|cell| within.first()?.intersect(cell));
+            cut.collect()
+        };
+        let all = cells(&execution.query.within).len() as u64;
+        let rest = cells(&rest_from(&query.within, &position));
+        let items_per_cell = execution.items()?.div_ceil(all.max(1)).max(1);
+        let size = usize::try_from(PIECE_ITEMS.div_ceil(items_per_cell)).unwrap_or(usize::MAX);
+        let affordable = self.items_left() / PIECE_ITEMS;
+        let pieces = rest.chunks(size.max(1)).take(usize::try_from(affordable).unwrap_or(0));
+        let piece = |(number, cells): (u64, &[EpkRange])| {
+            let (first, last) = (cells.first()?, cells.last()?);
+            let within = vec![EpkRange::new(first.min.clone(), last.max.clone())];
+            let mut unit = self.unit.clone();
+            (unit.query.within, unit.query.budget) = (within, self.rest());
+            unit.query.part = self.scanned.wrapping_add(number);
+            Some(unit)
+        };
+        Ok((1..).zip(pieces).filter_map(piece).collect())
+    }
+
+    /// About how many items the page may look at until it ends.
+    fn items_left(&self) -> u64 {
+        let left = self.budget.candidates.saturating_sub(self.scanned);
+        let rows = self.budget.rows.saturating_sub(self.progress.rows) as u64;
+        let per_row = self.scanned / self.progress.made.max(1);
+        if self.progress.made == 0 { left } else { left.min(rows.saturating_mul(per_row)) }
+    }
+
+    /// Where the scan has come to.
+    fn position(&self) -> Option<Epk> {
+        let start = self.unit.query.starts.last()?;
+        position_epk(start.position())
+    }
+}
+
+/// What is left of ranges from a position on.
+fn rest_from(within: &[EpkRange], position: &Epk) -> Vec<EpkRange> {
+    let rest = EpkRange::new(position.clone(), Epk::max());
+    within.iter().filter_map(|range| range.intersect(&rest)).collect()
+}

@@ -1,0 +1,114 @@
+//! The part of what is asked for that one page covers.
+//!
+//! Where rows come in no order that partitions would have to agree on, a page is about
+//! one physical partition, and says what that one has, be it nothing. So does the
+//! service: clients count its answers, and position, range and charge of an answer are
+//! those of one partition. What partitions have to be brought together for (an order,
+//! groups, DISTINCT) is asked of all of them for each page.
+
+use model::epk::{Epk, EpkRange};
+
+use super::cursor::ResumePoint;
+use crate::map::ContainerMap;
+
+/// A part of what is asked for.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct PageScope {
+    /// In order and apart from each other.
+    pub(super) within: Vec<EpkRange>,
+    /// Where the next one begins, if there is one.
+    pub(super) beyond: Option<Epk>,
+}
+
+impl PageScope {
+    /// What one partition has from a place on. What was being read is read to its end,
+    /// though it may belong to several partitions by now.
+    pub(super) fn next(
+        map: &ContainerMap,
+        within: &[EpkRange],
+        place: Option<&ResumePoint>,
+    ) -> PageScope {
+        let from = match place {
+            Some(ResumePoint::AfterEntry(after)) => Some(after.group.min.clone()),
+            Some(ResumePoint::FromEpk(position)) => first_from(within, position),
+            Some(ResumePoint::Recount | ResumePoint::AfterRow(_)) | None => {
+                first_from(within, &Epk::MIN)
+            }
+        };
+        let Some(from) = from else { return PageScope { within: Vec::new(), beyond: None } };
+        let is_read = |range: &EpkRange| match place {
+            Some(ResumePoint::AfterEntry(after)) => range.overlaps(&after.group),
+            Some(ResumePoint::FromEpk(_) | ResumePoint::Recount | ResumePoint::AfterRow(_))
+            | None => range.contains(&from),
+        };
+        let owners = map.ranges().iter().map(|record| &record.range).filter(|range| is_read(range));
+        let end = owners.map(|range| &range.max).max().cloned().unwrap_or(Epk::max());
+        let beyond = first_from(within, &end);
+        let scope = EpkRange::new(from, end);
+        let within = within.iter().filter_map(|asked| asked.intersect(&scope)).collect();
+        PageScope { within, beyond }
+    }
+}
+
+/// The first position that is asked for, from another one on.
+fn first_from(within: &[EpkRange], position: &Epk) -> Option<Epk> {
+    let first = within.iter().find(|asked| *position < asked.max)?;
+    Some(first.min.clone().max(position.clone()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::query::cursor::{AfterEntry, RowPosition};
+    use model::partition_key::PartitionKeyDefinition;
+    use partition::ScanOrder;
+
+    fn quarters() -> ContainerMap {
+        ContainerMap::fresh(&PartitionKeyDefinition::hash(["/pk"]).unwrap(), 4)
+    }
+
+    /// The scopes of what is asked for, one after the other.
+    fn scopes(within: &[EpkRange]) -> Vec<Vec<EpkRange>> {
+        let (map, mut all, mut place) = (quarters(), Vec::new(), None);
+        loop {
+            let PageScope { within, beyond } = PageScope::next(&map, within, place.as_ref());
+            all.push(within);
+            let Some(beyond) = beyond else { return all };
+            place = Some(ResumePoint::FromEpk(beyond));
+        }
+    }
+
+    #[test]
+    fn each_partition_has_a_scope() {
+        let ranges: Vec<EpkRange> =
+            quarters().ranges().iter().map(|record| record.range.clone()).collect();
+        let each: Vec<Vec<EpkRange>> = ranges.iter().map(|range| vec![range.clone()]).collect();
+        assert_eq!(scopes(&[EpkRange::full()]), each);
+
+        // Two positions in one, and a stretch that reaches from one into the next.
+        let at = |partition: usize, byte: u8| {
+            let min = ranges[partition].min.as_bytes();
+            Epk::from_bytes(&[min, &[byte]].concat()).unwrap()
+        };
+        let (one, other) = (EpkRange::of(at(1, 1)), EpkRange::of(at(1, 9)));
+        let long = EpkRange::new(at(2, 4), at(3, 4));
+        let within = [one.clone(), other.clone(), long.clone()];
+        let halves = [&ranges[2], &ranges[3]].map(|range| vec![long.intersect(range).unwrap()]);
+        let [first, second] = halves;
+        assert_eq!(scopes(&within), [vec![one, other], first, second]);
+        assert_eq!(scopes(&[]), [Vec::new()]);
+    }
+
+    #[test]
+    fn what_was_begun_is_read_to_its_end() {
+        let map = quarters();
+        let [first, second, third, _] = map.ranges() else { panic!("four ranges") };
+        let group = EpkRange::new(first.range.min.clone(), second.range.max.clone());
+        let after = AfterEntry { group, order: ScanOrder::Items, position: RowPosition::default() };
+        let place = ResumePoint::AfterEntry(after);
+        let scope = PageScope::next(&map, &[EpkRange::full()], Some(&place));
+        let within = EpkRange::new(first.range.min.clone(), second.range.max.clone());
+        let beyond = Some(third.range.min.clone());
+        assert_eq!(scope, PageScope { within: vec![within], beyond });
+    }
+}

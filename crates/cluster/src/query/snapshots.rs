@@ -1,0 +1,150 @@
+//! The partitions that a query asks, each as it was at one moment, and what the planner wants
+//! to know of them.
+
+use std::cell::OnceCell;
+use std::ops::Range;
+use std::sync::Arc;
+
+use index::{EntryOrder, KeyRange};
+use model::epk::EpkRange;
+use partition::{Problem, Snapshot, Statistics, StatisticsQuery, overlapping};
+
+use super::fanout::Channel;
+use super::{PageQuery, QueryFailure};
+use crate::cluster::ATTEMPTS_MAX;
+use crate::container::Container;
+use crate::error::ClusterError;
+use crate::map::RangeId;
+use crate::slot::{Slot, Standing};
+
+/// One partition.
+#[derive(Clone, Debug)]
+pub(super) struct PartitionSnapshot {
+    pub(super) range: RangeId,
+    pub(super) snapshot: Arc<Snapshot>,
+}
+
+/// Takes a snapshot of each partition in question, at a moment at which it was the one to
+/// ask: keys of buckets that were moved are removed sooner or later. Each has a view of its
+/// own, so what a page shows of different partitions may belong to different moments.
+pub(super) fn take(
+    container: &Container,
+    within: &[EpkRange],
+) -> Result<Vec<PartitionSnapshot>, QueryFailure> {
+    for _ in 0..ATTEMPTS_MAX {
+        let layout = container.layout();
+        let ranges = layout.map().ranges().iter();
+        let asked = ranges.filter(|record| !overlapping(within, &record.range).is_empty());
+        let mut taken = Vec::new();
+        for record in asked {
+            let range = record.id;
+            let slot = layout.partition(range)?;
+            let snapshot = slot_snapshot(container, slot)?;
+            taken.push((PartitionSnapshot { range, snapshot: Arc::new(snapshot) }, slot));
+        }
+        // A policy that changed since may have left out what the old one indexed.
+        let same = |(part, slot): &(PartitionSnapshot, &Arc<Slot>)| {
+            slot.standing() != Standing::Gone && part.snapshot.reader().follows(&slot.setup())
+        };
+        if taken.iter().all(same) {
+            return Ok(taken.into_iter().map(|(part, _)| part).collect());
+        }
+    }
+    Err(ClusterError::Busy.into())
+}
+
+fn slot_snapshot(container: &Container, slot: &Slot) -> Result<Snapshot, QueryFailure> {
+    let lsn = slot.durable_lsn()?;
+    let reader = slot.reader();
+    let view = container.store().view().map_err(ClusterError::from)?;
+    Ok(Snapshot::new(reader, view, lsn))
+}
+
+/// What a query can know about its items beforehand: what its partitions say, added up.
+pub(super) struct QueryStatistics<'l> {
+    parts: &'l [PartitionSnapshot],
+    query: &'l PageQuery,
+    channel: Channel,
+    /// Of a long list of keys, counted once.
+    items: OnceCell<u64>,
+}
+
+impl<'l> QueryStatistics<'l> {
+    pub(super) fn new(
+        parts: &'l [PartitionSnapshot],
+        query: &'l PageQuery,
+        channel: Channel,
+    ) -> QueryStatistics<'l> {
+        QueryStatistics { parts, query, channel, items: OnceCell::new() }
+    }
+
+    fn sum(&self, query: &StatisticsQuery) -> Result<u64, Problem> {
+        let within = &self.query.within;
+        let ask = |part: &PartitionSnapshot| self.channel.statistics(part, within, query);
+        self.parts.iter().map(ask).sum()
+    }
+
+    /// Partitions share most of what is counted, so the one with the most is what counts.
+    fn most(&self, query: &StatisticsQuery, limit: u64) -> Result<u64, Problem> {
+        let mut most = 0;
+        for part in self.parts {
+            most = self.channel.statistics(part, &self.query.within, query)?.max(most);
+            if most >= limit {
+                break;
+            }
+        }
+        Ok(most)
+    }
+}
+
+impl Statistics for QueryStatistics<'_> {
+    fn entries(&self, range: &KeyRange, most: u64) -> Result<u64, Problem> {
+        let mut count = 0;
+        for part in self.parts {
+            let limit = most.saturating_sub(count);
+            let query = StatisticsQuery::Entries { range: range.clone(), limit };
+            count += self.channel.statistics(part, &self.query.within, &query)?;
+            if count >= most {
+                break;
+            }
+        }
+        Ok(count)
+    }
+
+    fn sets_of_names(&self, range: &KeyRange, most: u64) -> Result<u64, Problem> {
+        self.most(&StatisticsQuery::SetsOfNames { range: range.clone(), limit: most }, most)
+    }
+
+    fn values(&self, range: &KeyRange, order: &EntryOrder, most: u64) -> Result<u64, Problem> {
+        let (range, order) = (range.clone(), order.clone());
+        self.most(&StatisticsQuery::Values { range, order, limit: most }, most)
+    }
+
+    fn rows(&self) -> u64 {
+        self.query.rows_wanted()
+    }
+
+    fn ordinals(&self) -> &Range<u64> {
+        &self.query.ordinals
+    }
+
+    fn is_narrow(&self) -> bool {
+        self.query.within.iter().all(|within| within.position().is_some())
+    }
+
+    fn items(&self) -> Result<u64, Problem> {
+        if !self.is_narrow() {
+            return self.items_around();
+        }
+        if let Some(known) = self.items.get() {
+            return Ok(*known);
+        }
+        let positions = self.query.within.iter().filter_map(EpkRange::position).cloned();
+        let items = self.sum(&StatisticsQuery::KeyItems { positions: positions.collect() })?;
+        Ok(*self.items.get_or_init(|| items))
+    }
+
+    fn items_around(&self) -> Result<u64, Problem> {
+        self.sum(&StatisticsQuery::Items)
+    }
+}

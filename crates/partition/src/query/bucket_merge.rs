@@ -1,0 +1,169 @@
+//! The candidates of several buckets of one partition in one order: a k-way merge of bucket
+//! scans, whose items are looked up in batches.
+
+use std::cmp::Ordering;
+use std::collections::{BinaryHeap, VecDeque};
+
+use bytes::Bytes;
+use storage::View;
+
+use super::scan::{BucketScan, ScanEntry, ScanStats, load_all};
+use super::stopwatch::{Activity, Stopwatch};
+use crate::command::Problem;
+use crate::record::Item;
+
+/// An item that a query may be about.
+#[derive(Debug)]
+pub(super) struct Candidate {
+    pub(super) position: Bytes,
+    /// None if it turned out to have expired, or to be outside of what is asked for.
+    pub(super) item: Option<Item>,
+    /// What the merge had read when it came to this candidate and no further.
+    pub(super) stats: ScanStats,
+}
+
+/// Scans side by side.
+pub(super) struct BucketMerge<'v> {
+    view: &'v dyn View,
+    scans: Vec<BucketScan<'v>>,
+    /// The next entry of each scan that has one.
+    heads: BinaryHeap<Head>,
+    begun: bool,
+    /// Scans whose candidates are counted.
+    counted: usize,
+    backwards: bool,
+    /// Entries that all scans have read.
+    entries: u64,
+    loaded: ScanStats,
+}
+
+struct Head {
+    entry: ScanEntry,
+    scan: usize,
+    backwards: bool,
+}
+
+impl<'v> BucketMerge<'v> {
+    pub(super) fn new(
+        view: &'v dyn View,
+        scans: Vec<BucketScan<'v>>,
+        backwards: bool,
+    ) -> BucketMerge<'v> {
+        let entries = scans.iter().map(BucketScan::entries).sum();
+        BucketMerge {
+            view,
+            scans,
+            heads: BinaryHeap::new(),
+            begun: false,
+            counted: 0,
+            backwards,
+            entries,
+            loaded: ScanStats::default(),
+        }
+    }
+
+    /// Reads the first entry of each scan.
+    pub(super) fn open(&mut self) -> Result<(), Problem> {
+        if !std::mem::replace(&mut self.begun, true) {
+            for scan in 0..self.scans.len() {
+                self.advance(scan)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Appends the next candidates, `limit` at most; none when there are no more. Says to the
+    /// stopwatch what going along these scans counts as.
+    pub(super) fn next_batch(
+        &mut self,
+        limit: usize,
+        (watch, finding): (&Stopwatch<'_>, Activity),
+        out: &mut VecDeque<Candidate>,
+    ) -> Result<(), Problem> {
+        let (mut entries, mut read) = (Vec::with_capacity(limit), Vec::with_capacity(limit));
+        watch.measure(finding, || {
+            self.open()?;
+            while entries.len() < limit
+                && let Some(Head { entry, scan, .. }) = self.heads.pop()
+            {
+                self.advance(scan)?;
+                entries.push((scan, entry));
+                read.push(self.entries);
+            }
+            Ok::<(), Problem>(())
+        })?;
+        let (view, scans, loaded) = (self.view, &self.scans, &mut self.loaded);
+        let items = watch.measure(Activity::Loading, || load_all(view, scans, &entries, loaded))?;
+        out.extend(entries.into_iter().zip(items).zip(read).map(
+            |(((_, entry), (item, loaded)), entries)| Candidate {
+                position: entry.position,
+                item,
+                stats: ScanStats { entries, ..loaded },
+            },
+        ));
+        Ok(())
+    }
+
+    /// Leaves out those whose positions begin so, if they are what comes next.
+    pub(super) fn skip(&mut self, beginning: &[u8]) -> Result<(), Problem> {
+        while let Some(head) = self.heads.peek()
+            && head.entry.position.starts_with(beginning)
+        {
+            let scan = head.scan;
+            self.heads.pop();
+            if let Some(scan) = self.scans.get_mut(scan) {
+                scan.skip(beginning);
+            }
+            self.advance(scan)?;
+        }
+        Ok(())
+    }
+
+    /// Counts the next ones, `limit` at most, looking into no item where entries tell
+    /// enough; `None` when there are no more. Instead of `next_batch`, not besides it.
+    pub(super) fn count(&mut self, limit: u64) -> Result<Option<u64>, Problem> {
+        let Some(scan) = self.scans.get_mut(self.counted) else { return Ok(None) };
+        let (count, is_all) = scan.count(limit)?;
+        self.counted += usize::from(is_all);
+        Ok(Some(count))
+    }
+
+    /// What was read so far.
+    pub(super) fn stats(&self) -> ScanStats {
+        let mut sum = self.loaded;
+        self.scans.iter().for_each(|scan| sum += scan.stats());
+        sum
+    }
+
+    fn advance(&mut self, at: usize) -> Result<(), Problem> {
+        let Some(scan) = self.scans.get_mut(at) else { return Ok(()) };
+        let before = scan.entries();
+        if let Some(entry) = scan.advance()? {
+            self.heads.push(Head { entry, scan: at, backwards: self.backwards });
+        }
+        self.entries += scan.entries() - before;
+        Ok(())
+    }
+}
+
+/// The heap gives the greatest first: the one that comes next is it.
+impl Ord for Head {
+    fn cmp(&self, other: &Head) -> Ordering {
+        let order = self.entry.position.cmp(&other.entry.position);
+        if self.backwards { order } else { order.reverse() }
+    }
+}
+
+impl PartialOrd for Head {
+    fn partial_cmp(&self, other: &Head) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Head {
+    fn eq(&self, other: &Head) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Head {}

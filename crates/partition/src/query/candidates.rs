@@ -1,0 +1,244 @@
+//! The candidates of a query in one partition, scan group after scan group.
+//!
+//! Where candidates come in the order of the query, all buckets are one group and their
+//! candidates are merged. Otherwise each bucket is a group, so that no more of them are read
+//! than are needed; only what a cursor was in the middle of is one group, though its bucket
+//! may have been replaced by several since.
+
+use std::collections::VecDeque;
+
+use model::epk::EpkRange;
+
+use super::access::AccessPath;
+use super::bucket_merge::{BucketMerge, Candidate};
+use super::request::PartitionQuery;
+use super::scan::{BucketScan, ScanScope, ScanStart, ScanStats};
+use super::snapshot::{Snapshot, overlapping};
+use super::stopwatch::{Activity, Stopwatch};
+use crate::command::Problem;
+use crate::setup::Bucket;
+
+/// Items that are looked up together, at most.
+const BATCH_MAX: usize = 64;
+
+/// A part of the ring whose candidates come in one order.
+struct ScanGroup {
+    range: EpkRange,
+    buckets: Vec<BucketRange>,
+    /// Whether the scan starts in the middle of it.
+    is_resumed: bool,
+}
+
+/// What a group has of one bucket.
+struct BucketRange {
+    bucket: Bucket,
+    within: Vec<EpkRange>,
+}
+
+/// Goes through all candidates from where the query starts.
+pub(super) struct Candidates<'p> {
+    snapshot: &'p Snapshot,
+    query: &'p PartitionQuery,
+    watch: &'p Stopwatch<'p>,
+    groups: std::vec::IntoIter<ScanGroup>,
+    merge: BucketMerge<'p>,
+    /// Looked up and not given yet.
+    ahead: VecDeque<Candidate>,
+    /// Given, and then given back.
+    peeked: Option<Candidate>,
+    batch: usize,
+    /// The groups that were begun.
+    pub(super) begun: Vec<EpkRange>,
+    /// How many there were so far.
+    pub(super) scanned: u64,
+    /// What the groups before the current one took.
+    done: ScanStats,
+    /// What was read up to the last candidate that was given.
+    stats: ScanStats,
+    /// What was read before the first candidate.
+    pub(super) opening: ScanStats,
+}
+
+impl<'p> Candidates<'p> {
+    /// `rows` is how many are wanted, about.
+    pub(super) fn new(
+        snapshot: &'p Snapshot,
+        query: &'p PartitionQuery,
+        watch: &'p Stopwatch<'p>,
+        rows: usize,
+    ) -> Candidates<'p> {
+        let batch = match query.path {
+            // Items are read on the way.
+            AccessPath::Nothing | AccessPath::Items => 1,
+            AccessPath::Entries { .. } | AccessPath::Set(_) => rows.clamp(1, BATCH_MAX),
+        };
+        Candidates {
+            snapshot,
+            query,
+            watch,
+            groups: groups(snapshot, query).into_iter(),
+            merge: BucketMerge::new(snapshot.view(), Vec::new(), false),
+            ahead: VecDeque::new(),
+            peeked: None,
+            batch,
+            begun: Vec::new(),
+            scanned: 0,
+            done: ScanStats::default(),
+            stats: ScanStats::default(),
+            opening: ScanStats::default(),
+        }
+    }
+
+    pub(super) fn next(&mut self) -> Result<Option<Candidate>, Problem> {
+        if let Some(peeked) = self.peeked.take() {
+            return Ok(Some(peeked));
+        }
+        loop {
+            if let Some(candidate) = self.ahead.pop_front() {
+                self.scanned += 1;
+                self.stats = candidate.stats;
+                return Ok(Some(candidate));
+            }
+            let watch = (self.watch, self.activity());
+            self.merge.next_batch(self.batch, watch, &mut self.ahead)?;
+            if self.ahead.is_empty() && !self.next_group()? {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// The next candidate, if its position begins like this.
+    pub(super) fn next_like(&mut self, shared: &[u8]) -> Result<Option<Candidate>, Problem> {
+        match self.next()? {
+            Some(next) if next.position.starts_with(shared) => Ok(Some(next)),
+            other => {
+                self.peeked = other;
+                Ok(None)
+            }
+        }
+    }
+
+    /// Leaves out those whose positions begin like this, if they are what comes next.
+    pub(super) fn skip(&mut self, shared: &[u8]) -> Result<(), Problem> {
+        self.peeked.take_if(|next| next.position.starts_with(shared));
+        self.ahead.retain(|next| !next.position.starts_with(shared));
+        let merge = &mut self.merge;
+        let skipped = self.watch.measure(Activity::Finding, || merge.skip(shared));
+        if self.peeked.is_none() && self.ahead.is_empty() {
+            self.stats = self.merge.stats();
+        }
+        skipped
+    }
+
+    /// Whether there is another item, among the next few candidates at least.
+    pub(super) fn has_more(&mut self, looked_at: u64) -> Result<bool, Problem> {
+        for _ in 0..looked_at {
+            self.peeked = self.next()?;
+            match &self.peeked {
+                None => return Ok(false),
+                Some(Candidate { item: Some(_), .. }) => return Ok(true),
+                Some(Candidate { item: None, .. }) => self.peeked = None,
+            }
+        }
+        Ok(true)
+    }
+
+    /// Counts the next ones, `limit` at most, without looking into items as far as
+    /// entries tell; `None` when there are no more.
+    pub(super) fn count(&mut self, limit: u64) -> Result<Option<u64>, Problem> {
+        loop {
+            let merge = &mut self.merge;
+            if let Some(count) = self.watch.measure(Activity::Finding, || merge.count(limit))? {
+                self.stats = self.merge.stats();
+                return Ok(Some(count));
+            }
+            if !self.next_group()? {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// What was read so far, without what was only looked up ahead.
+    pub(super) fn stats(&self) -> ScanStats {
+        let mut sum = self.done;
+        sum += self.stats;
+        sum
+    }
+
+    /// Looks up no more than one at a time.
+    pub(super) fn one_by_one(&mut self) {
+        self.batch = 1;
+    }
+
+    /// What going on counts as: without an index, items are read on the way.
+    fn activity(&self) -> Activity {
+        match self.query.path {
+            AccessPath::Items => Activity::Loading,
+            AccessPath::Nothing | AccessPath::Entries { .. } | AccessPath::Set(_) => {
+                Activity::Finding
+            }
+        }
+    }
+
+    fn next_group(&mut self) -> Result<bool, Problem> {
+        self.done += self.merge.stats();
+        let view = self.snapshot.view();
+        self.stats = ScanStats::default();
+        self.merge = BucketMerge::new(view, Vec::new(), false);
+        let Some(group) = self.groups.next() else { return Ok(false) };
+        let query = self.query;
+        let starts: &[ScanStart] = if group.is_resumed { &query.starts } else { &[] };
+        let mut scans = Vec::with_capacity(group.buckets.len());
+        for BucketRange { bucket, within } in &group.buckets {
+            let (ordinals, prefix) = (&query.ordinals, query.prefix.as_ref());
+            let scope = ScanScope { within, ordinals, prefix };
+            let (from, setup) = ((view, query.now), self.snapshot.reader().shared_setup());
+            scans.push(BucketScan::open(from, setup, bucket, &query.path, &scope, starts)?);
+        }
+        self.merge = BucketMerge::new(view, scans, query.path.is_backwards());
+        if self.begun.is_empty() && query.along.is_some() {
+            let merge = &mut self.merge;
+            self.watch.measure(Activity::Finding, || merge.open())?;
+            self.opening = self.merge.stats();
+        }
+        self.stats = self.merge.stats();
+        self.begun.push(group.range);
+        Ok(true)
+    }
+}
+
+/// The groups that are left to read, in order.
+fn groups(snapshot: &Snapshot, query: &PartitionQuery) -> Vec<ScanGroup> {
+    let buckets = snapshot.reader().buckets();
+    let group = |range: EpkRange, is_resumed: bool| {
+        let buckets = bucket_ranges(buckets, &query.within, &range);
+        ScanGroup { range, buckets, is_resumed }
+    };
+    if query.along.is_some() {
+        return vec![group(EpkRange::full(), true)];
+    }
+    let current = query.current.iter().map(|current| group(current.clone(), true));
+    let others = buckets.iter().map(|bucket| {
+        let mut range = bucket.range.clone();
+        if let Some(current) = &query.current {
+            range.min = range.min.max(current.max.clone());
+        }
+        group(range, false)
+    });
+    current.chain(others).filter(|group| !group.buckets.is_empty()).collect()
+}
+
+fn bucket_ranges(buckets: &[Bucket], within: &[EpkRange], group: &EpkRange) -> Vec<BucketRange> {
+    let mut ranges = Vec::new();
+    for bucket in buckets {
+        let Some(shared) = bucket.range.intersect(group) else { continue };
+        let within: Vec<EpkRange> = overlapping(within, &shared)
+            .iter()
+            .filter_map(|within| within.intersect(&shared))
+            .collect();
+        if !within.is_empty() {
+            ranges.push(BucketRange { bucket: bucket.clone(), within });
+        }
+    }
+    ranges
+}

@@ -1,0 +1,311 @@
+//! Runs a query over the buckets of one partition.
+//!
+//! Candidates come one after the other along the access path, at a pace that lets other
+//! queries run, and a run of the query makes rows of each. What becomes of the rows is one of
+//! few tasks: they are given as they come, in scan order or along an index of the order
+//! (`steps.rs`); the first ones in an order are kept in a heap, distinct ones in a map, groups
+//! in the run itself (`whole.rs`).
+
+mod steps;
+mod whole;
+
+pub use steps::POSITION_BYTES_MAX;
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::ops::ControlFlow;
+use std::rc::Rc;
+
+use index::{encode_order, encode_ordinal, values_place};
+use model::position::Ordinal;
+use query::{Ledger, PartialGroups, QueryError, Row, Run, STEPS_MAX};
+
+use super::bucket_merge::Candidate;
+use super::candidates::Candidates;
+use super::request::{
+    ExecuteError, OutputRow, Pace, PartialPage, PartitionQuery, ScanEnd, ScanTimes, Task,
+};
+use super::snapshot::Snapshot;
+use super::stopwatch::{Activity, Stopwatch};
+use crate::record::Item;
+
+/// Candidates between two looks at the clock, and steps: a hundredth of a second.
+const PACE_CANDIDATES: u64 = 16;
+const PACE_STEPS: usize = STEPS_MAX / 100;
+
+/// Steps of a query that cannot stop half-way. It is stopped by the clock long before.
+pub const LONG_STEPS_MAX: usize = STEPS_MAX * 1_000;
+
+/// Whether whoever takes rows wants more.
+type Flow = Result<ControlFlow<()>, QueryError>;
+
+const MORE: Flow = Ok(ControlFlow::Continue(()));
+
+/// Executes a query on what a partition held at one moment.
+pub(super) fn execute(
+    snapshot: &Snapshot,
+    query: &PartitionQuery,
+    pace: &dyn Pace,
+    ledger: &Rc<Ledger>,
+) -> Result<PartialPage, ExecuteError> {
+    let watch = Stopwatch::new(pace, query.is_timed);
+    let rows = match query.task {
+        Task::Scan | Task::Values => usize::try_from(query.budget.skip)
+            .unwrap_or(usize::MAX)
+            .saturating_add(query.budget.rows),
+        Task::TopRows { .. } | Task::Distinct { .. } | Task::Aggregate | Task::Documents => {
+            usize::MAX
+        }
+    };
+    let candidates = Candidates::new(snapshot, query, &watch, rows.saturating_add(1));
+    let executor = Executor {
+        query,
+        candidates,
+        ledger: Rc::clone(ledger),
+        pace,
+        watch: &watch,
+        paced_at: usize::MAX,
+        told: 0,
+    };
+    let empty = PartialPage {
+        lsn: snapshot.lsn(),
+        groups: Vec::new(),
+        steps: Vec::new(),
+        rows: Vec::new(),
+        among: Vec::new(),
+        aggregate: PartialGroups::default(),
+        documents: Vec::new(),
+        opening: Default::default(),
+        stats: Default::default(),
+        candidates: 0,
+        progress: query.budget.progress,
+        evaluated: 0,
+        end: ScanEnd::Exhausted,
+        times: ScanTimes::default(),
+    };
+    let page = match query.task {
+        Task::Scan => executor.scan(empty),
+        Task::Values => executor.values(empty),
+        Task::TopRows { rows } => executor.top_rows(empty, rows),
+        Task::Distinct { rows, enough } => executor.distinct(empty, rows, enough),
+        Task::Aggregate => executor.aggregate(empty),
+        Task::Documents => executor.documents(empty),
+    }?;
+    Ok(PartialPage { times: watch.times(), ..page })
+}
+
+/// Makes rows of candidates.
+struct Executor<'p> {
+    query: &'p PartitionQuery,
+    candidates: Candidates<'p>,
+    /// What is kept in memory.
+    ledger: Rc<Ledger>,
+    pace: &'p dyn Pace,
+    watch: &'p Stopwatch<'p>,
+    /// Steps that were left at the last look at the clock.
+    paced_at: usize,
+    /// Candidates of the steps so far.
+    told: u64,
+}
+
+impl<'p> Executor<'p> {
+    /// A run of the query that may take so many steps.
+    fn run(&self, steps: usize) -> Run<'p> {
+        let part = (self.query.part, self.pace.watch());
+        Run::of_part(&self.query.bound, steps, Rc::clone(&self.ledger), part)
+    }
+
+    /// The page with what the candidates took.
+    fn finished(&self, page: PartialPage, end: ScanEnd) -> PartialPage {
+        PartialPage {
+            groups: self.candidates.begun.clone(),
+            opening: self.candidates.opening,
+            stats: self.candidates.stats(),
+            candidates: self.candidates.scanned,
+            end,
+            ..page
+        }
+    }
+
+    /// Gives the rows of all items to `keep`, with their places in the order, for as long as
+    /// it wants more.
+    fn each_row(
+        &mut self,
+        run: &mut Run<'_>,
+        mut keep: impl FnMut(OutputRow) -> Flow,
+    ) -> Result<(), ExecuteError> {
+        let mut flow = ControlFlow::Continue(());
+        while flow.is_continue()
+            && let Some(candidate) = self.candidates.next()?
+        {
+            self.make(run, candidate.item.as_ref(), &mut |row| {
+                flow = keep(row)?;
+                Ok(flow)
+            })?;
+            self.keep_pace(run)?;
+        }
+        Ok(())
+    }
+
+    /// Lets others run every now and then, where everything has to be looked at.
+    fn keep_pace(&mut self, run: &Run<'_>) -> Result<(), ExecuteError> {
+        if self.is_time_to_look(run) { self.pace.go_on_to_the_end() } else { Ok(()) }
+    }
+
+    /// Whether enough was done since the last look at the clock.
+    fn is_time_to_look(&mut self, run: &Run<'_>) -> bool {
+        let left = run.steps_left();
+        let many_steps = self.paced_at.saturating_sub(left) >= PACE_STEPS;
+        let is_time = many_steps || self.candidates.scanned.is_multiple_of(PACE_CANDIDATES);
+        if is_time {
+            self.paced_at = left;
+        }
+        is_time
+    }
+
+    /// The rows of all items whose positions begin so, sorted.
+    fn rows_like(
+        &mut self,
+        run: &mut Run<'_>,
+        first: Candidate,
+        shared: &[u8],
+    ) -> Result<Vec<OutputRow>, ExecuteError> {
+        let (mut kept, mut next) = (SortBuffer::new(&self.ledger), Some(first));
+        while let Some(Candidate { item, .. }) = next {
+            let mut sink = |row| kept.add(row).map(ControlFlow::Continue);
+            self.make(run, item.as_ref(), &mut sink)?;
+            self.pace.go_on_to_the_end()?;
+            next = self.candidates.next_like(shared)?;
+        }
+        Ok(kept.sorted())
+    }
+
+    /// The groups of all items whose positions begin so.
+    fn groups_like(
+        &mut self,
+        run: &mut Run<'_>,
+        first: Candidate,
+        shared: &[u8],
+    ) -> Result<PartialGroups, ExecuteError> {
+        let mut next = Some(first);
+        while let Some(Candidate { item, .. }) = next {
+            if let Some(item) = &item {
+                let _ = run.document(item.json(), &mut |_| MORE)?;
+            }
+            self.keep_pace(run)?;
+            next = self.candidates.next_like(shared)?;
+        }
+        Ok(run.take_partial())
+    }
+
+    /// The rows of all items whose positions begin so, as far as they differ. If there can be
+    /// only one, it is looked for no further than to the first item that has it.
+    fn distinct_like(
+        &mut self,
+        run: &mut Run<'_>,
+        first: Candidate,
+        (shared, is_one): (&[u8], bool),
+    ) -> Result<Vec<OutputRow>, ExecuteError> {
+        let (mut rows, mut next, ledger) = (BTreeMap::new(), Some(first), Rc::clone(&self.ledger));
+        while let Some(Candidate { item, .. }) = next {
+            self.make(run, item.as_ref(), &mut |row| {
+                // Texts of what is equal may differ.
+                if let Entry::Vacant(place) = rows.entry(row.place.clone()) {
+                    ledger.keep(row.footprint())?;
+                    place.insert(row);
+                }
+                MORE
+            })?;
+            self.keep_pace(run)?;
+            if is_one && !rows.is_empty() {
+                self.candidates.skip(shared)?;
+                break;
+            }
+            next = self.candidates.next_like(shared)?;
+        }
+        Ok(rows.into_values().collect())
+    }
+
+    /// Gives the rows of an item to `sink`, with their places if there is an order.
+    fn make(
+        &self,
+        run: &mut Run<'_>,
+        item: Option<&Item>,
+        sink: &mut dyn FnMut(OutputRow) -> Flow,
+    ) -> Result<(), ExecuteError> {
+        let Some(item) = item else { return Ok(()) };
+        let (is_distinct, mut number) = (self.query.bound.is_distinct(), 0_u32);
+        let _ = run.document(item.json(), &mut |row: Row<'_, '_>| {
+            number += 1;
+            let place = self.place(&row, item.ordinal, number)?;
+            if self.query.points.iter().any(|point| point.is_behind(&place)) {
+                return MORE;
+            }
+            let Some(text) = self.watch.measure(Activity::Writing, || row.text())? else {
+                return MORE;
+            };
+            let compares = is_distinct && !self.query.by_value;
+            let identity = if compares { row.identity() } else { String::new() };
+            sink(OutputRow { place, text, identity })
+        })?;
+        Ok(())
+    }
+
+    /// Where a row of an item belongs.
+    fn place(
+        &self,
+        row: &Row<'_, '_>,
+        ordinal: Ordinal,
+        number: u32,
+    ) -> Result<Vec<u8>, QueryError> {
+        let PartitionQuery { bound, order, by_value, .. } = self.query;
+        if *by_value {
+            return value_place(bound, order, row);
+        }
+        let mut place = Vec::new();
+        if order.is_empty() {
+            return Ok(place);
+        }
+        for (key, descends) in row.keys()?.iter().zip(order) {
+            encode_order(key.as_ref(), *descends, &mut place);
+        }
+        encode_ordinal(ordinal.as_u64(), order.first() == Some(&true), &mut place);
+        place.extend(number.to_be_bytes());
+        Ok(place)
+    }
+}
+
+/// Where a row belongs that is told from others by its values.
+pub fn value_place(
+    bound: &query::Bound,
+    order: &[bool],
+    row: &Row<'_, '_>,
+) -> Result<Vec<u8>, QueryError> {
+    let values = row.values()?;
+    let in_order = bound.orders_groups() || !bound.order().is_empty();
+    let values = values.iter().map(Option::as_ref).zip(order.iter().copied());
+    Ok(values_place(values, in_order))
+}
+
+/// Rows that are kept to be sorted. What they take is counted until the execution is done.
+struct SortBuffer {
+    rows: Vec<OutputRow>,
+    ledger: Rc<Ledger>,
+}
+
+impl SortBuffer {
+    fn new(ledger: &Rc<Ledger>) -> SortBuffer {
+        SortBuffer { rows: Vec::new(), ledger: Rc::clone(ledger) }
+    }
+
+    fn add(&mut self, row: OutputRow) -> Result<(), QueryError> {
+        self.ledger.keep(row.footprint())?;
+        self.rows.push(row);
+        Ok(())
+    }
+
+    fn sorted(mut self) -> Vec<OutputRow> {
+        self.rows.sort_unstable();
+        self.rows
+    }
+}

@@ -1,0 +1,108 @@
+//! Tasks that look at all items: top-N rows, distinct rows, groups, and the items
+//! themselves.
+
+use std::collections::{BTreeMap, BinaryHeap};
+use std::ops::ControlFlow;
+use std::rc::Rc;
+
+use super::{
+    ExecuteError, Executor, LONG_STEPS_MAX, MORE, OutputRow, PACE_CANDIDATES, PartialPage, ScanEnd,
+    SortBuffer,
+};
+use crate::query::request::ROW_BYTES;
+
+impl Executor<'_> {
+    /// The first rows of all, in the order of the query.
+    pub(super) fn top_rows(
+        mut self,
+        page: PartialPage,
+        wanted: usize,
+    ) -> Result<PartialPage, ExecuteError> {
+        let (mut first, ledger) = (BinaryHeap::new(), Rc::clone(&self.ledger));
+        let (mut among, points) = (SortBuffer::new(&ledger), &self.query.points);
+        let run = &mut self.run(LONG_STEPS_MAX);
+        self.each_row(run, |row| {
+            if points.iter().any(|point| point.is_among(&row.place)) {
+                return among.add(row).map(ControlFlow::Continue);
+            }
+            ledger.keep(row.footprint())?;
+            first.push(row);
+            if first.len() > wanted {
+                ledger.release(first.pop().map_or(0, |last| last.footprint()));
+            }
+            MORE
+        })?;
+        let (rows, among) = (first.into_sorted_vec(), among.sorted());
+        Ok(self.finished(PartialPage { rows, among, ..page }, ScanEnd::Exhausted))
+    }
+
+    /// The first rows of all that are told apart by their places.
+    pub(super) fn distinct(
+        mut self,
+        page: PartialPage,
+        wanted: usize,
+        enough: Option<(usize, usize)>,
+    ) -> Result<PartialPage, ExecuteError> {
+        let (mut first, mut among) = (BTreeMap::<Vec<u8>, OutputRow>::new(), BTreeMap::new());
+        let (mut text_bytes, mut end) = (0, ScanEnd::Exhausted);
+        let (ledger, points) = (Rc::clone(&self.ledger), &self.query.points);
+        let bytes = |row: &OutputRow| row.footprint() + row.place.len();
+        let run = &mut self.run(LONG_STEPS_MAX);
+        self.each_row(run, |row| {
+            let is_last = || first.last_key_value().is_some_and(|(last, _)| *last < row.place);
+            let is_there = first.contains_key(&row.place) || among.contains_key(&row.place);
+            if !is_there && !(first.len() >= wanted && is_last()) {
+                ledger.keep(bytes(&row))?;
+                if points.iter().any(|point| point.is_among(&row.place)) {
+                    among.insert(row.place.clone(), row);
+                } else {
+                    text_bytes += row.text.len();
+                    first.insert(row.place.clone(), row);
+                    if first.len() > wanted {
+                        ledger.release(first.pop_last().map_or(0, |(_, last)| bytes(&last)));
+                    }
+                }
+            }
+            if enough.is_some_and(|(rows, bytes)| first.len() >= rows && text_bytes <= bytes) {
+                end = ScanEnd::Budget;
+                return Ok(ControlFlow::Break(()));
+            }
+            MORE
+        })?;
+        let (rows, among) = (first.into_values().collect(), among.into_values().collect());
+        Ok(self.finished(PartialPage { rows, among, ..page }, end))
+    }
+
+    /// Groups of all items.
+    pub(super) fn aggregate(mut self, page: PartialPage) -> Result<PartialPage, ExecuteError> {
+        let mut run = self.run(LONG_STEPS_MAX);
+        if self.query.exact && self.query.bound.counts_documents() {
+            while let Some(count) = self.candidates.count(PACE_CANDIDATES)? {
+                run.add_documents(count);
+                self.pace.go_on_to_the_end()?;
+            }
+        } else {
+            while let Some(candidate) = self.candidates.next()? {
+                if let Some(item) = &candidate.item {
+                    let _ = run.document(item.json(), &mut |_| MORE)?;
+                }
+                self.keep_pace(&run)?;
+            }
+        }
+        let aggregate = run.take_partial();
+        Ok(self.finished(PartialPage { aggregate, ..page }, ScanEnd::Exhausted))
+    }
+
+    /// The texts of all items.
+    pub(super) fn documents(mut self, page: PartialPage) -> Result<PartialPage, ExecuteError> {
+        let mut documents = Vec::new();
+        while let Some(candidate) = self.candidates.next()? {
+            if let Some(item) = candidate.item {
+                self.ledger.keep(item.text.len() + ROW_BYTES)?;
+                documents.push(item.text);
+            }
+            self.pace.go_on_to_the_end()?;
+        }
+        Ok(self.finished(PartialPage { documents, ..page }, ScanEnd::Exhausted))
+    }
+}

@@ -1,0 +1,683 @@
+//! Choosing the way to a query's items.
+//!
+//! What a filter asks of single places is turned into sets of index entries. Sets of
+//! entries with one value are always worth it: they are intersected without being
+//! read to their ends. Ranges may cover nearly everything, so they are tried first,
+//! up to a bound: a *probe*. An order is served by walking along an index, unless the
+//! filter leaves so few items that sorting them costs less.
+
+use std::fmt;
+use std::ops::{Bound as Edge, Range};
+use std::sync::Arc;
+
+use index::{Absence, EntryOrder, KeyRange};
+use model::json::{Kind, Value};
+use query::{Bound, Comparison, IndexUse, Order, Path, Requirement};
+
+use super::Approach;
+use super::access::{AccessPath, IndexRange, OrdinalSet};
+use super::composite::{self, described, value_at};
+use super::indexes::Indexes;
+use super::set_cursor::with_ordinals;
+use crate::command::Problem;
+use crate::setup::Setup;
+
+/// Items that are rather loaded and sorted than found along the index of the order.
+pub(super) const SORT_ITEMS_MAX: u64 = 1_000;
+
+/// Entries that are collected to bring them into the order of ordinals, at most.
+const COLLECT_ENTRIES_MAX: u64 = 10_000;
+
+/// Sets of names that are looked at to find the items without a value, at most. A set takes
+/// as long as looking up an item.
+const NAMES_MAX: u64 = 1_000;
+
+/// A range that was probed this far counts as wide: half a millisecond.
+const PROBE_MAX: u64 = 1_000;
+
+/// Finding an item through the index takes about so many times as long as meeting it
+/// in a scan.
+pub(super) const LOOKUP_FACTOR: u64 = 4;
+
+/// How a query's items are found.
+#[derive(Clone, Debug)]
+pub struct AccessPlan {
+    pub access: AccessPath,
+    /// Whether candidates come in the order of the query.
+    pub ordered: bool,
+    /// How the entries lie that are walked for an order, if they are.
+    pub along: Option<EntryOrder>,
+    /// Whether the filter keeps every candidate, so that it need not be asked.
+    pub exact: bool,
+    pub usage: IndexUse,
+}
+
+impl AccessPlan {
+    /// What the positions of candidates are positions in.
+    #[must_use]
+    pub fn order(&self) -> ScanOrder {
+        match self.access {
+            AccessPath::Nothing | AccessPath::Items => ScanOrder::Items,
+            AccessPath::Entries { .. } => ScanOrder::Entries,
+            AccessPath::Set(_) => ScanOrder::Ordinals,
+        }
+    }
+
+    /// How to find items where there are none.
+    #[must_use]
+    pub fn nothing() -> AccessPlan {
+        AccessPlan {
+            access: AccessPath::Nothing,
+            ordered: true,
+            along: None,
+            exact: true,
+            usage: IndexUse::default(),
+        }
+    }
+}
+
+/// In words, for people and for transcripts.
+impl fmt::Display for AccessPlan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.access)?;
+        if !self.exact {
+            f.write_str(", filter")?;
+        }
+        if !self.ordered {
+            f.write_str(", sort")?;
+        }
+        Ok(())
+    }
+}
+
+/// An order that no index serves. The service sorts by index alone.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum OrderError {
+    #[error("The index path corresponding to the specified order-by item is excluded.")]
+    Excluded,
+    #[error(
+        "The order by query does not have a corresponding composite index that it can be served from."
+    )]
+    NoComposite,
+    #[error("The index that the continuation token belongs to is not there any more.")]
+    Changed,
+}
+
+/// What the positions of candidates are positions in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ScanOrder {
+    /// Hashed keys and ids.
+    Items,
+    Ordinals,
+    /// The entries of the index that their first bytes name.
+    Entries,
+}
+
+/// What whoever asks knows about the items in question.
+pub trait Statistics {
+    /// How many entries are in a range; counting may stop at `most`.
+    fn entries(&self, range: &KeyRange, most: u64) -> Result<u64, Problem>;
+
+    /// How many sets of names there are among entries for the names of members; counting
+    /// may stop at `most`.
+    fn sets_of_names(&self, range: &KeyRange, most: u64) -> Result<u64, Problem>;
+
+    /// How many values there are in a part of an index, of which entries tell so much;
+    /// counting may stop at `most`.
+    fn values(&self, range: &KeyRange, order: &EntryOrder, most: u64) -> Result<u64, Problem>;
+
+    /// How many rows are wanted.
+    fn rows(&self) -> u64;
+
+    /// The ordinals that items in question can have. Where they are of one key, its entries
+    /// are told from most of the others by them.
+    fn ordinals(&self) -> &Range<u64>;
+
+    /// Whether only single keys are asked for.
+    fn is_narrow(&self) -> bool;
+
+    /// How many items a scan would meet.
+    fn items(&self) -> Result<u64, Problem>;
+
+    /// How many items the container has around them.
+    fn items_around(&self) -> Result<u64, Problem>;
+}
+
+/// Chooses, for all buckets alike. Queries without an order go on the way that they resume.
+pub(crate) fn plan(
+    setup: &Setup,
+    (bound, approach): (&Bound, Approach),
+    statistics: &dyn Statistics,
+    resume: Option<(ScanOrder, &[u8])>,
+) -> Result<Result<AccessPlan, OrderError>, Problem> {
+    let counts = bound.counts_documents();
+    let indexes = Indexes { setup };
+    let planner = Planner { indexes, statistics, resume, counts };
+    let order = bound.order();
+    let served = match planner.order(&order, bound)? {
+        Ok(served) => served,
+        Err(error) => return Ok(Err(error)),
+    };
+    let scan = AccessPlan {
+        access: AccessPath::Items,
+        ordered: order.is_empty(),
+        along: None,
+        exact: false,
+        usage: IndexUse::default(),
+    };
+    if approach == Approach::Scan {
+        let same = resume.is_none_or(|(way, _)| way == scan.order());
+        return Ok(if same { Ok(scan) } else { Err(OrderError::Changed) });
+    }
+    let filter = bound.filter();
+    if filter.requirement == Requirement::Never {
+        return Ok(Ok(AccessPlan {
+            access: AccessPath::Nothing,
+            ordered: true,
+            exact: true,
+            ..scan
+        }));
+    }
+    let scan = AccessPlan { exact: filter.requirement == Requirement::Anything, ..scan };
+    let found = planner.find(&filter.requirement)?;
+    let found = planner.together(filter.requirement.parts()).or(found);
+    let found = found.map(|found| IndexMatch { whole: found.whole && filter.exact, ..found });
+    let choice = match (resume, served) {
+        (Some((way, _)), _) => planner.as_before(way, found, scan),
+        (None, Some(served)) => Some(planner.ordered(served, found, scan)?),
+        (None, None) => match planner.by_value(bound, found.as_ref())? {
+            Some(served) => Some(along(served, scan)),
+            None => Some(planner.unordered(found, scan)?),
+        },
+    };
+    let Some(mut choice) = choice else { return Ok(Err(OrderError::Changed)) };
+    choice.exact = choice.exact && filter.exact;
+    choice.usage = bound.index_use(&indexes);
+    Ok(Ok(choice))
+}
+
+pub(super) struct Planner<'c> {
+    pub(super) indexes: Indexes<'c>,
+    pub(super) statistics: &'c dyn Statistics,
+    /// The way of the page before, and a key on it.
+    resume: Option<(ScanOrder, &'c [u8])>,
+    /// Whether the query counts items and asks nothing else of them.
+    counts: bool,
+}
+
+/// An index that is in the order of the query.
+pub(super) struct OrderedIndex {
+    of: Arc<str>,
+    pub(super) range: KeyRange,
+    backwards: bool,
+    /// Whether only a part of it is read whose first values are given.
+    pub(super) begun: bool,
+    pub(super) order: EntryOrder,
+    /// How to find items without a value, if it has no entries for them.
+    absent: Option<Box<Absence>>,
+}
+
+/// The index that serves an order, if one does.
+pub(super) type OrderServed = Result<Option<OrderedIndex>, OrderError>;
+
+/// A way to what a requirement asks for.
+pub(super) struct IndexMatch {
+    pub(super) set: OrdinalSet,
+    /// Whether it asks for all of the requirement.
+    whole: bool,
+    /// Whether an item may have several entries in it.
+    repeats: bool,
+    /// Whether there is a range in it, of which nobody knows how wide it is.
+    ranges: bool,
+}
+
+impl Planner<'_> {
+    /// The index that serves an order. None where there is no order, where it is by
+    /// something that no policy could index, and while items are being indexed anew.
+    fn order(&self, order: &[Order<'_>], bound: &Bound) -> Result<OrderServed, Problem> {
+        let names: Option<Vec<(Vec<&str>, bool)>> =
+            order.iter().map(|key| Some((key.path.names()?, key.descending))).collect();
+        let indexable =
+            |_: &Vec<(Vec<&str>, bool)>| order.iter().all(|key| self.indexes.could_have(key.path));
+        match (order, names.filter(indexable)) {
+            ([], _) | (_, None) => Ok(Ok(None)),
+            _ if bound.is_aggregated() => Ok(Ok(None)),
+            ([key], Some(_)) => self.single_order(key, bound),
+            (_, Some(names)) => Ok(self.composite_order(&names, bound)),
+        }
+    }
+
+    fn single_order(&self, key: &Order<'_>, bound: &Bound) -> Result<OrderServed, Problem> {
+        if self.indexes.path_in_force(key.path).is_none() {
+            return Ok(Err(OrderError::Excluded));
+        }
+        let values = bound.value_order().unwrap_or_default();
+        let required = values.first().is_some_and(|value| value.required);
+        self.along_path(key, bound, required).map(Ok)
+    }
+
+    /// Along the entries of one path, all of them or those of items that have a value there.
+    pub(super) fn along_path(
+        &self,
+        key: &Order<'_>,
+        bound: &Bound,
+        required: bool,
+    ) -> Result<Option<OrderedIndex>, Problem> {
+        let Some(path) = self.indexes.path(key.path) else { return Ok(None) };
+        let requirement = bound.filter().requirement;
+        if let Some(served) = self.begun_order(key, &requirement) {
+            return Ok(Some(served));
+        }
+        let all = if required { path.is_defined() } else { path.all() };
+        let mut range = self.narrowed(all, key.path, &requirement);
+        let mut absent = None;
+        if !path.has_undefined() && range.start == path.all().start {
+            absent = self.absent(key.path)?.map(Box::new);
+            if absent.is_none() {
+                return Ok(None);
+            }
+            // Items that were written under another policy may have entries for a missing
+            // value. They are found with all the others that miss it.
+            range = range.intersect(&path.is_defined());
+        }
+        let (of, order) = (key.path.in_policy().into(), path.order());
+        let served =
+            OrderedIndex { of, range, backwards: key.descending, begun: false, order, absent };
+        Ok(Some(served))
+    }
+
+    /// How items without a value are found, if that takes few steps besides those items.
+    fn absent(&self, path: &Path) -> Result<Option<Absence>, Problem> {
+        let Some(absence) = self.indexes.absence(path) else { return Ok(None) };
+        for object in &absence.objects {
+            if self.statistics.sets_of_names(&object.range, NAMES_MAX)? >= NAMES_MAX {
+                return Ok(None);
+            }
+        }
+        for range in &absence.others {
+            if self.statistics.entries(range, COLLECT_ENTRIES_MAX)? >= COLLECT_ENTRIES_MAX {
+                return Ok(None);
+            }
+        }
+        Ok(Some(absence))
+    }
+
+    /// Along a composite index whose last path is that of the order and whose others the
+    /// filter gives.
+    fn begun_order(&self, key: &Order<'_>, requirement: &Requirement) -> Option<OrderedIndex> {
+        let (names, parts) = (key.path.names()?, requirement.parts());
+        let leaves = composite::in_order_of(self.indexes, parts, &names);
+        let (IndexRange { of, range }, order) = leaves.into_iter().next()?;
+        let (backwards, absent) = (key.descending, None);
+        Some(OrderedIndex { of, range, backwards, begun: true, order, absent })
+    }
+
+    /// Along a composite index, or the part of it whose first values the filter gives.
+    pub(super) fn composite_order(
+        &self,
+        order: &[(Vec<&str>, bool)],
+        bound: &Bound,
+    ) -> OrderServed {
+        let mut plans = self.indexes.setup.plans.values().rev();
+        let plan = plans.next().ok_or(OrderError::NoComposite)?;
+        let index = plan.composite_index(order).ok_or(OrderError::NoComposite)?;
+        if !plans.all(|plan| plan.composite_index(order) == Some(index)) {
+            return Ok(None);
+        }
+        let requirement = bound.filter().requirement;
+        let given = |(names, _): &(Vec<&str>, bool)| value_at(requirement.parts(), names);
+        let values: Vec<&Value> = order.iter().map_while(given).collect();
+        let range = plan.composite_range(index, &values);
+        let of = described(order);
+        let (begun, order) = (!values.is_empty(), plan.composite_order(index, &[]));
+        let (backwards, absent) = (index.backwards, None);
+        Ok(Some(OrderedIndex { of, range, backwards, begun, order, absent }))
+    }
+
+    /// The part of a path's entries that the filter leaves, if it is about the path.
+    fn narrowed(&self, all: KeyRange, path: &Path, requirement: &Requirement) -> KeyRange {
+        let about = requirement.parts().iter().filter(|part| part.path() == Some(path));
+        about.fold(all, |range, part| match self.leaf(part) {
+            Some(OrdinalSet::Equal(part) | OrdinalSet::Within(part)) => {
+                range.intersect(&part.range)
+            }
+            Some(OrdinalSet::All(_) | OrdinalSet::Any(_)) | None => range,
+        })
+    }
+
+    /// The same way as before, also where another would be chosen by now. None if it
+    /// is not there any more.
+    fn as_before(
+        &self,
+        way: ScanOrder,
+        found: Option<IndexMatch>,
+        scan: AccessPlan,
+    ) -> Option<AccessPlan> {
+        if way == ScanOrder::Items {
+            return Some(scan);
+        }
+        let exact = found.as_ref().is_some_and(|found| found.whole);
+        let access = found.map(as_access).filter(|access| match access {
+            AccessPath::Set(_) => way == ScanOrder::Ordinals,
+            AccessPath::Entries { ranges, .. } => {
+                way == ScanOrder::Entries && ranges.iter().all(|range| self.resumes_along(range))
+            }
+            AccessPath::Nothing | AccessPath::Items => false,
+        });
+        access.map(|access| AccessPlan { exact: exact && access.is_exact(), access, ..scan })
+    }
+
+    /// Whether the page before read the entries of this index.
+    fn resumes_along(&self, range: &KeyRange) -> bool {
+        let index = range.start.first_chunk::<INDEX_BYTES>();
+        self.resume.is_some_and(|(way, key)| {
+            way == ScanOrder::Entries && index.is_some_and(|index| key.starts_with(index))
+        })
+    }
+
+    /// Whether a way can be gone that the page before may not have gone.
+    fn is_open(&self, way: ScanOrder, range: &KeyRange) -> bool {
+        match self.resume {
+            None | Some((ScanOrder::Items, _)) => true,
+            Some((ScanOrder::Entries, _)) => way == ScanOrder::Entries && self.resumes_along(range),
+            Some((ScanOrder::Ordinals, _)) => way == ScanOrder::Ordinals,
+        }
+    }
+
+    fn unordered(
+        &self,
+        found: Option<IndexMatch>,
+        scan: AccessPlan,
+    ) -> Result<AccessPlan, Problem> {
+        let Some(found) = found else { return Ok(scan) };
+        let exact = found.whole;
+        // Where each entry gives a row, a page has no more entries than rows.
+        let unsure = found.ranges && !(exact && scan.ordered);
+        let counts = exact && self.counts;
+        if (unsure || (self.statistics.is_narrow() && !counts)) && self.is_wide(&found)? {
+            return Ok(scan);
+        }
+        let access = as_access(found);
+        Ok(AccessPlan { exact: exact && access.is_exact(), access, ..scan })
+    }
+
+    /// Whether it costs less to look at all items than to look up these.
+    fn is_wide(&self, found: &IndexMatch) -> Result<bool, Problem> {
+        let items = self.statistics.items()?;
+        let most = PROBE_MAX.min(items / LOOKUP_FACTOR + 1);
+        Ok(self.members(&found.set, most)? >= most)
+    }
+
+    /// Along the index of the order, unless few items are left to be sorted.
+    fn ordered(
+        &self,
+        served: OrderedIndex,
+        found: Option<IndexMatch>,
+        scan: AccessPlan,
+    ) -> Result<AccessPlan, Problem> {
+        let most = if served.begun { SORT_ITEMS_MAX / 10 } else { SORT_ITEMS_MAX };
+        if let Some(found) = found
+            && self.members(&found.set, most)? < most
+            && !(self.statistics.is_narrow() && self.is_wide(&found)?)
+        {
+            let exact = found.whole;
+            let access = as_access(found);
+            return Ok(AccessPlan { exact: exact && access.is_exact(), access, ..scan });
+        }
+        if self.statistics.is_narrow() && !served.begun {
+            // Items of all other keys would be met along the index.
+            if self.is_small(self.statistics.items()?)? {
+                return Ok(scan);
+            }
+        }
+        Ok(along(served, scan))
+    }
+
+    /// Whether so few of a container's items are asked for that an index would lead past too
+    /// many others.
+    pub(super) fn is_small(&self, items: u64) -> Result<bool, Problem> {
+        let around = self.statistics.items_around()?;
+        Ok(items <= SORT_ITEMS_MAX || items.saturating_mul(items) <= around)
+    }
+
+    /// At most so many members has a set, counted up to a bound. Those of other keys are
+    /// left out where entries are in the order of ordinals.
+    pub(super) fn members(&self, set: &OrdinalSet, most: u64) -> Result<u64, Problem> {
+        match set {
+            OrdinalSet::Equal(leaf) => {
+                let range = with_ordinals(&leaf.range, self.statistics.ordinals());
+                self.statistics.entries(&range, most)
+            }
+            OrdinalSet::Within(leaf) => self.statistics.entries(&leaf.range, most),
+            OrdinalSet::All(sets) => sets.iter().try_fold(most, |least, set| {
+                if least == 0 { Ok(0) } else { Ok(least.min(self.members(set, least)?)) }
+            }),
+            OrdinalSet::Any(sets) => sets.iter().try_fold(0, |sum: u64, set| {
+                if sum >= most { Ok(sum) } else { Ok(sum + self.members(set, most - sum)?) }
+            }),
+        }
+    }
+
+    fn find(&self, requirement: &Requirement) -> Result<Option<IndexMatch>, Problem> {
+        if let Requirement::All(parts) = requirement {
+            return self.find_all(parts);
+        }
+        if let Requirement::Either(parts) = requirement {
+            return self.find_any(parts);
+        }
+        let Some(set) = self.leaf(requirement) else { return Ok(None) };
+        let elements = requirement.path().is_some_and(|path| path.names().is_none());
+        let any_text = matches!(requirement, Requirement::Prefix { ignores_case: true, .. });
+        let whole = requirement.path().is_none_or(is_exact_place) && !any_text;
+        let ranges = matches!(set, OrdinalSet::Within(_));
+        Ok(Some(IndexMatch { set, whole, repeats: elements, ranges }))
+    }
+
+    /// Through a composite index, if it answers all conditions on single values and more:
+    /// its entries are as few as those of the values at most.
+    fn together(&self, parts: &[Requirement]) -> Option<IndexMatch> {
+        let slice = composite::widest(self.indexes, parts)?;
+        let is_narrow = |part: &&Requirement| {
+            matches!(
+                part,
+                Requirement::Compare { comparison: Comparison::Equal, .. }
+                    | Requirement::OneOf { .. }
+                    | Requirement::Either(_)
+            )
+        };
+        let narrow = parts.iter().filter(is_narrow).count();
+        let way = if slice.is_point { ScanOrder::Ordinals } else { ScanOrder::Entries };
+        if slice.equal < narrow || !self.is_open(way, &slice.leaf.range) {
+            return None;
+        }
+        let whole = slice.conditions == parts.len();
+        let set = if slice.is_point {
+            OrdinalSet::Equal(slice.leaf)
+        } else {
+            OrdinalSet::Within(slice.leaf)
+        };
+        Some(IndexMatch { set, whole, repeats: false, ranges: false })
+    }
+
+    /// Single values together; if there are none, the narrowest of the ranges.
+    fn find_all(&self, parts: &[Requirement]) -> Result<Option<IndexMatch>, Problem> {
+        let (mut sets, mut ranges, mut whole) = (Vec::new(), Vec::new(), true);
+        for part in parts {
+            match self.find(part)? {
+                None => whole = false,
+                Some(found) => {
+                    whole = whole && found.whole;
+                    if !found.ranges {
+                        sets.push(found.set);
+                    } else if !narrow(&mut ranges, part, &found) {
+                        ranges.push((part, found));
+                    }
+                }
+            }
+        }
+        if sets.is_empty() {
+            let ranges = ranges.into_iter().map(|(_, found)| found).collect();
+            return self.narrowest(ranges, whole);
+        }
+        let whole = whole && ranges.is_empty();
+        let set = if sets.len() == 1 { sets.swap_remove(0) } else { OrdinalSet::All(sets) };
+        Ok(Some(IndexMatch { set, whole, repeats: false, ranges: false }))
+    }
+
+    /// Whether the page before went this way. Positions in sets are ordinals, so any set
+    /// that has all items goes on where another one ended.
+    fn was_chosen(&self, found: &IndexMatch) -> bool {
+        match &found.set {
+            OrdinalSet::Within(leaf) if !found.repeats => self.resumes_along(&leaf.range),
+            OrdinalSet::Equal(_)
+            | OrdinalSet::Within(_)
+            | OrdinalSet::All(_)
+            | OrdinalSet::Any(_) => {
+                matches!(self.resume, Some((ScanOrder::Ordinals, _)))
+            }
+        }
+    }
+
+    fn narrowest(
+        &self,
+        mut found: Vec<IndexMatch>,
+        whole: bool,
+    ) -> Result<Option<IndexMatch>, Problem> {
+        if let Some(at) = found.iter().position(|found| self.was_chosen(found)) {
+            return Ok(Some(IndexMatch {
+                whole: whole && found.len() == 1,
+                ..found.swap_remove(at)
+            }));
+        }
+        if found.len() < 2 {
+            return Ok(found.pop().map(|found| IndexMatch { whole, ..found }));
+        }
+        let mut narrowest: Option<(u64, IndexMatch)> = None;
+        for found in found {
+            let most = narrowest.as_ref().map_or(PROBE_MAX, |(least, _)| *least);
+            let members = self.members(&found.set, most)?;
+            if narrowest.is_none() || members < most {
+                narrowest = Some((members, found));
+            }
+        }
+        Ok(narrowest.map(|(_, found)| IndexMatch { whole: false, ..found }))
+    }
+
+    /// Every part must be found, or none is.
+    fn find_any(&self, parts: &[Requirement]) -> Result<Option<IndexMatch>, Problem> {
+        let mut found_parts = Vec::with_capacity(parts.len());
+        for part in parts {
+            let Some(found) = self.find(part)? else { return Ok(None) };
+            found_parts.push(found);
+        }
+        let whole = found_parts.iter().all(|found| found.whole);
+        let ranges = found_parts.iter().any(|found| found.ranges);
+        let set = OrdinalSet::Any(found_parts.into_iter().map(|found| found.set).collect());
+        if ranges
+            && self.resume.is_none()
+            && self.members(&set, COLLECT_ENTRIES_MAX)? >= COLLECT_ENTRIES_MAX
+        {
+            return Ok(None);
+        }
+        Ok(Some(IndexMatch { set, whole, repeats: true, ranges }))
+    }
+
+    /// The entries that a condition on one place asks for.
+    fn leaf(&self, requirement: &Requirement) -> Option<OrdinalSet> {
+        let place = requirement.path()?;
+        let path = self.indexes.path(place)?;
+        let of: Arc<str> = place.in_policy().into();
+        let leaf = |range: KeyRange| IndexRange { of: Arc::clone(&of), range };
+        match requirement {
+            Requirement::Compare { comparison, value, .. } => {
+                let range = match comparison {
+                    Comparison::Equal => return Some(OrdinalSet::Equal(leaf(path.equal(value)))),
+                    Comparison::NotEqual => return None,
+                    Comparison::Less => path.between(Edge::Unbounded, Edge::Excluded(value)),
+                    Comparison::LessEqual => path.between(Edge::Unbounded, Edge::Included(value)),
+                    Comparison::Greater => path.between(Edge::Excluded(value), Edge::Unbounded),
+                    Comparison::GreaterEqual => {
+                        path.between(Edge::Included(value), Edge::Unbounded)
+                    }
+                };
+                range.map(|range| OrdinalSet::Within(leaf(range)))
+            }
+            Requirement::OneOf { values, .. } => {
+                let values = path.any_of(values).into_iter();
+                Some(OrdinalSet::Any(values.map(|range| OrdinalSet::Equal(leaf(range))).collect()))
+            }
+            Requirement::Prefix { prefix, ignores_case: false, .. } => {
+                Some(OrdinalSet::Within(leaf(path.starts_with(prefix))))
+            }
+            // Entries are in the order of texts as they are written.
+            Requirement::Prefix { ignores_case: true, .. } => {
+                Some(OrdinalSet::Within(leaf(KeyRange {
+                    exact: false,
+                    ..path.of_type(Kind::String)
+                })))
+            }
+            Requirement::Types { types, .. } => match types {
+                [kind] => Some(OrdinalSet::Within(leaf(path.of_type(*kind)))),
+                all if all.len() == KINDS => Some(OrdinalSet::Within(leaf(path.is_defined()))),
+                _ => Some(OrdinalSet::Within(leaf(KeyRange { exact: false, ..path.is_defined() }))),
+            },
+            // These say nothing about entries, and what may come later does not yet.
+            Requirement::Anything
+            | Requirement::Never
+            | Requirement::All(_)
+            | Requirement::Either(_)
+            | _ => None,
+        }
+    }
+}
+
+/// Lets two ranges of one place be one, as in BETWEEN; whether there is another one.
+fn narrow(
+    ranges: &mut [(&Requirement, IndexMatch)],
+    part: &Requirement,
+    found: &IndexMatch,
+) -> bool {
+    let OrdinalSet::Within(leaf) = &found.set else { return false };
+    if found.repeats || part.path().is_none() {
+        return false;
+    }
+    match ranges.iter_mut().find(|(other, _)| other.path() == part.path()) {
+        Some((_, IndexMatch { set: OrdinalSet::Within(other), .. })) => {
+            other.range = other.range.intersect(&leaf.range);
+            true
+        }
+        Some(_) | None => false,
+    }
+}
+
+/// Bytes that name an index in its entries.
+const INDEX_BYTES: usize = 8;
+
+/// Along the index of the order.
+fn along(
+    OrderedIndex { of, range, backwards, order, absent, .. }: OrderedIndex,
+    scan: AccessPlan,
+) -> AccessPlan {
+    let access = AccessPath::Entries { of, ranges: vec![range], absent, backwards };
+    AccessPlan { access, ordered: true, along: Some(order), ..scan }
+}
+
+/// The types that a value may have.
+const KINDS: usize = 6;
+
+fn as_access(found: IndexMatch) -> AccessPath {
+    match found.set {
+        OrdinalSet::Within(IndexRange { of, range }) if !found.repeats => {
+            AccessPath::Entries { of, ranges: vec![range], absent: None, backwards: false }
+        }
+        set @ (OrdinalSet::Equal(_)
+        | OrdinalSet::Within(_)
+        | OrdinalSet::All(_)
+        | OrdinalSet::Any(_)) => AccessPath::Set(set),
+    }
+}
+
+/// Whether entries tell of the place itself: those of elements do not say which.
+fn is_exact_place(path: &Path) -> bool {
+    path.steps().iter().all(|step| !matches!(step, query::PathStep::Index(_)))
+}

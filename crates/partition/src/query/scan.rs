@@ -1,0 +1,531 @@
+//! A scan of one bucket along an access path.
+
+use std::fmt;
+use std::ops::{AddAssign, Range, SubAssign};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use model::epk::{Epk, EpkRange};
+use model::partition_key::PartitionKey;
+use model::policy::TimeToLive;
+use model::position::{Ordinal, Timestamp};
+use storage::{Direction, KeyRange, StorageError, View};
+
+use super::absent::AbsentScan;
+use super::access::AccessPath;
+use super::set_cursor::{self, SetCursor};
+use crate::command::Problem;
+use crate::key::{self, GROUP_AT, Group, Keys};
+use crate::record::{Head, Item, KeyStatistics, RecordError};
+use crate::rows::Rows;
+use crate::setup::{Bucket, Setup};
+
+/// Where a scan starts, if not at its beginning.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ScanStart {
+    /// With the first candidate that is not before all those that begin so.
+    At(Vec<u8>),
+    /// With the first one behind it.
+    After(Vec<u8>),
+    /// With the first one behind all those that begin so.
+    AfterPrefix(Vec<u8>),
+}
+
+impl ScanStart {
+    #[must_use]
+    pub fn position(&self) -> &[u8] {
+        match self {
+            ScanStart::At(position)
+            | ScanStart::After(position)
+            | ScanStart::AfterPrefix(position) => position,
+        }
+    }
+}
+
+/// Where on the ring a position of [`super::ScanOrder::Items`] is.
+#[must_use]
+pub fn position_epk(position: &[u8]) -> Option<Epk> {
+    key::parse_item_name(position).map(|(epk, _)| epk)
+}
+
+/// Which items of a bucket are scanned.
+#[derive(Clone, Debug)]
+pub(super) struct ScanScope<'s> {
+    /// Those in these parts of the ring.
+    pub(super) within: &'s [EpkRange],
+    /// The ordinals that they can have.
+    pub(super) ordinals: &'s Range<u64>,
+    /// And of them, if given, those whose keys begin so.
+    pub(super) prefix: Option<&'s Arc<PartitionKey>>,
+}
+
+/// What a scan has read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ScanStats {
+    /// Index entries.
+    pub entries: u64,
+    pub items: u64,
+    /// Bytes of the items' texts.
+    pub bytes: u64,
+}
+
+impl AddAssign for ScanStats {
+    fn add_assign(&mut self, other: ScanStats) {
+        self.entries += other.entries;
+        self.items += other.items;
+        self.bytes += other.bytes;
+    }
+}
+
+impl SubAssign for ScanStats {
+    fn sub_assign(&mut self, other: ScanStats) {
+        self.entries = self.entries.saturating_sub(other.entries);
+        self.items = self.items.saturating_sub(other.items);
+        self.bytes = self.bytes.saturating_sub(other.bytes);
+    }
+}
+
+/// Goes through one bucket.
+pub(super) struct BucketScan<'v> {
+    view: &'v dyn View,
+    now: Timestamp,
+    setup: Arc<Setup>,
+    keys: Keys,
+    /// The parts of the ring that are asked for, where they do not have all of the bucket.
+    clip: Option<Vec<EpkRange>>,
+    prefix: Option<Arc<PartitionKey>>,
+    source: ScanSource<'v>,
+    loaded: ScanStats,
+}
+
+enum ScanSource<'v> {
+    Nothing,
+    Items(Ranges<'v>),
+    /// With the items that have none, if they belong there.
+    Entries {
+        ranges: Ranges<'v>,
+        absent: Option<AbsentScan<'v>>,
+        direction: Direction,
+    },
+    Set {
+        members: SetCursor<'v>,
+        next: Range<u64>,
+    },
+}
+
+/// A position in a scan whose item is not loaded yet.
+#[derive(Debug)]
+pub(super) struct ScanEntry {
+    pub(super) position: Bytes,
+    target: Target,
+}
+
+/// An entry, or an item that needs no looking up.
+#[derive(Debug)]
+enum Target {
+    Entry(u64),
+    Item(Bytes),
+}
+
+impl<'v> BucketScan<'v> {
+    /// Begins, behind all starts.
+    pub(super) fn open(
+        (view, now): (&'v dyn View, Timestamp),
+        setup: &Arc<Setup>,
+        bucket: &Bucket,
+        access: &AccessPath,
+        wanted: &ScanScope<'_>,
+        starts: &[ScanStart],
+    ) -> Result<BucketScan<'v>, Problem> {
+        let ScanScope { within, ordinals, prefix } = *wanted;
+        let keys = setup.keys(bucket);
+        let source = match access {
+            AccessPath::Nothing => ScanSource::Nothing,
+            AccessPath::Items => {
+                let group = keys.group(Group::Item);
+                let of_keys = |within: &EpkRange| {
+                    let mut range = KeyRange::prefix(&group);
+                    range.start = range.start.max(keys.item(&within.min, ""));
+                    if within.max < bucket.range.max {
+                        range.end = Some(keys.item(&within.max, ""));
+                    }
+                    begin(&mut range, &group, starts, Direction::Forward);
+                    range
+                };
+                let probed = within.len() > 1;
+                let rest = within.iter().rev().map(|within| KeySpan {
+                    range: of_keys(within),
+                    probe: within.position().filter(|_| probed).map(|epk| keys.statistics(epk)),
+                });
+                ScanSource::Items(Ranges::new(view, rest.collect(), Direction::Forward))
+            }
+            AccessPath::Entries { ranges, absent, backwards, .. } => {
+                let direction = if *backwards { Direction::Backward } else { Direction::Forward };
+                let group = keys.group(Group::Index);
+                let mut rest: Vec<KeyRange> =
+                    ranges.iter().map(|range| set_cursor::stored(&keys, range)).collect();
+                rest.iter_mut().for_each(|range| begin(range, &group, starts, direction));
+                if direction == Direction::Forward {
+                    rest.reverse();
+                }
+                let rest = rest.into_iter().map(|range| KeySpan { range, probe: None });
+                let ranges = Ranges::new(view, rest.collect(), direction);
+                let absent = absent.as_ref().map(|absence| {
+                    let beginning = keys.index_entry(&absence.key);
+                    let mut range = KeyRange::prefix(&beginning);
+                    begin(&mut range, &group, starts, direction);
+                    let asked = ordinals_in(&range, &beginning, ordinals);
+                    AbsentScan::new(view, &keys, absence, asked, direction)
+                });
+                ScanSource::Entries { ranges, absent, direction }
+            }
+            AccessPath::Set(set) => {
+                let members = SetCursor::open(view, &keys, (set, ordinals))?;
+                let first = starts.iter().map(|start| match start {
+                    ScanStart::At(position) => ordinal_at(position),
+                    ScanStart::After(position) | ScanStart::AfterPrefix(position) => {
+                        ordinal_at(position).saturating_add(1)
+                    }
+                });
+                let first = first.max().unwrap_or_default();
+                let next = ordinals.start.max(first)..ordinals.end;
+                ScanSource::Set { members, next }
+            }
+        };
+        let whole = within.iter().any(|within| within.covers(&bucket.range));
+        let clip = (!whole).then(|| within.to_vec());
+        let (prefix, loaded) = (prefix.cloned(), ScanStats::default());
+        Ok(BucketScan { view, now, setup: Arc::clone(setup), keys, clip, prefix, source, loaded })
+    }
+
+    /// The next position. What is there is looked at when it is loaded ([`load_all`]):
+    /// whoever goes many ways at once needs only the one that comes first.
+    pub(super) fn advance(&mut self) -> Result<Option<ScanEntry>, Problem> {
+        match &mut self.source {
+            ScanSource::Nothing => Ok(None),
+            ScanSource::Items(ranges) => {
+                let Some((key, value)) = ranges.next()? else { return Ok(None) };
+                Ok(Some(ScanEntry { position: position_in(&key), target: Target::Item(value) }))
+            }
+            ScanSource::Entries { ranges, absent, direction } => {
+                if *direction == Direction::Forward
+                    && let Some(found) = next_absent(absent)?
+                {
+                    return Ok(Some(found));
+                }
+                let Some((key, _)) = ranges.next()? else {
+                    // Read backwards, they come last.
+                    return next_absent(absent);
+                };
+                let target = Target::Entry(set_cursor::ordinal_of(&key)?);
+                Ok(Some(ScanEntry { position: position_in(&key), target }))
+            }
+            ScanSource::Set { members, next } => {
+                if next.is_empty() {
+                    return Ok(None);
+                }
+                let found = members.seek(next.start)?.filter(|ordinal| next.contains(ordinal));
+                let Some(ordinal) = found else {
+                    next.start = next.end;
+                    return Ok(None);
+                };
+                next.start = ordinal + 1;
+                let position = Bytes::copy_from_slice(&ordinal.to_be_bytes());
+                Ok(Some(ScanEntry { position, target: Target::Entry(ordinal) }))
+            }
+        }
+    }
+
+    /// Leaves out all places that begin so, if they are what comes next along an index.
+    pub(super) fn skip(&mut self, beginning: &[u8]) {
+        let ScanSource::Entries { ranges, absent, .. } = &mut self.source else { return };
+        absent.iter_mut().for_each(|absent| absent.skip(beginning));
+        ranges.current.skip(&self.keys.index_entry(beginning));
+    }
+
+    /// What is stored at a position that this scan gave.
+    fn load(&mut self, entry: ScanEntry) -> Result<Option<Item>, Problem> {
+        let value = match entry.target {
+            Target::Item(value) => Some(value),
+            Target::Entry(ordinal) => match self.key_of(ordinal)? {
+                Some(key) => Some(self.view.get(&key)?.ok_or_else(dangling)?),
+                None => None,
+            },
+        };
+        let mut loaded = self.loaded;
+        let item = self.checked(value.as_ref(), &mut loaded)?;
+        self.loaded = loaded;
+        Ok(item)
+    }
+
+    /// The item that a value is, counted; none if it has expired or is another key's.
+    fn checked(
+        &self,
+        value: Option<&Bytes>,
+        loaded: &mut ScanStats,
+    ) -> Result<Option<Item>, Problem> {
+        let item = value.map(Item::decode).transpose()?;
+        if let Some(item) = &item {
+            loaded.items += 1;
+            loaded.bytes += item.bytes();
+        }
+        let prefix = self.prefix.as_deref();
+        Ok(item.filter(|item| {
+            !self.setup.is_expired(item, self.now) && self.setup.has_prefix(item, prefix)
+        }))
+    }
+
+    /// Counts the next candidates, so many at most, and says whether these were the last.
+    /// It is all of them at once where their number is written down. Items that an index
+    /// finds are not looked into, unless they may have expired or be another key's.
+    pub(super) fn count(&mut self, most: u64) -> Result<(u64, bool), Problem> {
+        let lasting = self.setup.definition.ttl() == TimeToLive::Off;
+        let sure = lasting && self.prefix.is_none();
+        if sure
+            && matches!(self.source, ScanSource::Items(_))
+            && let Some(known) = self.known_count()?
+        {
+            return Ok((known, true));
+        }
+        let mut count = 0;
+        for _ in 0..most {
+            let Some(found) = self.advance()? else { return Ok((count, true)) };
+            let is_there = match found.target {
+                Target::Entry(ordinal) if sure => self.is_inside(ordinal)?,
+                Target::Entry(_) | Target::Item(_) => self.load(found)?.is_some(),
+            };
+            count += u64::from(is_there);
+        }
+        Ok((count, false))
+    }
+
+    fn is_inside(&self, ordinal: u64) -> Result<bool, Problem> {
+        Ok(self.clip.is_none() || self.key_of(ordinal)?.is_some())
+    }
+
+    /// How many items there are, where that is written down: in the bucket, and in
+    /// each logical partition.
+    fn known_count(&self) -> Result<Option<u64>, Problem> {
+        let Some(clip) = &self.clip else {
+            let head = self.view.get(&self.keys.head())?;
+            let head = head.map(|head| Head::decode(&head)).transpose()?;
+            return Ok(Some(head.unwrap_or_default().items));
+        };
+        let mut count = 0;
+        for within in clip {
+            let Some(epk) = within.position() else { return Ok(None) };
+            if let Some(statistics) = self.view.get(&self.keys.statistics(epk))? {
+                count += KeyStatistics::decode(&statistics)?.items;
+            }
+        }
+        Ok(Some(count))
+    }
+
+    /// Index entries that were read.
+    pub(super) fn entries(&self) -> u64 {
+        match &self.source {
+            ScanSource::Nothing => 0,
+            ScanSource::Items(ranges) => ranges.probed,
+            ScanSource::Entries { ranges, absent, .. } => {
+                ranges.read + ranges.current.read + absent.as_ref().map_or(0, AbsentScan::read)
+            }
+            ScanSource::Set { members, .. } => members.read(),
+        }
+    }
+
+    /// What was read while candidates were counted.
+    pub(super) fn stats(&self) -> ScanStats {
+        ScanStats { entries: self.entries(), ..self.loaded }
+    }
+
+    /// Where an item is stored; `None` if that is not in the part of the ring that is
+    /// asked for.
+    fn key_of(&self, ordinal: u64) -> Result<Option<Bytes>, Problem> {
+        let name = self.view.get(&self.name_key(ordinal)?)?;
+        self.item_key(name.as_deref())
+    }
+
+    /// Where the name of an item is stored.
+    fn name_key(&self, ordinal: u64) -> Result<Bytes, Problem> {
+        Ok(self.keys.ordinal(Ordinal::from_u64(ordinal).ok_or_else(dangling)?))
+    }
+
+    /// Where the item with a name is stored; `None` if that is not in the part of the ring
+    /// that is asked for.
+    fn item_key(&self, name: Option<&[u8]>) -> Result<Option<Bytes>, Problem> {
+        let damaged = || RecordError::Malformed { what: "ordinal" };
+        let (epk, id) = name.and_then(key::parse_item_name).ok_or_else(damaged)?;
+        let is_inside = self.clip.as_ref().is_none_or(|clip| is_among(clip, &epk));
+        Ok(is_inside.then(|| self.keys.item(&epk, id)))
+    }
+}
+
+/// An index entry that leads to no item.
+fn dangling() -> RecordError {
+    RecordError::Malformed { what: "index key" }
+}
+
+/// The items at positions that scans of one view gave, each with the number of its scan:
+/// looked up together, first their names, then the items. Adds up what was loaded after
+/// each.
+pub(super) fn load_all(
+    view: &dyn View,
+    scans: &[BucketScan<'_>],
+    entries: &[(usize, ScanEntry)],
+    loaded: &mut ScanStats,
+) -> Result<Vec<(Option<Item>, ScanStats)>, Problem> {
+    let scan = |at: usize| scans.get(at).ok_or(Problem::Gone);
+    let mut names = Vec::new();
+    for (at, entry) in entries {
+        if let Target::Entry(ordinal) = entry.target {
+            names.push(scan(*at)?.name_key(ordinal)?);
+        }
+    }
+    let mut names = view.multi_get(&names)?.into_iter();
+    let (mut keys, mut is_looked_up) = (Vec::new(), Vec::with_capacity(entries.len()));
+    for (at, entry) in entries {
+        let key = match entry.target {
+            Target::Entry(_) => scan(*at)?.item_key(names.next().flatten().as_deref())?,
+            Target::Item(_) => None,
+        };
+        is_looked_up.push(key.is_some());
+        keys.extend(key);
+    }
+    let mut values = view.multi_get(&keys)?.into_iter();
+    let mut items = Vec::with_capacity(entries.len());
+    for ((at, entry), is_looked_up) in entries.iter().zip(is_looked_up) {
+        let value = match &entry.target {
+            Target::Item(value) => Some(value.clone()),
+            Target::Entry(_) if is_looked_up => Some(values.next().flatten().ok_or_else(dangling)?),
+            Target::Entry(_) => None,
+        };
+        let item = scan(*at)?.checked(value.as_ref(), loaded)?;
+        items.push((item, *loaded));
+    }
+    Ok(items)
+}
+
+fn next_absent(absent: &mut Option<AbsentScan<'_>>) -> Result<Option<ScanEntry>, Problem> {
+    let Some(scan) = absent else { return Ok(None) };
+    let found = scan.next()?;
+    Ok(found.map(|(position, ordinal)| ScanEntry {
+        position: position.into(),
+        target: Target::Entry(ordinal),
+    }))
+}
+
+/// The ordinals that keys have behind a beginning, within a range of keys, as far as they
+/// are asked for.
+fn ordinals_in(range: &KeyRange, beginning: &[u8], asked: &Range<u64>) -> Range<u64> {
+    // The first ordinal whose key is not before another key.
+    let first_from = |key: &[u8]| -> Option<u64> {
+        let rest = key.strip_prefix(beginning)?;
+        let first = ordinal_at(rest);
+        Some(if rest.len() > size_of::<u64>() { first.saturating_add(1) } else { first })
+    };
+    let nothing = u64::MAX..u64::MAX;
+    let Some(start) = first_from(&range.start) else { return nothing };
+    let end = range.end.as_ref().and_then(|end| first_from(end)).unwrap_or(u64::MAX);
+    start.max(asked.start)..end.min(asked.end)
+}
+
+/// The rows of ranges, one after the other.
+struct Ranges<'v> {
+    view: &'v dyn View,
+    direction: Direction,
+    current: Rows<'v>,
+    /// The last one comes next.
+    rest: Vec<KeySpan>,
+    /// Rows of the ranges before the current one.
+    read: u64,
+    /// Ranges that were looked for first.
+    probed: u64,
+}
+
+/// One of many ranges.
+struct KeySpan {
+    range: KeyRange,
+    /// A key that is there if the range has rows. Looking for one key is many times
+    /// quicker than beginning to read a range, and of a long list most have none.
+    probe: Option<Bytes>,
+}
+
+/// Whether one of many ranges has a position. They are in order and apart.
+fn is_among(ranges: &[EpkRange], epk: &Epk) -> bool {
+    let next = ranges.partition_point(|range| range.min <= *epk);
+    next.checked_sub(1).and_then(|at| ranges.get(at)).is_some_and(|range| range.contains(epk))
+}
+
+impl<'v> Ranges<'v> {
+    fn new(view: &'v dyn View, rest: Vec<KeySpan>, direction: Direction) -> Ranges<'v> {
+        let nothing = KeyRange::new(Bytes::new(), Bytes::new());
+        let current = Rows::new(view, nothing, direction);
+        Ranges { view, direction, current, rest, read: 0, probed: 0 }
+    }
+
+    fn next(&mut self) -> Result<Option<(Bytes, Bytes)>, StorageError> {
+        loop {
+            if let Some(row) = self.current.next()? {
+                return Ok(Some(row));
+            }
+            let Some(KeySpan { range, probe }) = self.rest.pop() else { return Ok(None) };
+            if let Some(probe) = probe {
+                self.probed += 1;
+                if self.view.get(&probe)?.is_none() {
+                    continue;
+                }
+            }
+            self.read += self.current.read;
+            self.current = Rows::new(self.view, range, self.direction);
+        }
+    }
+}
+
+impl fmt::Debug for BucketScan<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BucketScan").field("entries", &self.entries()).finish_non_exhaustive()
+    }
+}
+
+/// Narrows a range to where a scan starts.
+fn begin(range: &mut KeyRange, group: &[u8], starts: &[ScanStart], direction: Direction) {
+    starts.iter().for_each(|start| begin_at(range, group, start, direction));
+}
+
+fn begin_at(range: &mut KeyRange, group: &[u8], start: &ScanStart, direction: Direction) {
+    let at = |position: &[u8]| -> Bytes { [group, position].concat().into() };
+    let behind = |position: &[u8]| -> Bytes { [group, position, &[0]].concat().into() };
+    let (first, end) = match (start, direction) {
+        (ScanStart::At(position), Direction::Forward) => (Some(at(position)), None),
+        (ScanStart::After(position), Direction::Forward) => (Some(behind(position)), None),
+        (ScanStart::At(position), Direction::Backward) => {
+            (None, KeyRange::prefix(&at(position)).end)
+        }
+        (ScanStart::After(position) | ScanStart::AfterPrefix(position), Direction::Backward) => {
+            (None, Some(at(position)))
+        }
+        (ScanStart::AfterPrefix(position), Direction::Forward) => {
+            // Without an end there is nothing behind it.
+            let end = KeyRange::prefix(&at(position)).end;
+            (end.or_else(|| range.end.clone()), None)
+        }
+    };
+    if let Some(first) = first {
+        range.start = std::mem::take(&mut range.start).max(first);
+    }
+    if let Some(end) = end {
+        range.end = Some(range.end.take().map_or(end.clone(), |old| old.min(end)));
+    }
+}
+
+/// What is left of a key without what names its bucket and group: a part of it, not a copy.
+fn position_in(key: &Bytes) -> Bytes {
+    key.slice((GROUP_AT + 1).min(key.len())..)
+}
+
+/// The ordinal at a place. Places come from clients, so any bytes are one.
+fn ordinal_at(position: &[u8]) -> u64 {
+    let mut bytes = [0; 8];
+    bytes.iter_mut().zip(position).for_each(|(to, from)| *to = *from);
+    u64::from_be_bytes(bytes)
+}

@@ -1,0 +1,250 @@
+//! The members of a set of items, in the order of their ordinals.
+//!
+//! Entries with one value come in the order of ordinals, so sets of them are
+//! intersected and joined by going through all of them side by side: nothing is
+//! held in memory, and whatever cannot be in the intersection is jumped over.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::ops::Range;
+
+use bytes::Bytes;
+use index::{EntryOrder, KeyRange};
+use storage::{Direction, KeyRange as StorageRange, ScanLimit, View};
+
+use super::access::{IndexRange, OrdinalSet};
+use crate::command::Problem;
+use crate::key::{self, GROUP_AT, Keys};
+use crate::record::RecordError;
+use crate::rows::Rows;
+
+/// Goes through a set. Ordinals are plain numbers here, because one behind the last
+/// one is asked for, too.
+pub(super) enum SetCursor<'v> {
+    Equal {
+        rows: Rows<'v>,
+        entry: Bytes,
+        /// What was found last: it is asked for again until the others agree.
+        last: Option<u64>,
+        read: u64,
+    },
+    /// Those of a range, collected.
+    Sorted {
+        ordinals: Vec<u64>,
+        at: usize,
+        read: u64,
+    },
+    All(Vec<SetCursor<'v>>),
+    Any {
+        members: Vec<SetCursor<'v>>,
+        next: BinaryHeap<Reverse<(u64, usize)>>,
+        begun: bool,
+    },
+}
+
+impl<'v> SetCursor<'v> {
+    /// SetCursor with other ordinals than these may be left out.
+    pub(super) fn open(
+        view: &'v dyn View,
+        keys: &Keys,
+        (set, ordinals): (&OrdinalSet, &Range<u64>),
+    ) -> Result<SetCursor<'v>, Problem> {
+        let open_all = |sets: &[OrdinalSet]| -> Result<Vec<SetCursor<'v>>, Problem> {
+            sets.iter().map(|set| SetCursor::open(view, keys, (set, ordinals))).collect()
+        };
+        Ok(match set {
+            OrdinalSet::Equal(IndexRange { range, .. }) => {
+                let within = stored(keys, &with_ordinals(range, ordinals));
+                let rows = Rows::new(view, within, Direction::Forward);
+                SetCursor::Equal {
+                    rows,
+                    entry: keys.index_entry(&range.start),
+                    last: None,
+                    read: 0,
+                }
+            }
+            OrdinalSet::Within(IndexRange { range, .. }) => collected(view, stored(keys, range))?,
+            OrdinalSet::All(sets) => SetCursor::All(open_all(sets)?),
+            OrdinalSet::Any(sets) => {
+                let members = open_all(sets)?;
+                SetCursor::Any { members, next: BinaryHeap::new(), begun: false }
+            }
+        })
+    }
+
+    /// The first member from `least` on. Whoever asks never asks for less later.
+    pub(super) fn seek(&mut self, least: u64) -> Result<Option<u64>, Problem> {
+        match self {
+            SetCursor::Equal { rows, entry, last, read } => {
+                rows.seek(&with_ordinal(entry, least).into());
+                let found = rows.peek()?.map(|(key, _)| ordinal_of(key)).transpose()?;
+                *read += u64::from(found.is_some() && found != *last);
+                *last = found;
+                Ok(found)
+            }
+            SetCursor::Sorted { ordinals, at, .. } => {
+                let rest = ordinals.get(*at..).unwrap_or_default();
+                *at += rest.partition_point(|ordinal| *ordinal < least);
+                Ok(ordinals.get(*at).copied())
+            }
+            SetCursor::All(members) => intersect(members, least),
+            SetCursor::Any { members, next, begun } => {
+                if !*begun {
+                    *begun = true;
+                    for (at, member) in members.iter_mut().enumerate() {
+                        next.extend(member.seek(least)?.map(|ordinal| Reverse((ordinal, at))));
+                    }
+                }
+                union(members, next, least)
+            }
+        }
+    }
+
+    /// Entries that were looked at.
+    pub(super) fn read(&self) -> u64 {
+        match self {
+            SetCursor::Equal { read, .. } | SetCursor::Sorted { read, .. } => *read,
+            SetCursor::All(members) | SetCursor::Any { members, .. } => {
+                members.iter().map(SetCursor::read).sum()
+            }
+        }
+    }
+}
+
+/// All must agree: whoever is ahead is where the others have to look next.
+fn intersect(members: &mut [SetCursor<'_>], mut least: u64) -> Result<Option<u64>, Problem> {
+    let mut agreed = 0;
+    while agreed < members.len() {
+        agreed = 0;
+        for member in members.iter_mut() {
+            let Some(found) = member.seek(least)? else { return Ok(None) };
+            if found > least {
+                least = found;
+                break;
+            }
+            agreed += 1;
+        }
+    }
+    Ok(Some(least))
+}
+
+fn union(
+    members: &mut [SetCursor<'_>],
+    next: &mut BinaryHeap<Reverse<(u64, usize)>>,
+    least: u64,
+) -> Result<Option<u64>, Problem> {
+    while let Some(Reverse((ordinal, at))) = next.peek().copied() {
+        if ordinal >= least {
+            return Ok(Some(ordinal));
+        }
+        next.pop();
+        if let Some(member) = members.get_mut(at) {
+            next.extend(member.seek(least)?.map(|ordinal| Reverse((ordinal, at))));
+        }
+    }
+    Ok(None)
+}
+
+fn collected<'v>(view: &'v dyn View, range: StorageRange) -> Result<SetCursor<'v>, Problem> {
+    let mut rows = Rows::new(view, range, Direction::Forward);
+    let mut ordinals = Vec::new();
+    while let Some((key, _)) = rows.next()? {
+        ordinals.push(ordinal_of(&key)?);
+    }
+    ordinals.sort_unstable();
+    ordinals.dedup();
+    Ok(SetCursor::Sorted { ordinals, at: 0, read: rows.read })
+}
+
+/// How many entries are in a range; counting stops at `most`.
+pub(crate) fn count_entries(
+    view: &dyn View,
+    keys: &Keys,
+    range: &KeyRange,
+    most: u64,
+) -> Result<u64, Problem> {
+    let mut rows = Rows::new(view, stored(keys, range), Direction::Forward);
+    while rows.read < most && rows.next()?.is_some() {}
+    Ok(rows.read)
+}
+
+/// How many values there are in a part of an index, as far as its entries tell; counting
+/// stops at `most`.
+pub(crate) fn count_values(
+    view: &dyn View,
+    keys: &Keys,
+    (range, order): (&KeyRange, &EntryOrder),
+    most: u64,
+) -> Result<u64, Problem> {
+    let mut rows = Rows::new(view, stored(keys, range), Direction::Forward);
+    while rows.read < most
+        && let Some((key, _)) = rows.next()?
+    {
+        let (group, entry) = key.split_at_checked(GROUP_AT + 1).unwrap_or((&key, &[]));
+        rows.skip(&[group, order.values(entry).0].concat());
+    }
+    Ok(rows.read)
+}
+
+/// How many sets of names there are among entries for the names of members; counting stops
+/// at `most`.
+pub(crate) fn count_sets_of_names(
+    view: &dyn View,
+    keys: &Keys,
+    range: &KeyRange,
+    most: u64,
+) -> Result<u64, Problem> {
+    let (mut sets, mut count) = (SetsOfNames::new(view, keys, range), 0);
+    while count < most && sets.next()?.is_some() {
+        count += 1;
+    }
+    Ok(count)
+}
+
+/// Goes from one set of names to the next.
+pub(super) struct SetsOfNames<'v> {
+    view: &'v dyn View,
+    rest: StorageRange,
+}
+
+impl<'v> SetsOfNames<'v> {
+    pub(super) fn new(view: &'v dyn View, keys: &Keys, range: &KeyRange) -> SetsOfNames<'v> {
+        SetsOfNames { view, rest: stored(keys, range) }
+    }
+
+    /// The keys of items with the next set of names, and one of the items.
+    pub(super) fn next(&mut self) -> Result<Option<(StorageRange, u64)>, Problem> {
+        let chunk = self.view.scan(&self.rest, Direction::Forward, ScanLimit::rows(1))?;
+        let Some((key, _)) = chunk.rows.into_iter().next() else { return Ok(None) };
+        let malformed = RecordError::Malformed { what: "index key" };
+        let entry = key.get(GROUP_AT + 1..).and_then(index::same_members).ok_or(malformed)?;
+        let run = StorageRange::prefix(key.get(..GROUP_AT + 1 + entry.len()).unwrap_or(&key));
+        // Without an end nothing comes behind it.
+        self.rest.start = run.end.clone().or(self.rest.end.clone()).unwrap_or_default();
+        Ok(Some((run, ordinal_of(&key)?)))
+    }
+}
+
+/// The keys of a bucket that have an entry in the range.
+pub(super) fn stored(keys: &Keys, range: &KeyRange) -> StorageRange {
+    StorageRange::new(keys.index_entry(&range.start), keys.index_entry(&range.end))
+}
+
+/// The entries of one value that have one of these ordinals.
+pub(super) fn with_ordinals(range: &KeyRange, ordinals: &Range<u64>) -> KeyRange {
+    KeyRange {
+        start: with_ordinal(&range.start, ordinals.start),
+        end: with_ordinal(&range.start, ordinals.end),
+        exact: range.exact,
+    }
+}
+
+fn with_ordinal(entry: &[u8], ordinal: u64) -> Vec<u8> {
+    [entry, ordinal.to_be_bytes().as_slice()].concat()
+}
+
+pub(super) fn ordinal_of(key: &[u8]) -> Result<u64, Problem> {
+    let malformed = RecordError::Malformed { what: "index key" };
+    let (_, ordinal) = key::parse_trailing_ordinal(key).ok_or(malformed)?;
+    Ok(ordinal.as_u64())
+}

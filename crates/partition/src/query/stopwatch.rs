@@ -1,0 +1,58 @@
+//! Where the time of a scan goes, for clients that want to know.
+//!
+//! Two looks at the clock take about as long as one step along an index, so nothing of
+//! this is measured for anybody else.
+
+use std::cell::Cell;
+use std::time::Duration;
+
+use super::request::{Pace, ScanTimes};
+
+/// What is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Activity {
+    /// Going along indexes.
+    Finding,
+    /// Reading items.
+    Loading,
+    /// Making texts of rows.
+    Writing,
+}
+
+/// Adds up the activities of one execution.
+pub(super) struct Stopwatch<'t> {
+    /// None if nobody wants to know.
+    clock: Option<&'t dyn Pace>,
+    finding: Cell<Duration>,
+    loading: Cell<Duration>,
+    writing: Cell<Duration>,
+}
+
+impl<'t> Stopwatch<'t> {
+    pub(super) fn new(pace: &'t dyn Pace, is_timed: bool) -> Stopwatch<'t> {
+        let zero = || Cell::new(Duration::ZERO);
+        let clock = is_timed.then_some(pace);
+        Stopwatch { clock, finding: zero(), loading: zero(), writing: zero() }
+    }
+
+    pub(super) fn measure<T>(&self, activity: Activity, work: impl FnOnce() -> T) -> T {
+        let Some(clock) = self.clock else { return work() };
+        let before = clock.elapsed();
+        let done = work();
+        let sum = match activity {
+            Activity::Finding => &self.finding,
+            Activity::Loading => &self.loading,
+            Activity::Writing => &self.writing,
+        };
+        sum.set(sum.get() + clock.elapsed().saturating_sub(before));
+        done
+    }
+
+    pub(super) fn times(&self) -> ScanTimes {
+        ScanTimes {
+            finding: self.finding.get(),
+            loading: self.loading.get(),
+            writing: self.writing.get(),
+        }
+    }
+}
