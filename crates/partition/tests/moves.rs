@@ -36,8 +36,10 @@ const SOURCE: BucketNumber = BucketNumber(0);
 const WRITTEN: u64 = EPOCH_MILLIS + 60_000;
 const LATER: u64 = WRITTEN + 60_000;
 
-/// Everything that writes items, by name.
-const WRITERS: [(&str, fn(&mut World)); 12] = [
+/// Something that writes items, and its name.
+type Writer = (&'static str, fn(&mut World));
+
+const WRITERS: [Writer; 12] = [
     ("create", |world| world.apply("x", [create(r#"{"id":"new","pk":"x","u":9,"ttl":70}"#)])),
     ("upsert", |world| world.apply("x", [upsert(r#"{"id":"a","pk":"x","u":9}"#)])),
     ("replace", |world| world.apply("y", [replace("c", r#"{"id":"c","pk":"y","u":5,"m":[1]}"#)])),
