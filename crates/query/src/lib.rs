@@ -1,6 +1,6 @@
 //! The query language: text → syntax tree → bound tree → rows.
 //!
-//! A [`Query`] is text that parsed; binding it to parameters resolves names and
+//! A [`Query`] is text that parsed, or a tree that a program made; binding it to parameters resolves names and
 //! functions and gives a [`Bound`] query, which can be asked about one document
 //! at a time or run over many. Documents stay JSON text: a filter looks up the
 //! properties it needs and builds nothing.
@@ -28,6 +28,7 @@ mod requirement;
 mod run;
 pub mod syntax;
 mod transfer;
+mod tree;
 
 pub use advice::Advice;
 pub use bind::{Path, PathStep, UDF_CALLS_MAX};

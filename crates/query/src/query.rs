@@ -23,6 +23,7 @@ use crate::requirement::{self, Filter};
 use crate::run::{Row, RowSink};
 use crate::syntax::Select;
 use crate::transfer::BoundText;
+use crate::tree;
 
 /// A query whose text is right. Names and functions are not looked at yet:
 /// that needs the parameters.
@@ -43,6 +44,23 @@ impl Query {
     pub fn parse_within(text: &str, limits: QueryLimits) -> Result<Query, QueryError> {
         let parser::Parsed { select, excess } = parser::parse_within(text, limits)?;
         Ok(Query { text: text.to_owned(), select, excess })
+    }
+
+    /// A query that a program made as a tree. It is held to the limits of a text.
+    pub fn from_tree(select: Select, limits: QueryLimits) -> Result<Query, QueryError> {
+        tree::check(&select, limits)?;
+        let text = select.to_string();
+        if text.encode_utf16().count() > limits.text_units {
+            let (what, limit) = ("characters", limits.text_units);
+            return Err(QueryError::Limit { what, limit });
+        }
+        Ok(Query { text, select, excess: None })
+    }
+
+    /// What was parsed, or what the tree says as canonical text.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.text
     }
 
     /// The syntax tree; it prints as canonical text.

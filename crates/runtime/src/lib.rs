@@ -14,6 +14,7 @@
 //! Must not know: documents.
 
 mod clock;
+mod log_context;
 mod memory;
 mod random;
 mod tasks;
@@ -22,6 +23,7 @@ mod worker;
 use std::sync::Arc;
 
 pub use clock::{Clock, Millis, RealClock, SimulatedClock};
+pub use log_context::{LogContext, in_log_context, log_context, with_log_context};
 pub use memory::{MemoryBudget, MemoryUsage, OutOfMemory, Reservation};
 pub use random::{Random, RealRandom, SeededRandom};
 pub use tasks::{Body, STACK_BYTES, TaskHandle, TaskPanicked, Tasks, ThreadTasks};

@@ -9,7 +9,9 @@
 //! On in ours: signatures, indexing, and on disk an fsync before each answer. Off:
 //! throttling and TLS. The other two check no signature and write to no disk.
 //!
-//! `ORRERY_BENCH_GB` sets how much there is to open. `cargo xtask bench http`.
+//! `ORRERY_BENCH_GB` sets how much there is to open. `ORRERY_BENCH_BINARIES=old:new` compares
+//! these binaries of ours with the first of them instead, in memory and in more rounds.
+//! `cargo xtask bench http`.
 #![allow(clippy::unwrap_used, reason = "a bench stops at the first error")]
 #![allow(clippy::print_stdout, reason = "a bench prints its figures")]
 
@@ -41,6 +43,8 @@ use target::Target;
 const CONNECTIONS: u64 = 32;
 /// The servers take turns, so that a busy moment of the machine does not hit one alone.
 const ROUNDS: u64 = 3;
+/// For small differences between binaries.
+const BINARY_ROUNDS: u64 = 15;
 const PHASE: Duration = Duration::from_secs(3);
 
 fn main() {
@@ -48,22 +52,26 @@ fn main() {
         return load::run(target::serve_constant());
     }
     load::run(async {
-        compare().await;
+        if let Some(targets) = target::start_named() {
+            return compare(targets, BINARY_ROUNDS).await;
+        }
+        let (targets, left_out) = target::start_all();
+        for why in left_out {
+            println!("left out: {why}");
+        }
+        compare(targets, ROUNDS).await;
         start::report().await;
     });
 }
 
-async fn compare() {
-    let (targets, left_out) = target::start_all();
+async fn compare(targets: Vec<Target>, rounds: u64) {
     println!("{CONNECTIONS} connections, documents of {} bytes", Document::new(0, 0).body.len());
-    for why in left_out {
-        println!("left out: {why}");
-    }
+    println!("compared with {}:", targets[0].name);
     let mut figures = vec![(Vec::new(), Vec::new()); targets.len()];
     for target in &targets {
         Client::connect(target.address).await.prepare().await;
     }
-    for round in 0..ROUNDS {
+    for round in 0..rounds {
         for (target, (creates, reads)) in targets.iter().zip(&mut figures) {
             let (figures, written) = phase(target, Verb::Create, round, &[]).await;
             creates.push(figures);
@@ -72,9 +80,9 @@ async fn compare() {
     }
     let (creates, reads): (Vec<_>, Vec<_>) = figures.into_iter().unzip();
     for (verb, figures) in [("creates", creates), ("point reads", reads)] {
-        let medians: Vec<Figures> = figures.iter().map(|rounds| median(rounds)).collect();
-        for (target, figures) in targets.iter().zip(&medians) {
-            println!("{verb:<11}  {:<23}  {}", target.name, figures.against(&medians[0]));
+        let all: Vec<Figures> = figures.iter().map(|rounds| summary(rounds)).collect();
+        for (target, figures) in targets.iter().zip(&all) {
+            println!("{verb:<11}  {:<23}  {}", target.name, figures.against(&all[0]));
         }
     }
 }
@@ -96,20 +104,24 @@ struct Figures {
 }
 
 impl Figures {
-    fn against(&self, constant: &Figures) -> String {
+    fn against(&self, first: &Figures) -> String {
         let Figures { per_second, p50, p99, cpu } = self;
-        let share = per_second / constant.per_second;
-        let cpu = cpu.map_or_else(String::new, |cpu| format!("  cpu {cpu:>8.1?} each"));
-        format!(
-            "{per_second:>8.0}/s = {share:>4.2} of constant  p50 {p50:>8.1?}  p99 {p99:>8.1?}{cpu}"
-        )
+        let share = per_second / first.per_second;
+        let cpu = cpu.zip(first.cpu).map_or_else(String::new, |(cpu, first)| {
+            let share = cpu.as_secs_f64() / first.as_secs_f64();
+            format!("  cpu {cpu:>8.1?} each = {share:>5.3}")
+        });
+        format!("{per_second:>8.0}/s = {share:>5.3}  p50 {p50:>8.1?}  p99 {p99:>8.1?}{cpu}")
     }
 }
 
-fn median(rounds: &[Figures]) -> Figures {
+/// The round in the middle, with the processor time of the cheapest one: others on the
+/// machine can only add to that.
+fn summary(rounds: &[Figures]) -> Figures {
+    let cpu = rounds.iter().filter_map(|figures| figures.cpu).min();
     let mut rounds = rounds.to_vec();
     rounds.sort_by(|a, b| a.per_second.total_cmp(&b.per_second));
-    rounds.swap_remove(rounds.len() / 2)
+    Figures { cpu, ..rounds.swap_remove(rounds.len() / 2) }
 }
 
 /// Gives back how many requests each connection made, too. `written` says how many

@@ -132,7 +132,7 @@ fn rows(lab: &Lab, text: &str, parameters: &str) -> (Vec<String>, String) {
     let (mut rows, mut after) = (Vec::new(), None);
     loop {
         let query = ItemQuery {
-            text: text.to_owned(),
+            source: text.into(),
             parameters: json::parse(parameters.as_bytes()).unwrap_or(Value::Null),
             scope: Scope::default(),
             across_partitions: true,

@@ -1,6 +1,9 @@
 //! The catalogue: every resource but items, as records of the system container.
 //! Its stored form is specified in `docs/formats/catalogue.md`.
 
+pub(crate) mod kind;
+pub(crate) mod resources;
+
 mod counters;
 mod directory;
 
@@ -9,8 +12,8 @@ use model::etag::Etag;
 use model::json::{Object, Value};
 use partition::Item;
 
+use crate::catalogue::kind::Kind;
 use crate::error::ServiceError;
-use crate::kind::Kind;
 
 pub(crate) use counters::{COUNTERS, Counters};
 pub(crate) use directory::{ContainerEntry, Directory};

@@ -1,5 +1,9 @@
 //! Item verbs: from a body and a key to a command for one partition.
 
+pub(crate) mod changes;
+pub(crate) mod queries;
+pub(crate) mod read_items;
+
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
@@ -16,18 +20,18 @@ use partition::{
     Command, Document, Effect, EffectKind, EtagMatch, ItemPage, Operation, Outcome, Patch, Position,
 };
 
-use crate::account;
-use crate::admit::PAGE_ITEMS_MAX;
 use crate::error::ServiceError;
-use crate::receipt::{Holding, Receipt};
+use crate::pipeline::account;
+use crate::pipeline::admission::AdmissionGuard;
+use crate::pipeline::limits::PAGE_ITEMS_MAX;
+use crate::pipeline::meta::{Holding, ResponseMeta};
+use crate::pipeline::resolve::ResolvedContainer;
 use crate::request::{
     Batch, Bulk, BulkOperation, BulkPace, ItemAction, ItemOperation, ListItems, Scope,
 };
-use crate::resolve::ResolvedContainer;
 use crate::response::{BulkResult, Feed, ItemResult};
 use crate::service::Service;
 use crate::verb::{ContainerVerb, ItemFacts, NamedItem, Operations, Reach};
-use crate::visit::Visit;
 
 /// What the system properties add to an item, at most.
 const OWN_BYTES: u64 = 1_024;
@@ -92,16 +96,16 @@ impl ContainerVerb for ItemAction {
         self,
         service: &Service,
         container: &ResolvedContainer,
-        receipt: &mut Receipt,
+        meta: &mut ResponseMeta,
     ) -> Result<ItemResult, ServiceError> {
         let ItemAction { key, operation, session } = self;
         if let ItemOperation::Read { id, if_none_match } = &operation {
             let read = ItemRead { key: key.as_ref(), id, if_none_match: if_none_match.as_ref() };
-            let item = service.read_item(container, read, session.as_ref(), receipt).await?;
-            service.note_size(container, receipt);
+            let item = service.read_item(container, read, session.as_ref(), meta).await?;
+            service.note_size(container, meta);
             return Ok(item);
         }
-        service.write_item(container, key.as_ref(), operation, receipt).await
+        service.write_item(container, key.as_ref(), operation, meta).await
     }
 }
 
@@ -117,10 +121,10 @@ impl ContainerVerb for Batch {
         self,
         service: &Service,
         container: &ResolvedContainer,
-        receipt: &mut Receipt,
+        meta: &mut ResponseMeta,
     ) -> Result<Vec<ItemResult>, ServiceError> {
         let asked = (&self.key, self.session.as_ref());
-        service.batch(container, asked, self.operations, receipt).await
+        service.batch(container, asked, self.operations, meta).await
     }
 }
 
@@ -138,9 +142,9 @@ impl ContainerVerb for Bulk {
         self,
         service: &Service,
         container: &ResolvedContainer,
-        receipt: &mut Receipt,
+        meta: &mut ResponseMeta,
     ) -> Result<Vec<BulkResult>, ServiceError> {
-        service.bulk(container, self.range, (self.operations, self.pace), receipt).await
+        service.bulk(container, self.range, (self.operations, self.pace), meta).await
     }
 }
 
@@ -156,9 +160,9 @@ impl ContainerVerb for ListItems {
         self,
         service: &Service,
         container: &ResolvedContainer,
-        receipt: &mut Receipt,
+        meta: &mut ResponseMeta,
     ) -> Result<Feed<Position>, ServiceError> {
-        service.list_items(container, self, receipt).await
+        service.list_items(container, self, meta).await
     }
 }
 
@@ -176,14 +180,14 @@ impl Service {
         entry: &ResolvedContainer,
         key: Option<&PartitionKey>,
         operation: ItemOperation,
-        receipt: &mut Receipt,
+        meta: &mut ResponseMeta,
     ) -> Result<ItemResult, ServiceError> {
         let replaced = if let ItemOperation::Replace { id, .. } = &operation {
             key.zip(Some(id.clone()))
         } else {
             None
         };
-        let checked = self.check_operation(entry, key, operation, receipt);
+        let checked = self.check_operation(entry, key, operation, meta);
         let (operation, location) = match (checked, replaced) {
             // What is not there has no key that could differ.
             (Err(ServiceError::KeyMismatch), Some((key, id)))
@@ -193,18 +197,18 @@ impl Service {
             }
             (checked, _) => checked?,
         };
-        let effect = self.apply_one(entry, location, operation, receipt).await?;
-        receipt.item_lsn = Some(effect.lsn);
-        self.note_size(entry, receipt);
+        let effect = self.apply_one(entry, location, operation, meta).await?;
+        meta.item_lsn = Some(effect.lsn);
+        self.note_size(entry, meta);
         Ok(result(effect))
     }
 
     /// Takes down how much the partition holds that answered.
-    fn note_size(&self, entry: &ResolvedContainer, receipt: &mut Receipt) {
-        let size = receipt.served_by().and_then(|(range, _)| {
+    fn note_size(&self, entry: &ResolvedContainer, meta: &mut ResponseMeta) {
+        let size = meta.served_by().and_then(|(range, _)| {
             entry.layout_of(range).partition(range).map(|partition| partition.size()).ok()
         });
-        receipt.holding = size.map(|size| Holding::Items {
+        meta.holding = size.map(|size| Holding::Items {
             count: size.items,
             bytes: size.bytes,
             bytes_max: self.limits.physical_partition_bytes_max,
@@ -226,23 +230,23 @@ impl Service {
         entry: &ResolvedContainer,
         ItemRead { key, id, if_none_match }: ItemRead<'_>,
         session: Option<&SessionToken>,
-        receipt: &mut Receipt,
+        meta: &mut ResponseMeta,
     ) -> Result<ItemResult, ServiceError> {
         let location = self.locate(entry, key, None);
-        let location = receipt.paid_if_refused(location, Work::Probe)?;
+        let location = meta.paid_if_refused(location, Work::Probe)?;
         let partition = entry.route(&location.position)?;
-        let visit = Visit::begin(&partition, receipt)?;
+        let guard = AdmissionGuard::admit(&partition, meta)?;
         let named = (&location.position, id);
         let read = self.cluster.read_at(&entry.container, &partition, named, if_none_match);
-        let found = receipt.served(read.await?);
-        receipt.worked(&match &found {
+        let found = meta.served(read.await?);
+        meta.worked(&match &found {
             Ok(effect) => effect.work,
             Err(problem) => problem.work(Work::Probe),
         });
-        visit.end(Some(&location.position), receipt);
-        check_session(entry, session, receipt)?;
+        guard.pay(Some(&location.position), meta);
+        check_session(entry, session, meta)?;
         let effect = found?;
-        receipt.item_lsn = Some(effect.lsn);
+        meta.item_lsn = Some(effect.lsn);
         Ok(result(effect))
     }
 
@@ -252,7 +256,7 @@ impl Service {
         entry: &ResolvedContainer,
         (key, session): (&PartitionKey, Option<&SessionToken>),
         operations: Vec<ItemOperation>,
-        receipt: &mut Receipt,
+        meta: &mut ResponseMeta,
     ) -> Result<Vec<ItemResult>, ServiceError> {
         let failed = |at, error| ServiceError::Batch { at, error: Box::new(error) };
         let location = self.locate(entry, Some(key), None)?;
@@ -260,15 +264,15 @@ impl Service {
             let partition = entry.route(&location.position)?;
             let reached =
                 self.cluster.position(&entry.container, &partition, &location.position).await;
-            receipt.served(reached?);
-            check_session(entry, session, receipt)?;
+            meta.served(reached?);
+            check_session(entry, session, meta)?;
         }
         let checked = operations.into_iter().enumerate().map(|(at, operation)| {
-            let checked = self.check_operation(entry, Some(key), operation, receipt);
+            let checked = self.check_operation(entry, Some(key), operation, meta);
             checked.map(|(operation, _)| operation).map_err(|error| failed(at, error))
         });
         let operations = checked.collect::<Result<Vec<Operation>, ServiceError>>()?;
-        match self.apply(entry, Command { location, operations }, receipt).await {
+        match self.apply(entry, Command { location, operations }, meta).await {
             Ok(outcome) => Ok(outcome.effects.into_iter().map(result).collect()),
             Err(ClusterError::Command { error, .. }) => Err(failed(error.at, error.problem.into())),
             Err(other) => Err(other.into()),
@@ -281,7 +285,7 @@ impl Service {
         entry: &ResolvedContainer,
         range: Option<RangeId>,
         (operations, pace): (Vec<BulkOperation>, BulkPace),
-        receipt: &mut Receipt,
+        meta: &mut ResponseMeta,
     ) -> Result<Vec<BulkResult>, ServiceError> {
         if let Some(range) = range {
             let accepts = self.cluster.accepts(&entry.container, range).await;
@@ -292,19 +296,19 @@ impl Service {
             None => None,
         };
         if pace == BulkPace::UpToFailure {
-            return Ok(self.in_turn(entry, within.as_ref(), operations, receipt).await);
+            return Ok(self.in_turn(entry, within.as_ref(), operations, meta).await);
         }
-        let payer = receipt.payer;
+        let caller = meta.caller;
         let room = Room::new(&self.limits);
         let each = operations.into_iter().map(|operation| async {
-            let mut part = Receipt::of(payer);
+            let mut part = ResponseMeta::of(caller);
             let asked = (entry, within.as_ref());
             let result = self.bulk_operation(asked, operation, &room, &mut part).await;
             (BulkResult { result, charge: part.charge }, part)
         });
         let mut results = Vec::new();
         for (result, part) in join_all(each).await {
-            receipt.add(&part);
+            meta.add(&part);
             results.push(result);
         }
         Ok(results)
@@ -316,19 +320,19 @@ impl Service {
         entry: &ResolvedContainer,
         range: Option<&(RangeId, EpkRange)>,
         operations: Vec<BulkOperation>,
-        receipt: &mut Receipt,
+        meta: &mut ResponseMeta,
     ) -> Vec<BulkResult> {
         let room = Room::new(&self.limits);
         let mut results: Vec<BulkResult> = Vec::with_capacity(operations.len());
         for operation in operations {
-            let mut part = Receipt::of(receipt.payer);
+            let mut part = ResponseMeta::of(meta.caller);
             let result = match results.last() {
                 Some(BulkResult { result: Err(_), .. }) => Err(ServiceError::Dependency),
                 Some(_) | None => {
                     self.bulk_operation((entry, range), operation, &room, &mut part).await
                 }
             };
-            receipt.add(&part);
+            meta.add(&part);
             results.push(BulkResult { result, charge: part.charge });
         }
         results
@@ -339,16 +343,16 @@ impl Service {
         (entry, range): (&ResolvedContainer, Option<&(RangeId, EpkRange)>),
         BulkOperation { key, operation }: BulkOperation,
         room: &Room,
-        receipt: &mut Receipt,
+        meta: &mut ResponseMeta,
     ) -> Result<ItemResult, ServiceError> {
         room.check()?;
-        let (operation, location) = self.check_operation(entry, Some(&key), operation, receipt)?;
+        let (operation, location) = self.check_operation(entry, Some(&key), operation, meta)?;
         if let Some((range, within)) = range
             && !within.contains(&location.position)
         {
             return Err(named(entry, ClusterError::NoRange(*range)));
         }
-        room.take(result(self.apply_one(entry, location, operation, receipt).await?))
+        room.take(result(self.apply_one(entry, location, operation, meta).await?))
     }
 
     /// One page of items in the order of their hashed keys, range after range.
@@ -356,7 +360,7 @@ impl Service {
         &self,
         entry: &ResolvedContainer,
         list: ListItems,
-        receipt: &mut Receipt,
+        meta: &mut ResponseMeta,
     ) -> Result<Feed<Position>, ServiceError> {
         let ListItems { scope, session, mut after, items_max } = list;
         let (scope, session) = (&scope, session.as_ref());
@@ -372,21 +376,21 @@ impl Service {
                 break;
             }
             let partition = entry.route(start)?;
-            let visit = match Visit::begin(&partition, receipt) {
+            let guard = match AdmissionGuard::admit(&partition, meta) {
                 // What was read so far is a page as well.
                 Err(ClusterError::Throttled { .. }) if !bodies.is_empty() => break,
-                visit => visit?,
+                guard => guard?,
             };
             let room = (items_max - bodies.len(), bytes_left);
             let asked = (&within, prefix.as_ref());
             let (container, after_last) = (&entry.container, after.as_ref());
             let listed = self.cluster.list_at(container, partition, asked, after_last, room);
-            let page = receipt.served(listed.await?);
+            let page = meta.served(listed.await?);
             for work in page_work(&page) {
-                receipt.worked(&work);
+                meta.worked(&work);
             }
-            visit.end(None, receipt);
-            check_session(entry, session, receipt)?;
+            guard.pay(None, meta);
+            check_session(entry, session, meta)?;
             for item in page.items {
                 bytes_left = bytes_left.saturating_sub(item.text.len() as u64);
                 bodies.push(item.text);
@@ -435,10 +439,10 @@ impl Service {
         entry: &ResolvedContainer,
         location: Location,
         operation: Operation,
-        receipt: &mut Receipt,
+        meta: &mut ResponseMeta,
     ) -> Result<Effect, ServiceError> {
         let command = Command { location, operations: vec![operation] };
-        let outcome = self.apply(entry, command, receipt).await?;
+        let outcome = self.apply(entry, command, meta).await?;
         let effect = outcome.effects.into_iter().next();
         effect.ok_or_else(|| ServiceError::internal("a command of one operation has one effect"))
     }
@@ -448,22 +452,22 @@ impl Service {
         &self,
         entry: &ResolvedContainer,
         command: Command,
-        receipt: &mut Receipt,
+        meta: &mut ResponseMeta,
     ) -> Result<Outcome, ClusterError> {
         let position = command.location.position.clone();
         let partition = entry.route(&position)?;
-        let visit = Visit::begin(&partition, receipt)?;
+        let guard = AdmissionGuard::admit(&partition, meta)?;
         let done = match self.cluster.apply_at(&entry.container, partition, command).await {
             Ok(served) => {
-                let outcome = receipt.served(served);
+                let outcome = meta.served(served);
                 for effect in &outcome.effects {
-                    receipt.worked(&effect.work);
+                    meta.worked(&effect.work);
                 }
                 Ok(outcome)
             }
-            Err(error) => Err(receipt.refused(error)),
+            Err(error) => Err(meta.refused(error)),
         };
-        visit.end(Some(&position), receipt);
+        guard.pay(Some(&position), meta);
         done
     }
 
@@ -473,10 +477,10 @@ impl Service {
         entry: &ResolvedContainer,
         key: Option<&PartitionKey>,
         operation: ItemOperation,
-        receipt: &mut Receipt,
+        meta: &mut ResponseMeta,
     ) -> Result<(Operation, Location), ServiceError> {
         let attempt = if operation.facts().writes { Work::RefusedWrite } else { Work::Probe };
-        receipt.paid_if_refused(self.parse_operation(entry, key, operation), attempt)
+        meta.paid_if_refused(self.parse_operation(entry, key, operation), attempt)
     }
 
     fn parse_operation(
@@ -563,9 +567,9 @@ fn document_of(operation: &Operation) -> Option<&Document> {
 pub(crate) fn check_session(
     entry: &ResolvedContainer,
     session: Option<&SessionToken>,
-    receipt: &Receipt,
+    meta: &ResponseMeta,
 ) -> Result<(), ServiceError> {
-    let (Some(token), Some((range, lsn))) = (session, receipt.served_by()) else { return Ok(()) };
+    let (Some(token), Some((range, lsn))) = (session, meta.served_by()) else { return Ok(()) };
     let ahead = |seen: &&RangeToken| (seen.version, seen.lsn) > (SINGLE_REGION_VERSION, lsn);
     let layout = entry.layout_of(range);
     let ancestors = layout.map().range(range).map_or(&[][..], |record| &record.parents);

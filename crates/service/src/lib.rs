@@ -7,69 +7,63 @@
 //!
 //! Must not know: HTTP, BSON, frames.
 
-mod account;
-mod admit;
-mod authorise;
 mod catalogue;
-mod changes;
 mod error;
-mod expire;
-mod grant;
 mod items;
-mod kind;
 mod maintenance;
-mod offer;
 mod operator;
-mod partitions;
-mod provision;
-mod queries;
-mod read_items;
-mod receipt;
-mod redistribute;
-mod reindex;
+mod pipeline;
 mod request;
-mod resolve;
-mod resources;
 mod response;
 mod service;
-mod statistics;
+mod throughput;
 mod verb;
-mod visit;
 
-pub use authorise::Principal;
+// The way through the door, who comes, and what goes with every answer.
+pub use error::{Remedy, ServiceError};
+pub use pipeline::authorise::Principal;
+pub use pipeline::grant::{GrantScope, Mode, PermissionGrant};
+pub use pipeline::meta::{Amount, Holding, Owner, ResponseMeta};
+pub use request::{InContainer, Request};
+pub use response::{Failure, Response};
+pub use service::Service;
+pub use verb::{ContainerVerb, Verb};
+
+// Verbs on items, one type each, with what they say and what they give.
+pub use items::read_items::ReadItems;
+pub use request::{
+    Batch, Bulk, BulkOperation, BulkPace, ChangeList, ChangeStart, ItemAction, ItemOperation,
+    ItemQuery, ListItems, PlanQuery, QuerySource, ReadRanges, ReadStatistics, ResumeFilter, Scope,
+};
+pub use response::{
+    BulkResult, Change, ChangeFeed, Feed, ItemResult, QueryPlan, QueryRows, RangeInfo, Ranges,
+};
+
+// Verbs on resources of the catalogue, and how they are named.
+pub use catalogue::kind::{Kind, Link};
+pub use request::{Conditions, ListResources, QueryResources, ResourceAction};
+pub use response::{ResourceReply, ResourceRest};
+pub use throughput::offer::{
+    Migration, OfferStatus, OfferType, manual_throughput, parse_autoscale,
+};
+
+// What whoever runs the database asks for, and what it does by itself.
+pub use catalogue::resources::Swept;
+pub use maintenance::Maintenance;
+pub use operator::Operator;
+pub use operator::partitions::{LayoutChange, PartitionInfo};
+pub use operator::statistics::{ContainerUsage, PartitionStatistics, Usage};
+pub use throughput::provision::{Throttle, ThrottleError, ThroughputRules};
+pub use throughput::redistribute::{Redistribution, ThroughputInfo};
+
+// Words of the crates below that stand in requests and replies: wire crates must not use
+// those crates themselves.
 pub use cluster::{
     Ahead, Caller, Cursor, CursorError, Division, Halve, KeyCharge, KeySize, KeySummary, Priority,
     QueryReport, RangeId, Reason, Refusal, SortKey, Stage, ThroughputBucket,
 };
-pub use error::{Remedy, ServiceError};
-pub use grant::{Extent, Grant, Mode};
-pub use kind::{Kind, Link};
-pub use maintenance::Maintenance;
+pub use items::queries::advice_on;
 pub use model::partition_key::PartitionKey;
 pub use model::throughput::Throughput;
-pub use offer::{Migration, OfferStatus, OfferType, manual_throughput, parse_autoscale};
-pub use operator::Operator;
 pub use partition::{Approach, EffectKind, EtagMatch, Position};
-pub use partitions::{LayoutChange, PartitionInfo};
-pub use provision::{Throttle, ThrottleError, ThroughputRules};
-pub use queries::advice_on;
-pub use query::{
-    Advice, AggregateKind, DistinctType, Features, Impact, IndexSpec, IndexUse, QueryInfo,
-    RingRange,
-};
-pub use read_items::ReadItems;
-pub use receipt::{Amount, Holding, Owner, Receipt};
-pub use redistribute::{Redistribution, ThroughputInfo};
-pub use request::{
-    Batch, Bulk, BulkOperation, BulkPace, ChangeList, ChangeStart, Conditions, InContainer,
-    ItemAction, ItemOperation, ItemQuery, ListItems, ListResources, PlanQuery, QueryResources,
-    ReadRanges, ReadStatistics, Request, ResourceAction, ResumeFilter, Scope,
-};
-pub use resources::Swept;
-pub use response::{
-    BulkResult, Change, ChangeFeed, Failure, Feed, ItemResult, QueryPlan, QueryRows, RangeInfo,
-    Ranges, ResourceReply, ResourceRest, Response,
-};
-pub use service::Service;
-pub use statistics::{ContainerUsage, PartitionStatistics, Usage};
-pub use verb::{ContainerVerb, Verb};
+pub use query::{Advice, Features, Impact, IndexSpec, IndexUse, QueryInfo, RingRange, syntax};

@@ -5,6 +5,9 @@
 //! `…_wanted` resolves: requests of any protocol that leave work behind wake them up here,
 //! so nobody has to guess from a request what it left.
 
+pub(crate) mod expire;
+pub(crate) mod reindex;
+
 use crate::service::Service;
 
 /// The background verbs, and the wake-ups that say when they are due.

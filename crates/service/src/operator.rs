@@ -3,6 +3,9 @@
 //! Operators take the same steps as everybody: their verbs are authorised, and what goes
 //! wrong is accounted for. Only the holder of the account key is an operator.
 
+pub(crate) mod partitions;
+pub(crate) mod statistics;
+
 use std::future::Future;
 use std::sync::Arc;
 
@@ -10,9 +13,9 @@ use cluster::{Ahead, ClusterReport};
 use runtime::on_async_worker;
 use storage::Store;
 
-use crate::account;
-use crate::authorise::{Principal, authorise_operator};
 use crate::error::ServiceError;
+use crate::pipeline::account;
+use crate::pipeline::authorise::{Principal, authorise_operator};
 use crate::service::Service;
 
 /// The verbs of an operator, for one who has presented credentials.

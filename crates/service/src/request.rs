@@ -11,11 +11,12 @@ use model::session::SessionToken;
 use model::throughput::Throughput;
 use partition::{Approach, EtagMatch, Position};
 use query::Features;
+use query::syntax::Select;
 
-use crate::authorise::Principal;
-use crate::kind::{Kind, Link};
-use crate::offer::{Migration, OfferType};
+use crate::catalogue::kind::{Kind, Link};
+use crate::pipeline::authorise::Principal;
 use crate::response::ResourceRest;
+use crate::throughput::offer::{Migration, OfferType};
 
 /// One request: who asks for what.
 #[derive(Clone, Debug)]
@@ -281,10 +282,25 @@ pub enum ChangeStart {
     Now,
 }
 
+/// A query as its sender has it.
+#[derive(Clone, Debug)]
+pub enum QuerySource {
+    Text(String),
+    /// Made by a program: a protocol with a language of its own, or one that has none. It is
+    /// held to the limits of a text.
+    Tree(Box<Select>),
+}
+
+impl From<&str> for QuerySource {
+    fn from(text: &str) -> QuerySource {
+        QuerySource::Text(text.to_owned())
+    }
+}
+
 /// A query on the items of a container.
 #[derive(Clone, Debug)]
 pub struct ItemQuery {
-    pub text: String,
+    pub source: QuerySource,
     /// The client's list of names and values.
     pub parameters: Value,
     pub scope: Scope,

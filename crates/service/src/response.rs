@@ -11,14 +11,14 @@ use partition::EffectKind;
 use query::{QueryInfo, RingRange};
 
 use crate::error::ServiceError;
-use crate::offer::OfferStatus;
-use crate::receipt::Receipt;
+use crate::pipeline::meta::ResponseMeta;
+use crate::throughput::offer::OfferStatus;
 
 /// The answer to a request that was done.
 #[derive(Debug)]
 pub struct Response<R> {
     pub reply: R,
-    pub receipt: Receipt,
+    pub meta: ResponseMeta,
 }
 
 /// The answer to a request that was not done.
@@ -27,7 +27,7 @@ pub struct Response<R> {
 pub struct Failure {
     #[source]
     pub error: ServiceError,
-    pub receipt: Box<Receipt>,
+    pub meta: Box<ResponseMeta>,
 }
 
 impl From<Failure> for ServiceError {

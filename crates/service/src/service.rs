@@ -14,16 +14,16 @@ use partition::{ContainerNumber, Item};
 use runtime::{Runtime, on_async_worker};
 use storage::Store;
 
-use crate::account;
-use crate::admit::{Checked, check_limits};
+use crate::catalogue::kind::Kind;
 use crate::catalogue::{COUNTERS, Counters, Directory, Record, Stored, item_prefix};
 use crate::error::ServiceError;
-use crate::kind::Kind;
-use crate::provision::ThroughputRules;
-use crate::receipt::Receipt;
+use crate::pipeline::account;
+use crate::pipeline::limits::{Checked, check_limits};
+use crate::pipeline::meta::ResponseMeta;
+use crate::pipeline::resolve::Resolved;
 use crate::request::Request;
-use crate::resolve::Resolved;
 use crate::response::{Failure, Response};
+use crate::throughput::provision::ThroughputRules;
 use crate::verb::Verb;
 
 /// Records read at once while the catalogue is walked.
@@ -99,15 +99,15 @@ impl Service {
         &self,
         Request { principal, caller, verb }: Request<V>,
     ) -> Result<Response<V::Reply>, Failure> {
-        let mut receipt = Receipt::of(caller);
+        let mut meta = ResponseMeta::of(caller);
         let steps = async {
             let authorised = self.authorise(&principal, verb).await?;
-            let resolved = self.resolve(authorised, &mut receipt).await?;
+            let resolved = self.resolve(authorised, &mut meta).await?;
             let checked = check_limits(resolved, &self.limits)?;
-            self.perform(checked, &mut receipt).await
+            self.perform(checked, &mut meta).await
         };
         let done = on_async_worker(steps).await;
-        account::account(done, receipt)
+        account::account(done, meta)
     }
 
     /// Does it. What comes to a partition is admitted there, once it is known which one that
@@ -115,9 +115,9 @@ impl Service {
     async fn perform<V: Verb>(
         &self,
         Checked { resolved: Resolved { verb, place } }: Checked<V>,
-        receipt: &mut Receipt,
+        meta: &mut ResponseMeta,
     ) -> Result<V::Reply, ServiceError> {
-        verb.perform(self, place, receipt).await
+        verb.perform(self, place, meta).await
     }
 
     #[must_use]

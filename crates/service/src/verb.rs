@@ -11,11 +11,11 @@ use bytes::Bytes;
 use model::name::ItemId;
 use model::partition_key::PartitionKey;
 
+use crate::catalogue::kind::{Kind, Link};
 use crate::error::ServiceError;
-use crate::kind::{Kind, Link};
-use crate::receipt::Receipt;
+use crate::pipeline::meta::ResponseMeta;
+use crate::pipeline::resolve::ResolvedContainer;
 use crate::request::InContainer;
-use crate::resolve::ResolvedContainer;
 use crate::service::Service;
 
 /// Something that can be asked for.
@@ -31,7 +31,7 @@ pub trait Verb: Sized + Send {
     fn resolve(
         &mut self,
         service: &Service,
-        receipt: &mut Receipt,
+        meta: &mut ResponseMeta,
     ) -> impl Future<Output = Result<Self::Place, ServiceError>> + Send;
 
     /// Does it.
@@ -39,7 +39,7 @@ pub trait Verb: Sized + Send {
         self,
         service: &Service,
         place: Self::Place,
-        receipt: &mut Receipt,
+        meta: &mut ResponseMeta,
     ) -> impl Future<Output = Result<Self::Reply, ServiceError>> + Send;
 }
 
@@ -62,7 +62,7 @@ pub trait ContainerVerb: Sized + Send {
         self,
         service: &Service,
         container: &ResolvedContainer,
-        receipt: &mut Receipt,
+        meta: &mut ResponseMeta,
     ) -> impl Future<Output = Result<Self::Reply, ServiceError>> + Send;
 }
 
@@ -190,17 +190,17 @@ impl<V: ContainerVerb> Verb for InContainer<V> {
     async fn resolve(
         &mut self,
         service: &Service,
-        receipt: &mut Receipt,
+        meta: &mut ResponseMeta,
     ) -> Result<ResolvedContainer, ServiceError> {
-        service.resolve_container(self, receipt).await
+        service.resolve_container(self, meta).await
     }
 
     async fn perform(
         self,
         service: &Service,
         place: ResolvedContainer,
-        receipt: &mut Receipt,
+        meta: &mut ResponseMeta,
     ) -> Result<V::Reply, ServiceError> {
-        self.verb.perform(service, &place, receipt).await
+        self.verb.perform(service, &place, meta).await
     }
 }

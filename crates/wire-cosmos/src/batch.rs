@@ -242,11 +242,11 @@ async fn atomic(
             let done = response.reply.into_iter().zip(minimal);
             let outcomes: Vec<Outcome> =
                 done.map(|(result, minimal)| Outcome::done(call, result, minimal)).collect();
-            Ok(form.answer(StatusCode::OK, &outcomes)?.with_receipt(&response.receipt))
+            Ok(form.answer(StatusCode::OK, &outcomes)?.with_meta(&response.meta))
         }
-        Err(Failure { error: ServiceError::Batch { at, error }, receipt }) => {
-            let outcomes = failed(at, *error, receipt.charge, minimal.len());
-            Ok(form.answer(StatusCode::MULTI_STATUS, &outcomes)?.with_receipt(&receipt))
+        Err(Failure { error: ServiceError::Batch { at, error }, meta }) => {
+            let outcomes = failed(at, *error, meta.charge, minimal.len());
+            Ok(form.answer(StatusCode::MULTI_STATUS, &outcomes)?.with_meta(&meta))
         }
         Err(failure) => Err(failure.into()),
     }
@@ -281,7 +281,7 @@ async fn bulk(
         })
         .collect();
     let status = if all_done { StatusCode::OK } else { StatusCode::MULTI_STATUS };
-    Ok(form.answer(status, &outcomes)?.with_receipt(&response.receipt))
+    Ok(form.answer(status, &outcomes)?.with_meta(&response.meta))
 }
 
 /// Of a bulk request the service does not say what is missing.

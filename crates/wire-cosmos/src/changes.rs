@@ -52,7 +52,7 @@ pub(crate) async fn list(call: &Call<'_>, container: Link) -> Result<Answer, Wir
     // Clients read it whatever the status is.
     answer.set("x-ms-item-count", &bodies.len().to_string());
     answer.set("etag", &format!("\"{through}\""));
-    Ok(answer.with_receipt(&response.receipt))
+    Ok(answer.with_meta(&response.meta))
 }
 
 fn check_kind(call: &Call<'_>) -> Result<(), WireError> {

@@ -15,10 +15,10 @@ pub(crate) async fn feed(call: &Call<'_>, container: Link) -> Result<Answer, Wir
         return Err(call.not_allowed());
     }
     let response = call.container(container, ReadRanges).await?;
-    let owner = response.receipt.owner.as_ref().map(|owner| &*owner.rid).unwrap_or_default();
+    let owner = response.meta.owner.as_ref().map(|owner| &*owner.rid).unwrap_or_default();
     let mut answer = Answer::json(StatusCode::OK, envelope(owner, "Conflicts", &[]));
     answer.set("x-ms-item-count", "0");
-    Ok(answer.with_receipt(&response.receipt))
+    Ok(answer.with_meta(&response.meta))
 }
 
 pub(crate) async fn conflict(call: &Call<'_>, container: Link) -> Result<Answer, WireError> {

@@ -3,7 +3,7 @@
 use http::StatusCode;
 use model::json::{Object, Value};
 use model::partition_key::KeyError;
-use service::{Failure, Reason, Receipt, ServiceError};
+use service::{Failure, Reason, ResponseMeta, ServiceError};
 
 use crate::auth::Refused;
 use crate::binary_json::BinaryJsonError;
@@ -39,7 +39,7 @@ pub(crate) struct WireError {
     /// When to try again, where trying again helps.
     pub(crate) retry_after_ms: Option<u64>,
     /// Where it happened and what it cost, if the service was asked at all.
-    pub(crate) receipt: Option<Box<Receipt>>,
+    pub(crate) meta: Option<Box<ResponseMeta>>,
 }
 
 /// What a body says besides a message.
@@ -78,7 +78,7 @@ impl WireError {
             message: message.into(),
             detail: Detail::None,
             retry_after_ms: None,
-            receipt: None,
+            meta: None,
         }
     }
 
@@ -169,8 +169,8 @@ impl From<ServiceError> for WireError {
 }
 
 impl From<Failure> for WireError {
-    fn from(Failure { error, receipt }: Failure) -> WireError {
-        WireError { receipt: Some(receipt), ..WireError::from(error) }
+    fn from(Failure { error, meta }: Failure) -> WireError {
+        WireError { meta: Some(meta), ..WireError::from(error) }
     }
 }
 

@@ -8,18 +8,16 @@ use http::{HeaderMap, Method};
 use model::json::{self, Value};
 use model::limits::Limits;
 use model::position::Timestamp;
-use runtime::Runtime;
+use runtime::{LogContext, Runtime, in_log_context, with_log_context};
 use service::{
-    Caller, ContainerVerb, Failure, Grant, InContainer, Link, Principal, Ranges, ReadRanges,
-    Request, Response, Service, ServiceError, Verb as ServiceVerb,
+    Caller, ContainerVerb, Failure, InContainer, Link, PermissionGrant, Principal, Ranges,
+    ReadRanges, Request, Response, Service, ServiceError, Verb as ServiceVerb,
 };
-
-use tracing::Instrument as _;
 
 use crate::auth::{self, AccountKeys, Claim};
 use crate::error::WireError;
 use crate::headers::{ACTIVITY_ID, Headers, IS_BATCH};
-use crate::observe::{self, Observer, Unobserved, Verb};
+use crate::observe::{self, Observer, RequestContext, Unobserved, Verb};
 use crate::reply::Answer;
 use crate::route::{Path, Route};
 use crate::{account, binary_json, conflicts, items, query, ranges, resources};
@@ -164,9 +162,8 @@ impl Gateway {
             }
             Err(error) => {
                 let answer = Answer::error(&error, &activity_id);
-                let span = observe::span(&activity_id, Verb::Other, None);
-                let finish = || self.finish(answer, Verb::Other, &activity_id, started);
-                Err(Box::new(span.in_scope(finish)))
+                let context = RequestContext { head, activity_id, verb: Verb::Other };
+                Err(Box::new(self.finish(answer, &Arc::new(context), started)))
             }
         }
     }
@@ -176,34 +173,35 @@ impl Gateway {
     pub async fn answer(&self, request: LetIn, body: Option<Bytes>) -> HttpResponse {
         let started = self.runtime.clock.monotonic();
         let LetIn { head, route, principal, caller, activity_id } = request;
-        let headers = Headers::new(&head.headers);
-        let verb = Verb::of(&head.method, &route, headers);
-        let span = observe::span(&activity_id, verb, route.container());
+        let verb = Verb::of(&head.method, &route, Headers::new(&head.headers));
+        let context = Arc::new(RequestContext { head, activity_id, verb });
         let call = Call {
             gateway: self,
             principal,
             caller,
-            method: &head.method,
-            headers,
+            method: &context.head.method,
+            headers: Headers::new(&context.head.headers),
             body: body.as_ref(),
-            scheme: head.scheme,
+            scheme: context.head.scheme,
         };
-        let answer = call.answer(route).instrument(span.clone()).await;
-        let answer = answer.unwrap_or_else(|error| Answer::error(&error, &activity_id));
-        span.in_scope(|| self.finish(answer, verb, &activity_id, started))
+        let answer = in_log_context(Arc::clone(&context) as LogContext, call.answer(route)).await;
+        let answer = answer.unwrap_or_else(|error| Answer::error(&error, &context.activity_id));
+        self.finish(answer, &context, started)
     }
 
     fn finish(
         &self,
         answer: Answer,
-        verb: Verb,
-        activity_id: &str,
+        context: &Arc<RequestContext>,
         started: Duration,
     ) -> HttpResponse {
         let elapsed = self.runtime.clock.monotonic().saturating_sub(started);
-        self.observer.answered(verb, answer.status(), elapsed);
-        observe::log(&answer, elapsed, self.config.slow_after);
-        answer.finish(activity_id, elapsed, self.now())
+        self.observer.answered(context.verb, answer.status(), elapsed);
+        if observe::is_logged(elapsed, self.config.slow_after) {
+            let lines = Arc::clone(context) as LogContext;
+            with_log_context(&lines, || observe::log(&answer, elapsed, self.config.slow_after));
+        }
+        answer.finish(&context.activity_id, elapsed, self.now())
     }
 
     /// Who is asking, and for what.
@@ -292,7 +290,7 @@ impl Call<'_> {
     }
 
     /// What a permission gives to whoever holds a token of it.
-    pub(crate) async fn grant(&self, permission: &Value) -> Option<Grant> {
+    pub(crate) async fn grant(&self, permission: &Value) -> Option<PermissionGrant> {
         self.gateway.service.grant(permission).await
     }
 

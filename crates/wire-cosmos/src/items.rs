@@ -61,7 +61,7 @@ pub(crate) async fn item(call: &Call<'_>, container: Link, id: &str) -> Result<A
 
 /// Who asks for an item that is not there is not told the resource id of its container.
 fn without_owner(mut error: WireError) -> WireError {
-    let owner = error.receipt.as_mut().and_then(|receipt| receipt.owner.as_mut());
+    let owner = error.meta.as_mut().and_then(|meta| meta.owner.as_mut());
     if let Some(owner) = owner.filter(|_| error.status == StatusCode::NOT_FOUND) {
         owner.rid = "".into();
     }
@@ -104,7 +104,7 @@ async fn list(call: &Call<'_>, container: Link) -> Result<Answer, WireError> {
     let bodies = all_shown(call, bodies);
     let mut answer = Answer::json(StatusCode::OK, envelope(&owner_rid, "Documents", &bodies));
     answer.set("x-ms-item-count", &bodies.len().to_string());
-    Ok(answer.with_receipt(&response.receipt).with_continuation(rest.as_deref()))
+    Ok(answer.with_meta(&response.meta).with_continuation(rest.as_deref()))
 }
 
 /// The items that a client's headers speak of.
@@ -143,5 +143,5 @@ fn one(call: &Call<'_>, response: Response<ItemResult>) -> Answer {
     let body = body.map(|body| shown(call, body));
     Answer::json(status_of(kind), body.unwrap_or_default())
         .with_etag(etag.as_ref())
-        .with_receipt(&response.receipt)
+        .with_meta(&response.meta)
 }

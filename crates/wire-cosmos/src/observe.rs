@@ -1,22 +1,21 @@
-//! What is told about requests besides their answers: a span that every line of the log
-//! about one stands in, figures for whoever observes the gateway, and a line about each
+//! What is told about requests besides their answers: a context that every line of the log
+//! about one begins with, figures for whoever observes the gateway, and a line about each
 //! that took long.
 //!
 //! Names of verbs and status codes are few and our own, so figures can be kept for each
 //! pair. Containers have names that clients choose, as many as they like: those are in the
-//! span only.
+//! context only.
 
 use std::fmt;
 use std::time::Duration;
 
 use http::{Method, StatusCode};
-use service::Link;
-use tracing::Span;
-use tracing::field::{Empty, display};
+use tracing::field::display;
 
+use crate::gateway::HttpHead;
 use crate::headers::{Headers, IS_BATCH, IS_QUERY_PLAN, IS_UPSERT};
 use crate::reply::Answer;
-use crate::route::Route;
+use crate::route::{Path, Route};
 use crate::{changes, query};
 
 /// Whoever wants to know of every answer.
@@ -121,34 +120,65 @@ impl Verb {
     }
 }
 
-/// The span of one request. It is there at every level, as lines about failures need it
-/// most; what only shows at the end is written into it when a line is.
-pub(crate) fn span(activity_id: &str, verb: Verb, container: Option<&Link>) -> Span {
-    tracing::error_span!(
-        "request",
-        activity_id,
-        verb = verb.name(),
-        container = container.map(display),
-        partition = Empty,
-        charge = Empty,
-    )
+/// What every line of the log about a request begins with, put into words only when there
+/// is such a line.
+#[derive(Debug)]
+pub(crate) struct RequestContext {
+    pub(crate) head: HttpHead,
+    pub(crate) activity_id: String,
+    pub(crate) verb: Verb,
 }
 
-/// Writes down what a request came to, as far as anybody reads it. To be called in its span.
+impl fmt::Display for RequestContext {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let RequestContext { head, activity_id, verb } = self;
+        write!(f, "request{{activity_id=\"{activity_id}\" verb=\"{}\"", verb.name())?;
+        let route = Path::parse(&head.path, head.query.as_deref()).and_then(|path| path.route());
+        if let Some(container) = route.as_ref().ok().and_then(Route::container) {
+            write!(f, " container={container}")?;
+        }
+        f.write_str("}")
+    }
+}
+
+/// Whether there is a line about a request that took so long.
+pub(crate) fn is_logged(elapsed: Duration, slow_after: Option<Duration>) -> bool {
+    is_slow(elapsed, slow_after) || tracing::enabled!(tracing::Level::DEBUG)
+}
+
+fn is_slow(elapsed: Duration, slow_after: Option<Duration>) -> bool {
+    slow_after.is_some_and(|slow| elapsed >= slow)
+}
+
+/// Writes down what a request came to. To be called in its context.
 pub(crate) fn log(answer: &Answer, elapsed: Duration, slow_after: Option<Duration>) {
-    let is_slow = slow_after.is_some_and(|slow| elapsed >= slow);
-    if !is_slow && !tracing::enabled!(tracing::Level::DEBUG) {
-        return;
-    }
-    let span = Span::current();
-    if let Some(partition) = answer.partition() {
-        span.record("partition", display(partition));
-    }
-    span.record("charge", display(answer.charge()));
+    let (partition, charge) = (answer.partition().map(display), display(answer.charge()));
     let (status, elapsed_ms) = (answer.status().as_u16(), elapsed.as_secs_f64() * 1_000.0);
-    if is_slow {
-        tracing::warn!(status, elapsed_ms, plan = answer.plan(), "slow request");
+    if is_slow(elapsed, slow_after) {
+        let plan = answer.plan();
+        tracing::warn!(partition, charge, status, elapsed_ms, plan, "slow request");
     } else {
-        tracing::debug!(status, elapsed_ms, "answered");
+        tracing::debug!(partition, charge, status, elapsed_ms, "answered");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderMap;
+
+    use super::*;
+
+    #[test]
+    fn a_line_names_the_request_and_its_container() {
+        let context = |path: &str| {
+            let (path, headers) = (path.to_owned(), HeaderMap::new());
+            let head = HttpHead { method: Method::GET, path, query: None, headers, scheme: "http" };
+            let context =
+                RequestContext { head, activity_id: "a-1".to_owned(), verb: Verb::ReadItem };
+            context.to_string()
+        };
+        let named = "request{activity_id=\"a-1\" verb=\"read_item\" container=dbs/d/colls/c}";
+        assert_eq!(context("/dbs/d/colls/c/docs/1"), named);
+        assert_eq!(context("/dbs/%FF"), "request{activity_id=\"a-1\" verb=\"read_item\"}");
     }
 }

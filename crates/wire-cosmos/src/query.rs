@@ -15,7 +15,9 @@ pub(crate) use metrics::explained;
 use bytes::Bytes;
 use http::StatusCode;
 use model::json::{Object, Value};
-use service::{Approach, Features, ItemQuery, Link, PlanQuery, QueryReport, QueryRows, advice_on};
+use service::{
+    Approach, Features, ItemQuery, Link, PlanQuery, QueryReport, QueryRows, QuerySource, advice_on,
+};
 
 use crate::continuation;
 use crate::error::{Detail, WireError};
@@ -86,7 +88,7 @@ pub(crate) async fn answer(call: &Call<'_>, container: Link) -> Result<Answer, W
     let response = call.container(container, query).await?;
     let QueryRows { owner_rid, rows, rest, report } = response.reply;
     let rest = rest.as_ref().map(|rest| continuation::cursor_token(rest, is_across));
-    let answer = page(&owner_rid, &all_shown(call, rows)).with_receipt(&response.receipt);
+    let answer = page(&owner_rid, &all_shown(call, rows)).with_meta(&response.meta);
     let answer = reported(call, answer, &report, keyed).with_report(report);
     Ok(answer.with_continuation(rest.as_deref()))
 }
@@ -102,7 +104,7 @@ pub(crate) async fn plan(call: &Call<'_>, container: Link) -> Result<Answer, Wir
     let asked = PlanQuery { text, parameters, features };
     let response = call.container(container, asked).await.map_err(unplanned)?;
     let plan = plan::value(&response.reply).to_string();
-    Ok(Answer::json(StatusCode::OK, plan).with_receipt(&response.receipt))
+    Ok(Answer::json(StatusCode::OK, plan).with_meta(&response.meta))
 }
 
 fn unplanned(error: WireError) -> WireError {
@@ -119,7 +121,7 @@ fn item_query(call: &Call<'_>) -> Result<ItemQuery, WireError> {
     let after = call.headers.text(CONTINUATION);
     let merges = call.headers.flag(MERGE);
     Ok(ItemQuery {
-        text,
+        source: QuerySource::Text(text),
         parameters,
         scope: scope(call)?,
         across_partitions: merges || call.headers.flag(ACROSS_PARTITIONS) || routes_itself(call),

@@ -38,7 +38,7 @@ pub(crate) async fn feed(call: &Call<'_>, container: Link) -> Result<Answer, Wir
     };
     answer.set("x-ms-item-count", &new.len().to_string());
     answer.set("etag", &format!("\"{change}\""));
-    Ok(answer.with_receipt(&response.receipt))
+    Ok(answer.with_meta(&response.meta))
 }
 
 fn parse_etag(text: &str) -> Option<u64> {

@@ -11,7 +11,7 @@ use model::etag::Etag;
 use model::json::write_string;
 use model::position::{Lsn, Timestamp};
 use percent_encoding::{CONTROLS, utf8_percent_encode};
-use service::{EffectKind, Kind, QueryReport, RangeId, Receipt};
+use service::{EffectKind, Kind, QueryReport, RangeId, ResponseMeta};
 
 use crate::auth::rfc1123;
 use crate::error::WireError;
@@ -89,8 +89,8 @@ impl Answer {
         if let Some(ms) = error.retry_after_ms {
             answer.set("x-ms-retry-after-ms", &ms.to_string());
         }
-        match &error.receipt {
-            Some(receipt) => answer.with_receipt(receipt),
+        match &error.meta {
+            Some(meta) => answer.with_meta(meta),
             None => answer,
         }
     }
@@ -132,25 +132,25 @@ impl Answer {
     }
 
     /// Says what it cost, what the client has now seen, and of which partition.
-    pub(crate) fn with_receipt(mut self, receipt: &Receipt) -> Answer {
-        self.set(CHARGE, &receipt.charge.to_string());
-        self.charge = receipt.charge;
-        self.partition = receipt.served_by().map(|(range, _)| range);
-        if let Some(token) = receipt.session() {
+    pub(crate) fn with_meta(mut self, meta: &ResponseMeta) -> Answer {
+        self.set(CHARGE, &meta.charge.to_string());
+        self.charge = meta.charge;
+        self.partition = meta.served_by().map(|(range, _)| range);
+        if let Some(token) = meta.session() {
             self.set(SESSION_TOKEN, &token.to_string());
         }
-        if let Some((range, lsn)) = receipt.served_by() {
+        if let Some((range, lsn)) = meta.served_by() {
             self.set(RANGE_ID, &range.to_string());
             self.set("x-ms-cosmos-physical-partition-id", &range.to_string());
             self.set_lsns(&PARTITION_LSNS, lsn);
         }
-        if let Some(lsn) = receipt.item_lsn {
+        if let Some(lsn) = meta.item_lsn {
             self.set_lsns(&ITEM_LSNS, lsn);
         }
-        for (name, text) in receipt.holding.iter().flat_map(usage::of) {
+        for (name, text) in meta.holding.iter().flat_map(usage::of) {
             self.set(name, &text);
         }
-        if let Some(owner) = &receipt.owner {
+        if let Some(owner) = &meta.owner {
             if !owner.rid.is_empty() {
                 self.set("x-ms-content-path", &owner.rid);
             }

@@ -165,8 +165,8 @@ async fn one(
     let body = body.map(|body| of_its_time(call, body));
     let mut answer = Answer::json(status_of(kind), body.unwrap_or_default())
         .with_etag(etag.as_ref())
-        .with_receipt(&response.receipt);
-    if response.receipt.shares_throughput {
+        .with_meta(&response.meta);
+    if response.meta.shares_throughput {
         answer.set("x-ms-share-throughput", "true");
     }
     if let Some(offer) = offer {
@@ -190,5 +190,5 @@ async fn feed_answer(
     let rest = rest.as_ref().map(continuation::token);
     let mut answer = Answer::json(StatusCode::OK, envelope(&owner_rid, feed_name(kind), &bodies));
     answer.set("x-ms-item-count", &bodies.len().to_string());
-    Ok(answer.with_receipt(&response.receipt).with_continuation(rest.as_deref()))
+    Ok(answer.with_meta(&response.meta).with_continuation(rest.as_deref()))
 }

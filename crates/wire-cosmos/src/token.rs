@@ -13,7 +13,7 @@ use model::json::{self, Value};
 use model::partition_key::PartitionKey;
 use model::position::Timestamp;
 use model::rid::ContainerRid;
-use service::{Extent, Grant, Kind, Mode};
+use service::{GrantScope, Kind, Mode, PermissionGrant};
 use sha2::Sha256;
 
 use crate::auth::{Refused, rfc1123};
@@ -70,7 +70,7 @@ fn life_secs(call: &Call<'_>) -> Result<u64, WireError> {
     })
 }
 
-fn issue(key: &[u8], grant: &Grant, until: Timestamp) -> String {
+fn issue(key: &[u8], grant: &PermissionGrant, until: Timestamp) -> String {
     let payload = encode(grant, until);
     let signature = signing(key, &payload).finalize().into_bytes();
     format!("{PREFIX}{};{};", URL_SAFE_NO_PAD.encode(signature), URL_SAFE_NO_PAD.encode(payload))
@@ -81,7 +81,7 @@ pub(crate) fn verify<'a>(
     keys: impl Iterator<Item = &'a [u8]>,
     signature: &str,
     now: Timestamp,
-) -> Result<Grant, Refused> {
+) -> Result<PermissionGrant, Refused> {
     let mut parts = signature.split(';').map(|part| URL_SAFE_NO_PAD.decode(part).ok());
     let mut part = || parts.next().flatten().ok_or(Refused::Malformed);
     let (signature, payload) = (part()?, part()?);
@@ -104,23 +104,23 @@ fn signing(key: &[u8], payload: &[u8]) -> Hmac<Sha256> {
     keyed(&derived).chain_update(payload)
 }
 
-/// Line by line: end, mode, container, key, extent. The last may hold line breaks.
-fn encode(grant: &Grant, until: Timestamp) -> Vec<u8> {
+/// Line by line: end, mode, container, key, scope. The last may hold line breaks.
+fn encode(grant: &PermissionGrant, until: Timestamp) -> Vec<u8> {
     let mode = match grant.mode {
         Mode::Read => "read",
         Mode::All => "all",
     };
     let key = grant.key.as_ref().map(ToString::to_string).unwrap_or_default();
-    let extent = match &grant.extent {
-        Extent::Container => "container".to_owned(),
-        Extent::Item(id) => format!("item {id}"),
-        Extent::ItemRid(rid) => format!("rid {rid}"),
-        Extent::Script(rid) => format!("script {rid}"),
+    let scope = match &grant.scope {
+        GrantScope::Container => "container".to_owned(),
+        GrantScope::Item(id) => format!("item {id}"),
+        GrantScope::ItemRid(rid) => format!("rid {rid}"),
+        GrantScope::Script(rid) => format!("script {rid}"),
     };
-    format!("{}\n{mode}\n{}\n{key}\n{extent}", until.secs(), grant.container).into_bytes()
+    format!("{}\n{mode}\n{}\n{key}\n{scope}", until.secs(), grant.container).into_bytes()
 }
 
-fn decode(text: &str) -> Option<(Grant, Timestamp)> {
+fn decode(text: &str) -> Option<(PermissionGrant, Timestamp)> {
     let mut lines = text.splitn(5, '\n');
     let until = Timestamp::from_millis(lines.next()?.parse::<u64>().ok()?.checked_mul(1000)?);
     let mode = match lines.next()? {
@@ -133,14 +133,14 @@ fn decode(text: &str) -> Option<(Grant, Timestamp)> {
         "" => None,
         key => Some(PartitionKey::parse_json(key).ok()?),
     };
-    let extent = match lines.next()?.split_once(' ') {
-        None => Extent::Container,
-        Some(("item", id)) => Extent::Item(id.to_owned()),
-        Some(("rid", rid)) => Extent::ItemRid(rid.to_owned()),
-        Some(("script", rid)) => Extent::Script(rid.to_owned()),
+    let scope = match lines.next()?.split_once(' ') {
+        None => GrantScope::Container,
+        Some(("item", id)) => GrantScope::Item(id.to_owned()),
+        Some(("rid", rid)) => GrantScope::ItemRid(rid.to_owned()),
+        Some(("script", rid)) => GrantScope::Script(rid.to_owned()),
         Some(_) => return None,
     };
-    Some((Grant { container, extent, mode, key }, until))
+    Some((PermissionGrant { container, scope, mode, key }, until))
 }
 
 #[cfg(test)]
@@ -149,16 +149,16 @@ mod tests {
 
     use super::*;
 
-    fn grants() -> Vec<Grant> {
+    fn grants() -> Vec<PermissionGrant> {
         let container = ContainerRid::new(DatabaseRid::new(1).unwrap(), 2).unwrap();
         let key = PartitionKey::parse_json(r#"["a\nb",1,null]"#).unwrap();
-        let grant = |extent, mode, key| Grant { container, extent, mode, key };
+        let grant = |scope, mode, key| PermissionGrant { container, scope, mode, key };
         vec![
-            grant(Extent::Container, Mode::Read, None),
-            grant(Extent::Container, Mode::All, Some(key.clone())),
-            grant(Extent::Item("two\nlines and spaces".to_owned()), Mode::All, Some(key)),
-            grant(Extent::ItemRid("AAAA".to_owned()), Mode::Read, None),
-            grant(Extent::Script("BBBB".to_owned()), Mode::All, None),
+            grant(GrantScope::Container, Mode::Read, None),
+            grant(GrantScope::Container, Mode::All, Some(key.clone())),
+            grant(GrantScope::Item("two\nlines and spaces".to_owned()), Mode::All, Some(key)),
+            grant(GrantScope::ItemRid("AAAA".to_owned()), Mode::Read, None),
+            grant(GrantScope::Script("BBBB".to_owned()), Mode::All, None),
         ]
     }
 

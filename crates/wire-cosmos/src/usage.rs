@@ -6,7 +6,7 @@ use model::limits::Limits;
 use model::partition_key::PartitionKey;
 use service::{
     Amount, Conditions, Holding, KeySize, Link, PartitionStatistics, RangeInfo, Ranges,
-    ReadStatistics, Receipt, ResourceAction, ResourceReply, Response,
+    ReadStatistics, ResourceAction, ResourceReply, Response, ResponseMeta,
 };
 
 use crate::error::WireError;
@@ -43,12 +43,12 @@ pub(crate) async fn answer(
     let read = ResourceAction::Read { link: link.clone(), conditions };
     let mut response = call.catalogue(read).await?;
     let layout = call.ranges_behind(link.clone()).await?;
-    response.receipt.add(&layout.receipt);
+    response.meta.add(&layout.meta);
     let ResourceReply { kind, etag, body, .. } = response.reply;
     let Ranges { ranges, index_percent, .. } = layout.reply;
     let body = match body {
         Some(body) if call.headers.flag(POPULATE_STATISTICS) => {
-            Some(with_statistics(call, link, &body, &mut response.receipt).await?)
+            Some(with_statistics(call, link, &body, &mut response.meta).await?)
         }
         other => other,
     };
@@ -59,7 +59,7 @@ pub(crate) async fn answer(
         answer.set(USAGE, &usage(&ranges));
         answer.set(INDEX_PROGRESS, &index_percent.to_string());
     }
-    Ok(answer.with_etag(etag.as_ref()).with_receipt(&response.receipt))
+    Ok(answer.with_etag(etag.as_ref()).with_meta(&response.meta))
 }
 
 /// A container grows without end; `-1` says so.
@@ -110,12 +110,12 @@ async fn with_statistics(
     call: &Call<'_>,
     link: Link,
     body: &Bytes,
-    receipt: &mut Receipt,
+    meta: &mut ResponseMeta,
 ) -> Result<Bytes, WireError> {
     let keys_max = if call.headers.flag(ALL_KEYS) { ALL_KEYS_MAX } else { LARGEST_KEYS };
-    let Response { reply: partitions, receipt: read } =
+    let Response { reply: partitions, meta: read } =
         call.container(link, ReadStatistics { keys_max }).await?;
-    receipt.add(&read);
+    meta.add(&read);
     let Ok(Value::Object(mut container)) = json::parse(body) else { return Ok(body.clone()) };
     container.insert("statistics", partitions.iter().map(line).collect::<Value>());
     Ok(Value::Object(container).to_string().into())

@@ -249,7 +249,7 @@ impl Lab {
         items_max: usize,
     ) -> Result<(Vec<Bytes>, Option<Cursor>, QueryReport), ServiceError> {
         let query = ItemQuery {
-            text: ask.text.clone(),
+            source: ask.text.as_str().into(),
             parameters: ask.parameters.clone(),
             scope: ask.scope.clone(),
             across_partitions: true,

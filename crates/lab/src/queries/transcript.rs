@@ -86,7 +86,7 @@ impl Asked<'_> {
         detail: Detail,
     ) -> Result<(String, Option<Cursor>), ServiceError> {
         let query = ItemQuery {
-            text: self.ask.text.clone(),
+            source: self.ask.text.as_str().into(),
             parameters: self.ask.parameters.clone(),
             scope: Scope { ..self.ask.scope.clone() },
             across_partitions: true,
@@ -99,7 +99,7 @@ impl Asked<'_> {
             is_timed: false,
         };
         let response = self.lab.within(query)?;
-        let charge = response.receipt.charge;
+        let charge = response.meta.charge;
         let QueryRows { rows, rest, report, .. } = response.reply;
         let parts: Vec<String> =
             report.partitions.iter().map(|range| format!("{range:?}")).collect();

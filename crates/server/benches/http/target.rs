@@ -21,6 +21,9 @@ use crate::program::{self, Program};
 /// Set in the process that is the constant server.
 pub(crate) const CONSTANT: &str = "ORRERY_BENCH_CONSTANT";
 
+/// Paths of binaries of ours, with a colon between them.
+const BINARIES: &str = "ORRERY_BENCH_BINARIES";
+
 /// What we add to a document when it is read: `_rid`, `_etag` and the like.
 const SYSTEM_BYTES: usize = 170;
 
@@ -30,7 +33,7 @@ const VERCEL_VERSION: &str = "1.0.1";
 /// A running server. Ended when dropped.
 #[derive(Debug)]
 pub(crate) struct Target {
-    pub(crate) name: &'static str,
+    pub(crate) name: String,
     pub(crate) address: SocketAddr,
     process: Process,
     /// Where its data is, removed with it.
@@ -67,8 +70,19 @@ impl Target {
         let data = data.display().to_string();
         let arguments: &[&str] = if on_disk { &["--data", &data] } else { &["--in-memory"] };
         let program = Program::start(folder.path(), arguments);
-        let address = program.address();
-        Target { name, address, process: Process::Ours(program), _folder: Some(folder) }
+        Target { _folder: Some(folder), ..Target::program(name, program) }
+    }
+
+    /// A binary of ours that was built before, with its data in memory.
+    fn built(path: &str) -> Target {
+        let mut command = Command::new(path);
+        command.args(["--json", "--listen", "127.0.0.1:0", "--in-memory"]).stdin(Stdio::null());
+        Target::program(path, Program::start_as(&mut command))
+    }
+
+    fn program(name: &str, program: Program) -> Target {
+        let (name, address) = (name.to_owned(), program.address());
+        Target { name, address, process: Process::Ours(program), _folder: None }
     }
 
     /// A program that prints the port it listens on.
@@ -78,8 +92,15 @@ impl Target {
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line)?;
         let process = Process::Other(child);
         let port: u16 = line.trim().parse().map_err(std::io::Error::other)?;
-        Ok(Target { name, address: ([127, 0, 0, 1], port).into(), process, _folder: None })
+        let (name, address) = (name.to_owned(), ([127, 0, 0, 1], port).into());
+        Ok(Target { name, address, process, _folder: None })
     }
+}
+
+/// The binaries that are to be compared instead, if any are named.
+pub(crate) fn start_named() -> Option<Vec<Target>> {
+    let paths = std::env::var(BINARIES).ok()?;
+    Some(paths.split(':').map(Target::built).collect())
 }
 
 /// All that this machine can run, the constant one first, and what it cannot.

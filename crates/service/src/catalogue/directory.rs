@@ -10,7 +10,7 @@ use std::sync::Arc;
 use cluster::{Container, Pool};
 use model::rid::{ContainerRid, DatabaseRid};
 
-use crate::receipt::Owner;
+use crate::pipeline::meta::Owner;
 
 #[derive(Debug, Default)]
 pub(crate) struct Directory {

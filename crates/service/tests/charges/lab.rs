@@ -162,7 +162,7 @@ impl Lab {
 
     fn page(&self, text: &str, after: Option<Cursor>) -> (Answer, Option<Cursor>) {
         let query = ItemQuery {
-            text: text.to_owned(),
+            source: text.into(),
             parameters: json::Value::Null,
             scope: Scope::default(),
             across_partitions: true,
@@ -176,7 +176,7 @@ impl Lab {
         };
         let response = self.execute(query).unwrap();
         let QueryRows { rows, rest, report, .. } = response.reply;
-        let (rows, charge) = (rows.len(), response.receipt.charge);
+        let (rows, charge) = (rows.len(), response.meta.charge);
         (Answer { charge, rows, access: report.access }, rest)
     }
 
@@ -185,7 +185,7 @@ impl Lab {
         let create = |body: &&str| ItemOperation::Create { body: (*body).to_owned().into() };
         let operations = bodies.iter().map(create).collect();
         let response = self.execute(Batch { key: key(), operations, session: None }).unwrap();
-        (response.receipt.charge, response.reply.iter().map(|result| result.charge).collect())
+        (response.meta.charge, response.reply.iter().map(|result| result.charge).collect())
     }
 
     /// The same, each for itself.
@@ -198,7 +198,7 @@ impl Lab {
         let bulk = Bulk { range: None, operations, pace: BulkPace::All };
         let response = self.execute(bulk).unwrap();
         let each = |BulkResult { charge, .. }: &BulkResult| *charge;
-        (response.receipt.charge, response.reply.iter().map(each).collect())
+        (response.meta.charge, response.reply.iter().map(each).collect())
     }
 
     fn execute_all(&self, actions: Vec<ItemAction>) -> Vec<Charge> {
@@ -246,7 +246,7 @@ pub(crate) fn item_named(id: &str, members: &str, bytes: usize) -> String {
 }
 
 fn charge<R>(done: Result<Response<R>, Failure>) -> Charge {
-    done.map_or_else(|failure| failure.receipt.charge, |response| response.receipt.charge)
+    done.map_or_else(|failure| failure.meta.charge, |response| response.meta.charge)
 }
 
 fn create(body: &str) -> ItemAction {

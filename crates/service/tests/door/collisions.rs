@@ -7,8 +7,9 @@ use model::partition_key::{KeyComponent, PartitionKey};
 use model::position::Lsn;
 use service::{
     Approach, Batch, Bulk, BulkOperation, BulkPace, BulkResult, ChangeList, ChangeStart,
-    ContainerVerb, Extent, Feed, Grant, Halve, InContainer, ItemAction, ItemOperation, ItemQuery,
-    Kind, Link, ListItems, Mode, Principal, RangeId, ReadRanges, Request, Scope, ServiceError,
+    ContainerVerb, Feed, GrantScope, Halve, InContainer, ItemAction, ItemOperation, ItemQuery,
+    Kind, Link, ListItems, Mode, PermissionGrant, Principal, RangeId, ReadRanges, Request, Scope,
+    ServiceError,
 };
 use testkit::collide::string_like;
 use testkit::wait::block_on;
@@ -110,10 +111,10 @@ impl World {
     }
 
     fn token(&self, key: &PartitionKey) -> Principal {
-        let rid = self.fixture.within("c", ReadRanges).unwrap().receipt.owner.unwrap().rid;
+        let rid = self.fixture.within("c", ReadRanges).unwrap().meta.owner.unwrap().rid;
         let container = model::rid::ContainerRid::parse(rid.as_ref()).unwrap();
-        let (extent, mode, key) = (Extent::Container, Mode::All, Some(key.clone()));
-        let grant = Grant { container, extent, mode, key };
+        let (scope, mode, key) = (GrantScope::Container, Mode::All, Some(key.clone()));
+        let grant = PermissionGrant { container, scope, mode, key };
         Principal::Holder(grant.into())
     }
 
@@ -231,7 +232,7 @@ fn query_all(text: &str) -> Act {
 
 fn query_in(scope: Scope, text: &str) -> Act {
     Act::Query(Box::new(ItemQuery {
-        text: text.to_owned(),
+        source: text.into(),
         parameters: json::Value::Null,
         scope,
         across_partitions: true,

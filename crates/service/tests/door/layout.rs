@@ -51,7 +51,7 @@ fn session_tokens_are_honoured_through_the_whole_ancestry() {
         fixture.service.operator(Principal::Account).merge(&link(), &[RangeId(3), RangeId(4)]),
     )
     .unwrap();
-    let (range, lsn) = read(&fixture, "").unwrap().receipt.served_by().unwrap();
+    let (range, lsn) = read(&fixture, "").unwrap().meta.served_by().unwrap();
     let ranges = fixture.ranges("c");
     let ours = ranges.iter().find(|one| one.id == range).unwrap();
     assert!(ours.parents.contains(&RangeId(0)));
@@ -77,7 +77,7 @@ fn list(fixture: &Fixture, range: Option<RangeId>) -> Result<usize, ServiceError
 #[test]
 fn feeds_by_range_know_old_ranges() {
     let fixture = filled();
-    let owner = read(&fixture, "").unwrap().receipt.owner.unwrap();
+    let owner = read(&fixture, "").unwrap().meta.owner.unwrap();
     split(&fixture, 0);
     let gone = list(&fixture, Some(RangeId(0))).unwrap_err().to_string();
     let rid = owner.rid;

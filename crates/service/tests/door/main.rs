@@ -12,6 +12,7 @@ mod layout;
 mod limits;
 mod operator;
 mod published;
+mod queries;
 mod read_items;
 mod reindex;
 mod throughput;

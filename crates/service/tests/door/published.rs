@@ -49,8 +49,7 @@ fn published_keys_are_served_by_the_range_that_holds_their_hash() {
         for (container, hash) in hashes.as_object().unwrap().iter() {
             let epk = Epk::from_hex(hash.as_str().unwrap()).unwrap();
             let body = format!(r#"{{"id":"1","pk":"{key}"}}"#);
-            let served =
-                fixture.create_item(container, body).unwrap().receipt.served_by().unwrap().0;
+            let served = fixture.create_item(container, body).unwrap().meta.served_by().unwrap().0;
             let ranges = fixture.ranges(container);
             let owner = ranges.iter().find(|range| range.range.contains(&epk)).unwrap();
             assert_eq!(served, owner.id, "{key} in {container}");
@@ -99,8 +98,7 @@ fn a_thousand_users_are_a_thousand_logical_partitions() {
         let mut counts = std::collections::BTreeMap::new();
         for user in 0..1_000 {
             let body = format!(r#"{{"id":"order","pk":"user-{user}"}}"#);
-            let range =
-                fixture.create_item(container, body).unwrap().receipt.served_by().unwrap().0;
+            let range = fixture.create_item(container, body).unwrap().meta.served_by().unwrap().0;
             *counts.entry(range).or_insert(0) += 1;
         }
         assert_eq!(counts.len(), fixture.ranges(container).len(), "every range has some");

@@ -6,8 +6,8 @@ use model::partition_key::PartitionKey;
 use model::rid::ContainerRid;
 use model::session::SessionToken;
 use service::{
-    Extent, Grant, InContainer, ItemAction, ItemOperation, Link, Mode, Principal, ReadItems,
-    ReadRanges, Request, ServiceError, Throughput,
+    GrantScope, InContainer, ItemAction, ItemOperation, Link, Mode, PermissionGrant, Principal,
+    ReadItems, ReadRanges, Request, ServiceError, Throughput,
 };
 use testkit::wait::block_on;
 
@@ -44,12 +44,12 @@ fn items_come_in_the_order_they_were_asked_for() {
     for (key, id) in &items {
         let read = ItemOperation::Read { id: id.clone(), if_none_match: None };
         let read = fixture.within("c", ItemAction::new(Some(key.clone()), read));
-        charges += read.as_ref().map_or(21, |read| read.receipt.charge.units());
+        charges += read.as_ref().map_or(21, |read| read.meta.charge.units());
         expected.push(read.ok().map(|read| read.reply.body.unwrap()));
     }
     assert_eq!(bodies(&fixture, items.clone()), expected);
     let together = fixture.within("c", ReadItems { items, session: None }).unwrap();
-    assert_eq!(together.receipt.charge.units(), charges, "as much as one by one");
+    assert_eq!(together.meta.charge.units(), charges, "as much as one by one");
     assert!(bodies(&fixture, Vec::new()).is_empty());
 }
 
@@ -65,10 +65,10 @@ fn an_answer_is_no_longer_than_a_page() {
 #[test]
 fn a_token_for_a_key_opens_no_other() {
     let fixture = filled(8, 0);
-    let rid = fixture.within("c", ReadRanges).unwrap().receipt.owner.unwrap().rid;
+    let rid = fixture.within("c", ReadRanges).unwrap().meta.owner.unwrap().rid;
     let key = Some(named(0).0);
     let container = ContainerRid::parse(&rid).unwrap();
-    let grant = Grant { container, extent: Extent::Container, mode: Mode::Read, key };
+    let grant = PermissionGrant { container, scope: GrantScope::Container, mode: Mode::Read, key };
     let link = Link::parse("dbs/d/colls/c").unwrap();
     let read = |items: Vec<_>| {
         let verb = InContainer::new(link.clone(), ReadItems { items, session: None });

@@ -40,7 +40,7 @@ pub(crate) fn query_while(
     let (mut rows, mut after): (Vec<String>, Option<Cursor>) = (Vec::new(), None);
     loop {
         let query = ItemQuery {
-            text: text.to_owned(),
+            source: text.into(),
             parameters: Value::Array(Vec::new()),
             scope: Scope::default(),
             across_partitions: true,

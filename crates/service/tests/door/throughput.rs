@@ -33,7 +33,7 @@ impl Load {
             let key_of = PartitionKey::new([key.as_str()]);
             let action = Batch { key: key_of, operations, session: None };
             let created = fixture.within("c", action).unwrap();
-            let (range, _) = created.receipt.served_by().unwrap();
+            let (range, _) = created.meta.served_by().unwrap();
             places[usize::try_from(range.0).unwrap()].push(key);
             fixture.advance(Duration::from_secs(1));
         }
@@ -49,7 +49,7 @@ impl Load {
         let operations = (0..ITEMS).map(read).collect();
         let action = Batch { key: PartitionKey::new([key]), operations, session: None };
         match self.fixture.within_as("c", action, caller) {
-            Ok(response) => Some(response.receipt.charge.request_units()),
+            Ok(response) => Some(response.meta.charge.request_units()),
             Err(ServiceError::Throttled { .. }) => None,
             Err(error) => panic!("{error}"),
         }

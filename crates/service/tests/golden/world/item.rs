@@ -12,8 +12,8 @@ use model::partition_key::PartitionKey;
 use model::session::SessionToken;
 use service::{
     Batch, Bulk, BulkOperation, BulkPace, BulkResult, Conditions, ContainerVerb, Failure, Feed,
-    InContainer, ItemAction, ItemOperation, ItemResult, ListItems, ReadRanges, Receipt, Response,
-    Scope,
+    InContainer, ItemAction, ItemOperation, ItemResult, ListItems, ReadRanges, Response,
+    ResponseMeta, Scope,
 };
 
 use super::{Answer, World, failure, key, next_body, show_result, shown};
@@ -160,22 +160,22 @@ fn told<R>(
     tags: &BTreeSet<String>,
     show: impl FnOnce(R) -> String,
 ) -> Answer {
-    let route = |receipt: &Receipt| {
-        let route = if tags.contains("route") { route(receipt) } else { String::new() };
-        let cost = tags.contains("cost").then(|| format!("{} RU\n", receipt.charge));
+    let route = |meta: &ResponseMeta| {
+        let route = if tags.contains("route") { route(meta) } else { String::new() };
+        let cost = tags.contains("cost").then(|| format!("{} RU\n", meta.charge));
         route + &cost.unwrap_or_default()
     };
     match done {
-        Ok(Response { reply, receipt }) => Ok(show(reply) + &route(&receipt)),
-        Err(Failure { error, receipt }) => {
-            Err(format!("{}\n{}", failure(error), route(&receipt)).trim_end().into())
+        Ok(Response { reply, meta }) => Ok(show(reply) + &route(&meta)),
+        Err(Failure { error, meta }) => {
+            Err(format!("{}\n{}", failure(error), route(&meta)).trim_end().into())
         }
     }
 }
 
-fn route(receipt: &Receipt) -> String {
-    let range = receipt.served_by().map_or("nobody".to_owned(), |(range, _)| range.to_string());
-    let session = receipt.session().map(|token| token.to_string()).unwrap_or_default();
-    let item = receipt.item_lsn.map(|lsn| format!(", item {lsn}")).unwrap_or_default();
+fn route(meta: &ResponseMeta) -> String {
+    let range = meta.served_by().map_or("nobody".to_owned(), |(range, _)| range.to_string());
+    let session = meta.session().map(|token| token.to_string()).unwrap_or_default();
+    let item = meta.item_lsn.map(|lsn| format!(", item {lsn}")).unwrap_or_default();
     format!("range {range}, session {session}{item}\n")
 }

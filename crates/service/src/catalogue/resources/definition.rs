@@ -6,8 +6,8 @@ use model::json::{Object, Value};
 use model::name::ResourceName;
 use model::partition_key::PartitionKey;
 
+use crate::catalogue::kind::{Kind, Link};
 use crate::error::ServiceError;
-use crate::kind::{Kind, Link};
 
 const TRIGGER_TYPES: [&str; 2] = ["Pre", "Post"];
 const TRIGGER_OPERATIONS: [&str; 6] = ["All", "Create", "Update", "Delete", "Replace", "Upsert"];

@@ -6,13 +6,13 @@ use cluster::{Gauge, KeyCharge, KeySummary, Layout, Sizes, Totals};
 use model::charge::Work;
 
 use crate::catalogue::ContainerEntry;
+use crate::catalogue::kind::Link;
 use crate::error::ServiceError;
-use crate::kind::Link;
 use crate::operator::Operator;
-use crate::partitions::{PartitionInfo, partitions_of};
-use crate::receipt::Receipt;
+use crate::operator::partitions::{PartitionInfo, partitions_of};
+use crate::pipeline::meta::ResponseMeta;
+use crate::pipeline::resolve::ResolvedContainer;
 use crate::request::ReadStatistics;
-use crate::resolve::ResolvedContainer;
 use crate::service::Service;
 use crate::verb::{ContainerVerb, ItemFacts, Reach};
 
@@ -61,9 +61,9 @@ impl ContainerVerb for ReadStatistics {
         self,
         service: &Service,
         container: &ResolvedContainer,
-        receipt: &mut Receipt,
+        meta: &mut ResponseMeta,
     ) -> Result<Vec<PartitionStatistics>, ServiceError> {
-        receipt.worked(&Work::Probe);
+        meta.worked(&Work::Probe);
         service.statistics_of(container, self.keys_max).await
     }
 }

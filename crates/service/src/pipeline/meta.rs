@@ -1,8 +1,8 @@
 //! What goes with every answer, good or bad: where it came from and what it cost.
 //!
-//! One receipt goes through all steps of a request and is written on as things
-//! happen. So a request that fails half-way is accounted for like any other, and
-//! its client learns of the partition that refused it.
+//! One value goes through all steps of a request and is filled in as things happen. So a
+//! request that fails half-way is accounted for like any other, and its client learns of
+//! the partition that refused it.
 
 use std::sync::Arc;
 
@@ -11,13 +11,13 @@ use model::charge::{Charge, Work};
 use model::position::Lsn;
 use model::session::{RangeToken, SessionToken};
 
-use crate::account;
 use crate::error::ServiceError;
+use crate::pipeline::account;
 
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Receipt {
-    /// Who pays: some are refused before others.
-    pub(crate) payer: Caller,
+pub struct ResponseMeta {
+    /// Whose throughput is used: some are refused before others.
+    pub(crate) caller: Caller,
     /// What the resource in question belongs to, once that was found.
     pub owner: Option<Owner>,
     /// The physical partitions that took part, each with the position that the
@@ -58,10 +58,10 @@ pub struct Owner {
     pub link: Arc<str>,
 }
 
-impl Receipt {
-    /// The receipt of a request, or of a part of one, before anything was done.
-    pub(crate) fn of(payer: Caller) -> Receipt {
-        Receipt { payer, ..Receipt::default() }
+impl ResponseMeta {
+    /// Of a request, or of a part of one, before anything was done.
+    pub(crate) fn of(caller: Caller) -> ResponseMeta {
+        ResponseMeta { caller, ..ResponseMeta::default() }
     }
 
     /// The physical partition that gave the answer, and its position.
@@ -114,8 +114,8 @@ impl Receipt {
         error
     }
 
-    /// Adds the receipt of a part of the request, or of another that answers it as well.
-    pub fn add(&mut self, part: &Receipt) {
+    /// Adds what a part of the request came to, or another request that answers it as well.
+    pub fn add(&mut self, part: &ResponseMeta) {
         for (range, lsn) in &part.seen {
             self.saw(*range, *lsn);
         }
@@ -129,21 +129,21 @@ mod tests {
 
     #[test]
     fn positions_never_go_back_and_the_last_partition_answers() {
-        let mut receipt = Receipt::default();
-        assert_eq!((receipt.session(), receipt.served_by()), (None, None));
+        let mut meta = ResponseMeta::default();
+        assert_eq!((meta.session(), meta.served_by()), (None, None));
         for (range, lsn) in [(0, 5), (1, 7), (0, 3)] {
-            receipt.saw(RangeId(range), Lsn::from_u64(lsn));
+            meta.saw(RangeId(range), Lsn::from_u64(lsn));
         }
-        assert_eq!(receipt.session().unwrap().to_string(), "0:-1#5");
-        assert_eq!(receipt.served_by(), Some((RangeId(0), Lsn::from_u64(5))));
+        assert_eq!(meta.session().unwrap().to_string(), "0:-1#5");
+        assert_eq!(meta.served_by(), Some((RangeId(0), Lsn::from_u64(5))));
     }
 
     #[test]
     fn parts_add_up() {
-        let mut whole = Receipt::default();
-        let mut part = Receipt::default();
+        let mut whole = ResponseMeta::default();
+        let mut part = ResponseMeta::default();
         whole.add(&part);
-        assert_eq!(whole, Receipt::default());
+        assert_eq!(whole, ResponseMeta::default());
         part.worked(&Work::RefusedWrite);
         whole.add(&part);
         whole.add(&part);

@@ -1,4 +1,4 @@
-//! Queries on items: from a text to a page of rows.
+//! Queries on items: from a text or a tree to a page of rows.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -13,26 +13,27 @@ use model::epk::{Epk, EpkRange};
 use model::json::Value;
 use model::partition_key::{KeyError, PartitionKey, PartitionKeyDefinition};
 use model::position::Ordinal;
+use query::syntax::Select;
 use query::{
     Advice, Bound, Context, Features, KeyRanges, KeyShape, Meter, Parameters, Path, PathStep, Plan,
     Query, QueryError, QueryLimits,
 };
 
-use crate::admit::PAGE_ITEMS_MAX;
 use crate::error::ServiceError;
 use crate::items::{check_session, named, scope_prefix};
-use crate::receipt::Receipt;
-use crate::request::{ItemQuery, PlanQuery, ResumeFilter, Scope};
-use crate::resolve::ResolvedContainer;
+use crate::pipeline::admission::AdmissionGuard;
+use crate::pipeline::limits::PAGE_ITEMS_MAX;
+use crate::pipeline::meta::ResponseMeta;
+use crate::pipeline::resolve::ResolvedContainer;
+use crate::request::{ItemQuery, PlanQuery, QuerySource, ResumeFilter, Scope};
 use crate::response::{QueryPlan, QueryRows};
 use crate::service::Service;
 use crate::verb::{ContainerVerb, ItemFacts, Reach};
-use crate::visit::Visit;
 
 const EVERY_ORDINAL: Range<u64> = 0..u64::MAX;
 
 /// Where a query looks.
-struct Aim {
+struct QueryTarget {
     /// In order and apart from each other.
     within: Vec<EpkRange>,
     /// The ordinals that items there can have.
@@ -48,6 +49,25 @@ pub fn advice_on(text: &str) -> Vec<Advice> {
     Query::parse(text).map(|query| query.advice()).unwrap_or_default()
 }
 
+impl QuerySource {
+    fn parse(&self) -> Result<Query, ServiceError> {
+        let limits = QueryLimits::service();
+        let parsed = match self {
+            QuerySource::Text(text) => Query::parse_within(text, limits),
+            QuerySource::Tree(select) => Query::from_tree(Select::clone(select), limits),
+        };
+        parsed.map_err(|error| refused(&error, self.text()))
+    }
+
+    /// What errors point into. A tree has no text before it is known to be right.
+    fn text(&self) -> &str {
+        match self {
+            QuerySource::Text(text) => text,
+            QuerySource::Tree(_) => "",
+        }
+    }
+}
+
 impl ContainerVerb for ItemQuery {
     type Reply = QueryRows;
 
@@ -60,9 +80,9 @@ impl ContainerVerb for ItemQuery {
         self,
         service: &Service,
         container: &ResolvedContainer,
-        receipt: &mut Receipt,
+        meta: &mut ResponseMeta,
     ) -> Result<QueryRows, ServiceError> {
-        service.query_items(container, self, receipt).await
+        service.query_items(container, self, meta).await
     }
 }
 
@@ -77,9 +97,9 @@ impl ContainerVerb for PlanQuery {
         self,
         service: &Service,
         container: &ResolvedContainer,
-        receipt: &mut Receipt,
+        meta: &mut ResponseMeta,
     ) -> Result<QueryPlan, ServiceError> {
-        service.plan_query(container, self, receipt).await
+        service.plan_query(container, self, meta).await
     }
 }
 
@@ -90,11 +110,11 @@ impl Service {
         &self,
         entry: &ResolvedContainer,
         query: ItemQuery,
-        receipt: &mut Receipt,
+        meta: &mut ResponseMeta,
     ) -> Result<QueryRows, ServiceError> {
         let (now, bounds) = (self.now(), self.page_bounds(query.items_max));
         let compiler = self.compiler(entry);
-        let (covered, payer) = (self.scope_range(entry, &query.scope)?, receipt.payer);
+        let (covered, caller) = (self.scope_range(entry, &query.scope)?, meta.caller);
         let session = query.session.clone();
         let done = self.cluster.take_turns(move |turn| {
             let meter = query.is_timed.then(|| turn.function_times());
@@ -102,7 +122,7 @@ impl Service {
             let Prepared { page, key, start, mut times } =
                 compiler.prepare(query, &covered, bounds, turn)?;
             let container = &compiler.entry.container;
-            let admitted = compiler.entry.route(&start).and_then(|owner| owner.admit(payer));
+            let admitted = compiler.entry.route(&start).and_then(|owner| owner.admit(caller));
             let pass = admitted.map_err(Unanswered::NotLetIn)?;
             let (text, page) = page;
             let page = turn.answer(container, now, page);
@@ -113,24 +133,24 @@ impl Service {
             Ok::<_, Unanswered>(Answered { page, pass, key, times })
         });
         let answered = done.await.map_err(|error| named(entry, error))?;
-        let answered = answered.map_err(|unanswered| unanswered.noted(receipt))?;
-        let visit = Visit::of(answered.pass, receipt);
+        let answered = answered.map_err(|unanswered| unanswered.noted(meta))?;
+        let guard = AdmissionGuard::admitted(answered.pass, meta);
         let QueryPage { rows, rest, served, mut report } = answered.page?;
-        let mut visit = Some(visit);
+        let mut guard = Some(guard);
         for part in served {
             let (range, work) = (part.range, Work::Query(part.value));
-            receipt.saw(range, part.lsn);
-            receipt.worked(&work);
-            match visit.take() {
-                Some(visit) => visit.end(answered.key.as_ref(), receipt),
-                None => bill(entry, range, receipt.payer, &work),
+            meta.saw(range, part.lsn);
+            meta.worked(&work);
+            match guard.take() {
+                Some(guard) => guard.pay(answered.key.as_ref(), meta),
+                None => bill(entry, range, meta.caller, &work),
             }
-            check_session(entry, session.as_ref(), receipt)?;
+            check_session(entry, session.as_ref(), meta)?;
         }
-        if let Some(visit) = visit {
+        if let Some(guard) = guard {
             // No partition had anything to do with it.
-            receipt.worked(&Work::Probe);
-            visit.end(None, receipt);
+            meta.worked(&Work::Probe);
+            guard.pay(None, meta);
         }
         report.times = whole(answered.times, report.times);
         let (owner_rid, report) = (entry.rid.to_string(), Box::new(report));
@@ -151,9 +171,9 @@ impl Service {
         &self,
         entry: &ResolvedContainer,
         PlanQuery { text, parameters, features }: PlanQuery,
-        receipt: &mut Receipt,
+        meta: &mut ResponseMeta,
     ) -> Result<QueryPlan, ServiceError> {
-        receipt.worked(&Work::Probe);
+        meta.worked(&Work::Probe);
         let compiler = self.compiler(entry);
         let plan = self.cluster.take_turns(move |turn| {
             compiler.watched(turn, None).client_plan(&text, &parameters, &features)
@@ -221,15 +241,15 @@ impl From<ServiceError> for Unanswered {
 }
 
 impl Unanswered {
-    /// The error, with what it costs on the receipt.
-    fn noted(self, receipt: &mut Receipt) -> ServiceError {
+    /// The error, after what it costs was noted.
+    fn noted(self, meta: &mut ResponseMeta) -> ServiceError {
         match self {
             Unanswered::Text(error) => {
-                receipt.worked(&crate::account::refused(&error, Work::Probe));
+                meta.worked(&crate::pipeline::account::refused(&error, Work::Probe));
                 error
             }
             Unanswered::Refused(error) => error,
-            Unanswered::NotLetIn(error) => Visit::refused(error, receipt).into(),
+            Unanswered::NotLetIn(error) => AdmissionGuard::refused(error, meta).into(),
         }
     }
 }
@@ -256,18 +276,19 @@ impl Compiler {
         bounds: PageBounds,
         turn: &Turn,
     ) -> Result<Prepared, Unanswered> {
-        let wrong = |error: QueryError| Unanswered::Text(refused(&error, &query.text));
         let mut times = QueryTimes::default();
         let begun = turn.elapsed();
-        let parsed = Query::parse_within(&query.text, QueryLimits::service()).map_err(wrong)?;
+        let parsed = query.source.parse().map_err(Unanswered::Text)?;
+        let text = parsed.text().to_owned();
+        let wrong = |error: QueryError| Unanswered::Text(refused(&error, &text));
         times.parsing = turn.elapsed().saturating_sub(begun);
         let begun = turn.elapsed();
         let bound = self.bind(&parsed, &query.parameters).map_err(wrong)?;
         times.binding = turn.elapsed().saturating_sub(begun);
         let begun = turn.elapsed();
-        let aim = self.aim(&query, &bound, covered)?;
-        self.check_merge(&query, &bound)?;
-        let bound = if makes_rows_elsewhere(&bound, &query.scope, &aim.within) {
+        let target = self.target(&query, &bound, covered)?;
+        self.check_merge(&query, &text, &bound)?;
+        let bound = if makes_rows_elsewhere(&bound, &query.scope, &target.within) {
             bound.over_no_rows()
         } else {
             bound
@@ -277,13 +298,13 @@ impl Compiler {
         times.aiming = turn.elapsed().saturating_sub(begun);
         let start = query.after.as_ref().and_then(|after| after.position());
         let start = start.filter(|start| EpkRange::full().contains(start));
-        let start = start.or(aim.within.first().map(|first| &first.min)).cloned();
+        let start = start.or(target.within.first().map(|first| &first.min)).cloned();
         let page = PageQuery {
-            fingerprint: fingerprint(&self.entry, &query, &bound),
+            fingerprint: fingerprint(&self.entry, (&text, &query.parameters), &bound),
             bound: Arc::new(bound),
             scope: covered.clone(),
-            within: aim.within,
-            ordinals: aim.ordinals,
+            within: target.within,
+            ordinals: target.ordinals,
             prefix: scope_prefix(&self.entry, &query.scope).map(Arc::new),
             after: query.after,
             resume,
@@ -291,8 +312,8 @@ impl Compiler {
             approach: query.approach,
             is_timed: query.is_timed,
         };
-        let (page, start) = ((query.text, page), start.unwrap_or(Epk::MIN));
-        Ok(Prepared { page, key: aim.key, start, times })
+        let (page, start) = ((text, page), start.unwrap_or(Epk::MIN));
+        Ok(Prepared { page, key: target.key, start, times })
     }
 
     fn client_plan(
@@ -315,13 +336,18 @@ impl Compiler {
     /// Refuses what the service's gateway leaves to its clients, and gives the plan for it.
     /// Neither the number of partitions nor a filter that names the key matters there:
     /// whether a program works must not depend on how much data it has.
-    fn check_merge(&self, query: &ItemQuery, bound: &Bound) -> Result<(), ServiceError> {
+    fn check_merge(
+        &self,
+        query: &ItemQuery,
+        text: &str,
+        bound: &Bound,
+    ) -> Result<(), ServiceError> {
         let is_partitioned = !self.entry.key_definition().paths().is_empty();
         let is_across = query.across_partitions && is_partitioned && !is_routed(&query.scope);
         if query.merges || !is_across || !needs_merge(bound) {
             return Ok(());
         }
-        let plan = self.client_plan(&query.text, &query.parameters, &Features::all())?;
+        let plan = self.client_plan(text, &query.parameters, &Features::all())?;
         Err(ServiceError::NeedsMerge { plan: Box::new(plan) })
     }
 
@@ -331,12 +357,12 @@ impl Compiler {
 
     /// What the client says about partitions and what the filter says about keys,
     /// together.
-    fn aim(
+    fn target(
         &self,
         query: &ItemQuery,
         bound: &Bound,
         covered: &EpkRange,
-    ) -> Result<Aim, ServiceError> {
+    ) -> Result<QueryTarget, ServiceError> {
         let scope = &query.scope;
         let definition = self.entry.key_definition();
         let keys = bound.key_ranges(&KeyShape::from(definition));
@@ -361,15 +387,15 @@ impl Compiler {
             Some(key) => ordinals_of(definition, &key).unwrap_or(EVERY_ORDINAL),
             None => EVERY_ORDINAL,
         };
-        Ok(Aim { within, ordinals, key: one_key })
+        Ok(QueryTarget { within, ordinals, key: one_key })
     }
 }
 
 /// Has a partition pay that was asked for a page which another one let in.
-fn bill(entry: &ResolvedContainer, range: RangeId, payer: Caller, work: &Work) {
+fn bill(entry: &ResolvedContainer, range: RangeId, caller: Caller, work: &Work) {
     // Others may have taken its place: what it did has no budget any more.
     if let Ok(partition) = entry.layout_of(range).partition(range) {
-        partition.bill(payer, crate::account::charge(work));
+        partition.bill(caller, crate::pipeline::account::charge(work));
     }
 }
 
@@ -447,12 +473,16 @@ fn resume_point(filter: &ResumeFilter, bound: &Bound) -> Result<Point, ServiceEr
 /// What cursors of a query are bound to. A point in an order means the same whatever the
 /// filter leaves: clients narrow it down when they go on. Everything else is a place on a
 /// way that depends on the whole text.
-fn fingerprint(entry: &ResolvedContainer, query: &ItemQuery, bound: &Bound) -> u32 {
+fn fingerprint(
+    entry: &ResolvedContainer,
+    (text, parameters): (&str, &Value),
+    bound: &Bound,
+) -> u32 {
     let mut hasher = crc32fast::Hasher::new();
     hasher.update(entry.rid.to_string().as_bytes());
     let Some(order) = lasting_order(bound) else {
-        hasher.update(query.text.as_bytes());
-        hasher.update(query.parameters.to_string().as_bytes());
+        hasher.update(text.as_bytes());
+        hasher.update(parameters.to_string().as_bytes());
         return hasher.finalize();
     };
     hasher.update(&[u8::from(bound.is_distinct()) | u8::from(bound.is_aggregated()) << 1]);

@@ -15,16 +15,16 @@ use model::rid::{ContainerRid, DatabaseRid, UserRid};
 use model::throughput::Throughput;
 use partition::{EffectKind, EtagMatch};
 
-use crate::account;
-use crate::admit::PAGE_ITEMS_MAX;
+use crate::catalogue::kind::{Kind, Link};
 use crate::catalogue::{Counters, Record, Stored, item_id, item_prefix};
 use crate::error::ServiceError;
-use crate::kind::{Kind, Link};
-use crate::offer::{Offer, OfferType};
-use crate::receipt::{Amount, Holding, Receipt};
+use crate::pipeline::account;
+use crate::pipeline::limits::PAGE_ITEMS_MAX;
+use crate::pipeline::meta::{Amount, Holding, ResponseMeta};
 use crate::request::{Conditions, ListResources, ResourceAction};
 use crate::response::{Feed, ResourceReply, ResourceRest};
 use crate::service::{Service, id_of};
+use crate::throughput::offer::{Offer, OfferType};
 use crate::verb::{Facts, Subject, Verb};
 use resolve::Parent;
 pub use sweep::Swept;
@@ -55,7 +55,7 @@ impl Verb for ResourceAction {
         Facts { writes, subject }
     }
 
-    async fn resolve(&mut self, _: &Service, _: &mut Receipt) -> Result<(), ServiceError> {
+    async fn resolve(&mut self, _: &Service, _: &mut ResponseMeta) -> Result<(), ServiceError> {
         Ok(())
     }
 
@@ -63,11 +63,11 @@ impl Verb for ResourceAction {
         self,
         service: &Service,
         (): (),
-        receipt: &mut Receipt,
+        meta: &mut ResponseMeta,
     ) -> Result<ResourceReply, ServiceError> {
         let writes = self.facts().writes;
-        let done = service.act_on_resource(self, receipt).await;
-        receipt.worked(&account::resource(writes, &done));
+        let done = service.act_on_resource(self, meta).await;
+        meta.worked(&account::resource(writes, &done));
         done
     }
 }
@@ -80,7 +80,7 @@ impl Verb for ListResources {
         Facts { writes: false, subject: Subject::Inside(&self.parent, self.kind) }
     }
 
-    async fn resolve(&mut self, _: &Service, _: &mut Receipt) -> Result<(), ServiceError> {
+    async fn resolve(&mut self, _: &Service, _: &mut ResponseMeta) -> Result<(), ServiceError> {
         Ok(())
     }
 
@@ -88,10 +88,10 @@ impl Verb for ListResources {
         self,
         service: &Service,
         (): (),
-        receipt: &mut Receipt,
+        meta: &mut ResponseMeta,
     ) -> Result<Feed<ResourceRest>, ServiceError> {
-        let done = service.list(self, receipt).await;
-        receipt.worked(&account::resource_list(&done));
+        let done = service.list(self, meta).await;
+        meta.worked(&account::resource_list(&done));
         done
     }
 }
@@ -100,23 +100,23 @@ impl Service {
     async fn act_on_resource(
         &self,
         action: ResourceAction,
-        receipt: &mut Receipt,
+        meta: &mut ResponseMeta,
     ) -> Result<ResourceReply, ServiceError> {
         use ResourceAction::{Create, Delete, MigrateOffer, Read, Replace, Upsert};
         match action {
             Create { parent, kind, body, throughput, offer_type } => {
                 let asked = Asked { throughput, offer_type };
-                self.create(&parent, kind, &body, asked, receipt).await
+                self.create(&parent, kind, &body, asked, meta).await
             }
-            Upsert { parent, kind, body } => self.upsert(&parent, kind, &body, receipt).await,
-            Read { link, conditions } => self.read(&link, &conditions, receipt).await,
+            Upsert { parent, kind, body } => self.upsert(&parent, kind, &body, meta).await,
+            Read { link, conditions } => self.read(&link, &conditions, meta).await,
             Replace { link, body, conditions } => {
-                self.replace(&link, &body, &conditions, receipt).await
+                self.replace(&link, &body, &conditions, meta).await
             }
             MigrateOffer { link, migration, conditions } => {
-                self.migrate_offer(&link, migration, &conditions, receipt).await
+                self.migrate_offer(&link, migration, &conditions, meta).await
             }
-            Delete { link, conditions } => self.delete(&link, &conditions, receipt).await,
+            Delete { link, conditions } => self.delete(&link, &conditions, meta).await,
         }
     }
 
@@ -126,15 +126,15 @@ impl Service {
         kind: Kind,
         body: &Value,
         asked: Asked,
-        receipt: &mut Receipt,
+        meta: &mut ResponseMeta,
     ) -> Result<ResourceReply, ServiceError> {
         let mut counters = self.changes.lock().await;
-        let parent = self.parent(parent, kind, receipt).await?;
+        let parent = self.parent(parent, kind, meta).await?;
         let created = match kind {
             Kind::Database => self.create_database(&mut counters, body, asked).await,
             Kind::Container => {
                 let created = self.create_container(&mut counters, &parent, body, asked).await;
-                receipt.shares_throughput =
+                meta.shares_throughput =
                     created.as_ref().is_ok_and(|record| self.shares_throughput(&record.rid));
                 created
             }
@@ -151,7 +151,7 @@ impl Service {
             }
         };
         let record = created?;
-        self.note_scripts(&record, receipt).await;
+        self.note_scripts(&record, meta).await;
         self.reply(&record, EffectKind::Created).await
     }
 
@@ -160,15 +160,15 @@ impl Service {
         parent: &Link,
         kind: Kind,
         body: &Value,
-        receipt: &mut Receipt,
+        meta: &mut ResponseMeta,
     ) -> Result<ResourceReply, ServiceError> {
         let name = definition::name(body)?;
         let link = parent.clone().child(kind, name.as_str());
         let link =
             link.ok_or_else(|| ServiceError::invalid("A resource of this kind cannot be here."))?;
-        match self.replace(&link, body, &Conditions::default(), receipt).await {
+        match self.replace(&link, body, &Conditions::default(), meta).await {
             Err(ServiceError::NotFound) => {
-                self.create(parent, kind, body, Asked::default(), receipt).await
+                self.create(parent, kind, body, Asked::default(), meta).await
             }
             other => other,
         }
@@ -178,9 +178,9 @@ impl Service {
         &self,
         link: &Link,
         conditions: &Conditions,
-        receipt: &mut Receipt,
+        meta: &mut ResponseMeta,
     ) -> Result<ResourceReply, ServiceError> {
-        let stored = self.stored(link, receipt).await?;
+        let stored = self.stored(link, meta).await?;
         let etag = Some(stored.etag.clone());
         let unchanged = conditions
             .if_none_match
@@ -190,7 +190,7 @@ impl Service {
             let kind = EffectKind::NotModified;
             return Ok(ResourceReply { kind, etag, body: None, offer: None });
         }
-        self.note_scripts(&stored.record, receipt).await;
+        self.note_scripts(&stored.record, meta).await;
         let (kind, body) = (EffectKind::Read, Some(stored.render()));
         self.told(&stored.record, kind, etag, body).await
     }
@@ -200,10 +200,10 @@ impl Service {
         link: &Link,
         body: &Value,
         conditions: &Conditions,
-        receipt: &mut Receipt,
+        meta: &mut ResponseMeta,
     ) -> Result<ResourceReply, ServiceError> {
         let _one_at_a_time = self.changes.lock().await;
-        let old = self.stored(link, receipt).await?.record;
+        let old = self.stored(link, meta).await?.record;
         let if_match = conditions.if_match.clone();
         let record = match old.kind {
             Kind::Database => return Err(ServiceError::invalid("Databases cannot be replaced.")),
@@ -216,7 +216,7 @@ impl Service {
             | Kind::Trigger
             | Kind::UserDefinedFunction => self.replace_child(old, body, if_match).await?,
         };
-        self.note_scripts(&record, receipt).await;
+        self.note_scripts(&record, meta).await;
         self.reply(&record, EffectKind::Replaced).await
     }
 
@@ -224,10 +224,10 @@ impl Service {
         &self,
         link: &Link,
         conditions: &Conditions,
-        receipt: &mut Receipt,
+        meta: &mut ResponseMeta,
     ) -> Result<ResourceReply, ServiceError> {
         let _one_at_a_time = self.changes.lock().await;
-        let record = self.stored(link, receipt).await?.record;
+        let record = self.stored(link, meta).await?.record;
         let if_match = conditions.if_match.clone();
         match record.kind {
             Kind::Database => self.delete_database(&record, if_match).await?,
@@ -259,9 +259,9 @@ impl Service {
     async fn list(
         &self,
         ListResources { parent, kind, after, items_max }: ListResources,
-        receipt: &mut Receipt,
+        meta: &mut ResponseMeta,
     ) -> Result<Feed<ResourceRest>, ServiceError> {
-        let parent = self.parent(&parent, kind, receipt).await?;
+        let parent = self.parent(&parent, kind, meta).await?;
         let prefix = item_prefix(kind, parent.rid());
         let after = after.map(|name| item_id(kind, parent.rid(), &name));
         let items_max = items_max.clamp(1, PAGE_ITEMS_MAX);
@@ -433,9 +433,9 @@ impl Service {
 
     /// Takes down how many scripts there are beside this one, if it is one. What was done is
     /// done, whether or not that can be found out.
-    async fn note_scripts(&self, record: &Record, receipt: &mut Receipt) {
+    async fn note_scripts(&self, record: &Record, meta: &mut ResponseMeta) {
         if self.scripts_max(record.kind).is_some() {
-            receipt.holding = self.count_scripts(&record.parent_rid).await.ok();
+            meta.holding = self.count_scripts(&record.parent_rid).await.ok();
         }
     }
 

@@ -12,8 +12,8 @@ use model::limits::Growth;
 use model::throughput::Footprint;
 
 use crate::error::ServiceError;
-use crate::offer::Offer;
 use crate::service::Service;
+use crate::throughput::offer::Offer;
 
 /// How an account treats throughput. Plain settings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

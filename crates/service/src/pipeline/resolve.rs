@@ -8,11 +8,11 @@ use model::name::ItemId;
 use model::partition_key::{PartitionKey, PartitionKeyDefinition};
 use model::rid::{ContainerRid, ItemRid};
 
-use crate::authorise::Authorised;
 use crate::catalogue::ContainerEntry;
+use crate::catalogue::kind::{Kind, Link};
 use crate::error::ServiceError;
-use crate::kind::{Kind, Link};
-use crate::receipt::{Owner, Receipt};
+use crate::pipeline::authorise::Authorised;
+use crate::pipeline::meta::{Owner, ResponseMeta};
 use crate::request::InContainer;
 use crate::service::Service;
 use crate::verb::{ContainerVerb, Verb};
@@ -64,9 +64,9 @@ impl Service {
     pub(crate) async fn resolve<V: Verb>(
         &self,
         Authorised { mut verb }: Authorised<V>,
-        receipt: &mut Receipt,
+        meta: &mut ResponseMeta,
     ) -> Result<Resolved<V>, ServiceError> {
-        let place = verb.resolve(self, receipt).await?;
+        let place = verb.resolve(self, meta).await?;
         Ok(Resolved { verb, place })
     }
 
@@ -75,10 +75,10 @@ impl Service {
     pub(crate) async fn resolve_container<V: ContainerVerb>(
         &self,
         InContainer { container: link, intended_rid, merge_aware, verb }: &mut InContainer<V>,
-        receipt: &mut Receipt,
+        meta: &mut ResponseMeta,
     ) -> Result<ResolvedContainer, ServiceError> {
         let container = ResolvedContainer::from(self.container(link)?);
-        receipt.owner = Some(container.names.clone());
+        meta.owner = Some(container.names.clone());
         if intended_rid.as_ref().is_some_and(|rid| *container.names.rid != **rid) {
             return Err(ServiceError::ContainerRecreated);
         }

@@ -14,12 +14,12 @@ use cluster::{
 use model::limits::Limits;
 use model::throughput::Throughput;
 
+use crate::catalogue::kind::Link;
 use crate::catalogue::{ContainerEntry, Record};
 use crate::error::ServiceError;
-use crate::kind::Link;
-use crate::offer::Offer;
 use crate::operator::Operator;
 use crate::service::Service;
+use crate::throughput::offer::Offer;
 
 /// How a container's throughput is to be divided.
 #[derive(Clone, Debug, PartialEq, Eq)]

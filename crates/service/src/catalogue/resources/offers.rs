@@ -11,16 +11,16 @@ use model::json::{Object, Value};
 use model::throughput::{Footprint, Throughput};
 use partition::EtagMatch;
 
+use crate::catalogue::kind::{Kind, Link};
 use crate::catalogue::{Counters, Record, Stored, item_id};
 use crate::error::ServiceError;
-use crate::kind::{Kind, Link};
 use crate::maintenance::Maintenance;
-use crate::offer::{self, Migration, Offer, OfferStatus, OfferType};
-use crate::provision::can_grow;
-use crate::receipt::Receipt;
+use crate::pipeline::meta::ResponseMeta;
 use crate::request::Conditions;
 use crate::response::ResourceReply;
 use crate::service::Service;
+use crate::throughput::offer::{self, Migration, Offer, OfferStatus, OfferType};
+use crate::throughput::provision::can_grow;
 
 /// What an offer is for, as it is now.
 enum Owner {
@@ -130,10 +130,10 @@ impl Service {
         link: &Link,
         migration: Migration,
         conditions: &Conditions,
-        receipt: &mut Receipt,
+        meta: &mut ResponseMeta,
     ) -> Result<ResourceReply, ServiceError> {
         let _one_at_a_time = self.changes.lock().await;
-        let old = self.stored(link, receipt).await?.record;
+        let old = self.stored(link, meta).await?.record;
         if old.kind != Kind::Offer {
             return Err(ServiceError::invalid("Only offers can be migrated."));
         }

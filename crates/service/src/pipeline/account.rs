@@ -10,20 +10,20 @@ use model::charge::{Charge, Scanned, Tariff, Work, Written};
 use partition::EffectKind;
 
 use crate::error::{Remedy, ServiceError};
-use crate::receipt::Receipt;
+use crate::pipeline::meta::ResponseMeta;
 use crate::response::{Failure, Feed, ResourceReply, ResourceRest, Response};
 
-/// The last step of every request, done or not: its receipt goes with the answer.
+/// The last step of every request, done or not: what is known of it goes with the answer.
 /// Faults of ours are logged here, once.
 pub(crate) fn account<R>(
     done: Result<R, ServiceError>,
-    receipt: Receipt,
+    meta: ResponseMeta,
 ) -> Result<Response<R>, Failure> {
     match done {
-        Ok(reply) => Ok(Response { reply, receipt }),
+        Ok(reply) => Ok(Response { reply, meta }),
         Err(error) => {
             report(&error);
-            Err(Failure { error, receipt: Box::new(receipt) })
+            Err(Failure { error, meta: Box::new(meta) })
         }
     }
 }

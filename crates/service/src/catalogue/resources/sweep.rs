@@ -8,8 +8,8 @@ use cluster::{SystemWrite, Territory};
 use model::json::Object;
 use partition::ContainerNumber;
 
+use crate::catalogue::kind::Kind;
 use crate::error::ServiceError;
-use crate::kind::Kind;
 use crate::maintenance::Maintenance;
 use crate::service::{Service, container_spec, id_of};
 

@@ -3,7 +3,7 @@
 use model::limits::Limits;
 
 use crate::error::ServiceError;
-use crate::resolve::Resolved;
+use crate::pipeline::resolve::Resolved;
 use crate::verb::Verb;
 
 /// A verb within its limits.

@@ -8,11 +8,11 @@ use model::name::ItemId;
 use model::partition_key::PartitionKey;
 use model::session::SessionToken;
 
-use crate::admit::PAGE_ITEMS_MAX;
 use crate::error::ServiceError;
 use crate::items::ItemRead;
-use crate::receipt::Receipt;
-use crate::resolve::ResolvedContainer;
+use crate::pipeline::limits::PAGE_ITEMS_MAX;
+use crate::pipeline::meta::ResponseMeta;
+use crate::pipeline::resolve::ResolvedContainer;
 use crate::response::ItemResult;
 use crate::service::Service;
 use crate::verb::{ContainerVerb, ItemFacts, Reach};
@@ -42,7 +42,7 @@ impl ContainerVerb for ReadItems {
         self,
         service: &Service,
         container: &ResolvedContainer,
-        receipt: &mut Receipt,
+        meta: &mut ResponseMeta,
     ) -> Result<Vec<Option<ItemResult>>, ServiceError> {
         let mut found: Vec<Option<ItemResult>> = Vec::new();
         let mut bytes_left = service.limits.response_bytes_max;
@@ -51,14 +51,13 @@ impl ContainerVerb for ReadItems {
                 runtime::yield_now().await;
             }
             let read = ItemRead { key: Some(key), id, if_none_match: None };
-            let item =
-                match service.read_item(container, read, self.session.as_ref(), receipt).await {
-                    Ok(item) => Some(item),
-                    Err(ServiceError::NotFound) => None,
-                    // What was read so far is an answer as well.
-                    Err(ServiceError::Throttled { .. }) if !found.is_empty() => break,
-                    Err(error) => return Err(error),
-                };
+            let item = match service.read_item(container, read, self.session.as_ref(), meta).await {
+                Ok(item) => Some(item),
+                Err(ServiceError::NotFound) => None,
+                // What was read so far is an answer as well.
+                Err(ServiceError::Throttled { .. }) if !found.is_empty() => break,
+                Err(error) => return Err(error),
+            };
             let bytes = item.as_ref().and_then(|item| item.body.as_ref()).map_or(0, Bytes::len);
             match bytes_left.checked_sub(bytes as u64) {
                 Some(left) => bytes_left = left,

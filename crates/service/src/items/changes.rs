@@ -7,16 +7,16 @@ use model::charge::Work;
 use model::position::Lsn;
 use partition::{ChangePage, Changes, Item};
 
-use crate::admit::PAGE_ITEMS_MAX;
 use crate::error::ServiceError;
 use crate::items::{check_session, named, scope_prefix};
-use crate::receipt::Receipt;
+use crate::pipeline::admission::AdmissionGuard;
+use crate::pipeline::limits::PAGE_ITEMS_MAX;
+use crate::pipeline::meta::ResponseMeta;
+use crate::pipeline::resolve::ResolvedContainer;
 use crate::request::{ChangeList, ChangeStart, Scope};
-use crate::resolve::ResolvedContainer;
 use crate::response::{Change, ChangeFeed};
 use crate::service::Service;
 use crate::verb::{ContainerVerb, ItemFacts, Reach};
-use crate::visit::Visit;
 
 impl ContainerVerb for ChangeList {
     type Reply = ChangeFeed;
@@ -30,9 +30,9 @@ impl ContainerVerb for ChangeList {
         self,
         service: &Service,
         container: &ResolvedContainer,
-        receipt: &mut Receipt,
+        meta: &mut ResponseMeta,
     ) -> Result<ChangeFeed, ServiceError> {
-        service.list_changes(container, self, receipt).await
+        service.list_changes(container, self, meta).await
     }
 }
 
@@ -41,11 +41,11 @@ impl Service {
         &self,
         entry: &ResolvedContainer,
         list: ChangeList,
-        receipt: &mut Receipt,
+        meta: &mut ResponseMeta,
     ) -> Result<ChangeFeed, ServiceError> {
         let within = self.scope_range(entry, &list.scope)?;
         let partition = entry.route(&within.min)?;
-        let visit = Visit::begin(&partition, receipt)?;
+        let guard = AdmissionGuard::admit(&partition, meta)?;
         let key = within.position().cloned();
         let changes = Changes {
             within,
@@ -63,12 +63,12 @@ impl Service {
         let served = self.cluster.list_changes_at(container, partition, changes, time_max).await;
         let served = served.map_err(|error| spread(entry, &list.scope, error))?;
         let lsn = served.lsn;
-        let page = receipt.served(served);
+        let page = meta.served(served);
         for work in page_work(&page) {
-            receipt.worked(&work);
+            meta.worked(&work);
         }
-        visit.end(key.as_ref(), receipt);
-        check_session(entry, list.session.as_ref(), receipt)?;
+        guard.pay(key.as_ref(), meta);
+        check_session(entry, list.session.as_ref(), meta)?;
         let change = |item: &Item| Change { text: item.text.clone(), lsn: item.lsn, ts: item.ts };
         Ok(ChangeFeed {
             owner_rid: entry.rid.to_string(),

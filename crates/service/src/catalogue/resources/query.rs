@@ -13,11 +13,11 @@ use model::json::Raw;
 use query::{Bound, Context, Query, QueryError, QueryLimits, Run, STEPS_MAX};
 
 use super::resolve::Parent;
-use crate::account;
-use crate::admit::PAGE_ITEMS_MAX;
 use crate::error::ServiceError;
-use crate::queries::{parse_parameters, refused};
-use crate::receipt::Receipt;
+use crate::items::queries::{parse_parameters, refused};
+use crate::pipeline::account;
+use crate::pipeline::limits::PAGE_ITEMS_MAX;
+use crate::pipeline::meta::ResponseMeta;
 use crate::request::QueryResources;
 use crate::response::{Feed, ResourceRest};
 use crate::service::Service;
@@ -41,7 +41,7 @@ impl Verb for QueryResources {
         Facts { writes: false, subject: Subject::Inside(&self.parent, self.kind) }
     }
 
-    async fn resolve(&mut self, _: &Service, _: &mut Receipt) -> Result<(), ServiceError> {
+    async fn resolve(&mut self, _: &Service, _: &mut ResponseMeta) -> Result<(), ServiceError> {
         Ok(())
     }
 
@@ -49,10 +49,10 @@ impl Verb for QueryResources {
         self,
         service: &Service,
         (): (),
-        receipt: &mut Receipt,
+        meta: &mut ResponseMeta,
     ) -> Result<Feed<ResourceRest>, ServiceError> {
-        let done = service.query(self, receipt).await;
-        receipt.worked(&account::resource_query(&done));
+        let done = service.query(self, meta).await;
+        meta.worked(&account::resource_query(&done));
         done
     }
 }
@@ -61,9 +61,9 @@ impl Service {
     async fn query(
         &self,
         query: QueryResources,
-        receipt: &mut Receipt,
+        meta: &mut ResponseMeta,
     ) -> Result<Feed<ResourceRest>, ServiceError> {
-        let parent = self.parent(&query.parent, query.kind, receipt).await?;
+        let parent = self.parent(&query.parent, query.kind, meta).await?;
         let records = self.queried_records(&parent, &query).await?;
         let sheet = Sheet {
             rows: Vec::new(),

@@ -15,11 +15,11 @@ use query::{Parameters, Query, QueryError};
 
 use super::resolve::Parent;
 use super::{Asked, definition, offers, sweep, taken};
+use crate::catalogue::kind::Kind;
 use crate::catalogue::{Counters, Record};
 use crate::error::ServiceError;
-use crate::kind::Kind;
-use crate::offer::Offer;
 use crate::service::{Service, container_spec};
+use crate::throughput::offer::Offer;
 
 /// Containers that are dropped in one transaction: a handful of writes for each.
 const DROP_STEP: usize = 256;

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use crate::error::ServiceError;
-use crate::grant::Grant;
+use crate::pipeline::grant::PermissionGrant;
 use crate::service::Service;
 use crate::verb::Verb;
 
@@ -16,7 +16,7 @@ pub enum Principal {
     /// Nobody we know.
     Anonymous,
     /// A holder of a token that a permission gave.
-    Holder(Arc<Grant>),
+    Holder(Arc<PermissionGrant>),
     /// A holder of a read-only account key.
     Reader,
     /// A holder of an account key.

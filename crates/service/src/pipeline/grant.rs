@@ -10,26 +10,26 @@ use model::partition_key::PartitionKey;
 use model::rid::{ContainerRid, ItemRid};
 
 use crate::catalogue::ContainerEntry;
+use crate::catalogue::kind::{Kind, Link};
 use crate::error::ServiceError;
-use crate::kind::{Kind, Link};
-use crate::receipt::Receipt;
-use crate::resolve::{ResolvedContainer, is_by_rid, rid_of};
+use crate::pipeline::meta::ResponseMeta;
+use crate::pipeline::resolve::{ResolvedContainer, is_by_rid, rid_of};
 use crate::service::Service;
 use crate::verb::{Facts, ItemFacts, NamedItem, Reach, Subject};
 
 /// The resource, what may be done to it, and the logical partition it is limited to, or
 /// the beginning of hierarchical keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Grant {
+pub struct PermissionGrant {
     pub container: ContainerRid,
-    pub extent: Extent,
+    pub scope: GrantScope,
     pub mode: Mode,
     pub key: Option<PartitionKey>,
 }
 
 /// How much of the container.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Extent {
+pub enum GrantScope {
     /// The container, its items and its scripts.
     Container,
     /// Items of that id. It is unique within one logical partition only, so a grant
@@ -50,7 +50,7 @@ pub enum Mode {
 impl Service {
     /// What a permission, as clients read it, gives at this moment. `None` when it
     /// names nothing that can be given, or nothing that exists.
-    pub async fn grant(&self, permission: &Value) -> Option<Grant> {
+    pub async fn grant(&self, permission: &Value) -> Option<PermissionGrant> {
         let text = |name| permission.get(name).and_then(Value::as_str);
         let mode = match text("permissionMode")? {
             mode if mode.eq_ignore_ascii_case("read") => Mode::Read,
@@ -63,22 +63,22 @@ impl Service {
         };
         let (link, item) = Link::parse_with_item(text("resource")?)?;
         let entry = self.container_around(&link)?;
-        let extent = match (item, script_of(&link)) {
+        let scope = match (item, script_of(&link)) {
             (Some(id), None) if is_by_rid(&link, &entry.names) && ItemRid::parse(id).is_ok() => {
-                Extent::ItemRid(id.to_owned())
+                GrantScope::ItemRid(id.to_owned())
             }
-            (Some(id), None) => Extent::Item(id.to_owned()),
-            (None, None) => Extent::Container,
-            (None, Some(_)) => Extent::Script(self.script_rid(&link).await?),
+            (Some(id), None) => GrantScope::Item(id.to_owned()),
+            (None, None) => GrantScope::Container,
+            (None, Some(_)) => GrantScope::Script(self.script_rid(&link).await?),
             (Some(_), Some(_)) => return None,
         };
-        Some(Grant { container: entry.rid, extent, mode, key })
+        Some(PermissionGrant { container: entry.rid, scope, mode, key })
     }
 
     /// Whether a grant allows a verb. What does not exist is not granted.
     pub(crate) async fn covers(
         &self,
-        grant: &Grant,
+        grant: &PermissionGrant,
         facts: &Facts<'_>,
     ) -> Result<bool, ServiceError> {
         if grant.mode == Mode::Read && facts.writes {
@@ -107,18 +107,18 @@ impl Service {
         }
     }
 
-    async fn covers_resource(&self, grant: &Grant, link: &Link, inside: bool) -> bool {
-        match &grant.extent {
-            Extent::Container => grant.key.is_none(),
-            Extent::Item(_) | Extent::ItemRid(_) => false,
-            Extent::Script(_) if inside => false,
-            Extent::Script(rid) => self.script_rid(link).await.as_ref() == Some(rid),
+    async fn covers_resource(&self, grant: &PermissionGrant, link: &Link, inside: bool) -> bool {
+        match &grant.scope {
+            GrantScope::Container => grant.key.is_none(),
+            GrantScope::Item(_) | GrantScope::ItemRid(_) => false,
+            GrantScope::Script(_) if inside => false,
+            GrantScope::Script(rid) => self.script_rid(link).await.as_ref() == Some(rid),
         }
     }
 
     async fn covers_items(
         &self,
-        grant: &Grant,
+        grant: &PermissionGrant,
         entry: &ResolvedContainer,
         by_rid: bool,
         facts: &ItemFacts<'_>,
@@ -132,19 +132,21 @@ impl Service {
         if !grant.key.as_ref().is_none_or(inside) {
             return Ok(false);
         }
-        match (&grant.extent, &facts.item) {
-            (Extent::Container, _) => Ok(true),
-            (Extent::Item(_) | Extent::ItemRid(_), Some(item)) => {
-                self.covers_item(&grant.extent, entry, by_rid, item).await
+        match (&grant.scope, &facts.item) {
+            (GrantScope::Container, _) => Ok(true),
+            (GrantScope::Item(_) | GrantScope::ItemRid(_), Some(item)) => {
+                self.covers_item(&grant.scope, entry, by_rid, item).await
             }
-            (Extent::Item(_) | Extent::ItemRid(_), None) | (Extent::Script(_), _) => Ok(false),
+            (GrantScope::Item(_) | GrantScope::ItemRid(_), None) | (GrantScope::Script(_), _) => {
+                Ok(false)
+            }
         }
     }
 
     /// Whether an item is the one of a grant, and stays it.
     async fn covers_item(
         &self,
-        extent: &Extent,
+        scope: &GrantScope,
         entry: &ResolvedContainer,
         by_rid: bool,
         item: &NamedItem<'_>,
@@ -154,10 +156,10 @@ impl Service {
             Some(rid) => self.id_behind(entry, item.key, rid).await?,
             None => Some(addressed.to_owned()),
         };
-        let granted = match extent {
-            Extent::Item(id) => actual.as_ref() == Some(id),
-            Extent::ItemRid(rid) => by_rid && addressed == rid,
-            Extent::Container | Extent::Script(_) => false,
+        let granted = match scope {
+            GrantScope::Item(id) => actual.as_ref() == Some(id),
+            GrantScope::ItemRid(rid) => by_rid && addressed == rid,
+            GrantScope::Container | GrantScope::Script(_) => false,
         };
         // A replacement may give its item another id, which is not granted.
         let stays = |body: &Bytes| actual.as_ref().is_some_and(|id| names(body, id));
@@ -176,8 +178,8 @@ impl Service {
 
     async fn script_rid(&self, link: &Link) -> Option<String> {
         script_of(link)?;
-        let mut receipt = Receipt::default();
-        let stored = self.stored(link, &mut receipt).await;
+        let mut meta = ResponseMeta::default();
+        let stored = self.stored(link, &mut meta).await;
         // Whoever lists permissions asks for one after the other.
         runtime::yield_now().await;
         stored.ok().map(|stored| stored.record.rid)

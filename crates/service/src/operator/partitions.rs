@@ -13,18 +13,18 @@ use model::position::{Lsn, Timestamp};
 use partition::Head;
 
 use crate::catalogue::ContainerEntry;
+use crate::catalogue::kind::{Kind, Link};
 use crate::error::ServiceError;
-use crate::kind::{Kind, Link};
 use crate::maintenance::Maintenance;
-use crate::offer::Offer;
+use crate::maintenance::reindex;
 use crate::operator::Operator;
-use crate::provision::can_grow;
-use crate::receipt::Receipt;
-use crate::reindex;
+use crate::pipeline::meta::ResponseMeta;
+use crate::pipeline::resolve::ResolvedContainer;
 use crate::request::ReadRanges;
-use crate::resolve::ResolvedContainer;
 use crate::response::{RangeInfo, Ranges};
 use crate::service::Service;
+use crate::throughput::offer::Offer;
+use crate::throughput::provision::can_grow;
 use crate::verb::{ContainerVerb, ItemFacts, Reach};
 
 /// One physical partition.
@@ -68,9 +68,9 @@ impl ContainerVerb for ReadRanges {
         self,
         service: &Service,
         entry: &ResolvedContainer,
-        receipt: &mut Receipt,
+        meta: &mut ResponseMeta,
     ) -> Result<Ranges, ServiceError> {
-        receipt.worked(&Work::Probe);
+        meta.worked(&Work::Probe);
         let (map, sizes) = service.cluster.sizes(Arc::clone(&entry.layout)).await?;
         let info = |(record, head): (&RangeRecord, Head)| RangeInfo {
             id: record.id,

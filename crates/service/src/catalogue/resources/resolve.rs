@@ -2,10 +2,10 @@
 
 use model::rid::DatabaseRid;
 
+use crate::catalogue::kind::{Kind, Link};
 use crate::catalogue::{ContainerEntry, Record, Stored, item_id};
 use crate::error::ServiceError;
-use crate::kind::{Kind, Link};
-use crate::receipt::{Owner, Receipt};
+use crate::pipeline::meta::{Owner, ResponseMeta};
 use crate::service::Service;
 
 /// What a new or listed resource belongs to.
@@ -69,7 +69,7 @@ impl Service {
         &self,
         link: &Link,
         kind: Kind,
-        receipt: &mut Receipt,
+        meta: &mut ResponseMeta,
     ) -> Result<Parent, ServiceError> {
         if link.kind() != kind.parent() {
             return Err(ServiceError::invalid(format!(
@@ -78,7 +78,7 @@ impl Service {
             )));
         }
         let parent = self.walk(link.segments()).await?;
-        receipt.owner = parent.owner();
+        meta.owner = parent.owner();
         Ok(parent)
     }
 
@@ -86,13 +86,13 @@ impl Service {
     pub(crate) async fn stored(
         &self,
         link: &Link,
-        receipt: &mut Receipt,
+        meta: &mut ResponseMeta,
     ) -> Result<Stored, ServiceError> {
         let Some(((kind, name), owners)) = link.segments().split_last() else {
             return Err(ServiceError::invalid("the link names the account"));
         };
         let parent = self.walk(owners).await?;
-        receipt.owner = parent.owner();
+        meta.owner = parent.owner();
         self.find(*kind, parent.rid(), name).await?.ok_or(ServiceError::NotFound)
     }
 

@@ -1,0 +1,52 @@
+//! Admission to one physical partition: asked for before the work, paid for after it.
+//!
+//! What a request costs is known once it is done, and the partition that did the work is
+//! the one whose throughput pays. So every way into a partition goes through here; there is
+//! no other check of throughput.
+
+use cluster::{ClusterError, Pass, Slot};
+use model::charge::{Charge, Tariff};
+use model::epk::Epk;
+
+use crate::pipeline::meta::ResponseMeta;
+
+/// A request that a partition has admitted and that has not paid yet.
+#[must_use = "whoever was let in pays"]
+pub(crate) struct AdmissionGuard {
+    pass: Pass,
+    /// The charge of the request when it was admitted.
+    before: Charge,
+}
+
+impl AdmissionGuard {
+    /// Asks the partition that the request was routed to. Being turned away is charged, too.
+    pub(crate) fn admit(
+        partition: &Slot,
+        meta: &mut ResponseMeta,
+    ) -> Result<AdmissionGuard, ClusterError> {
+        match partition.admit(meta.caller) {
+            Ok(pass) => Ok(AdmissionGuard::admitted(pass, meta)),
+            Err(error) => Err(AdmissionGuard::refused(error, meta)),
+        }
+    }
+
+    /// For a request that was admitted on another thread.
+    pub(crate) fn admitted(pass: Pass, meta: &ResponseMeta) -> AdmissionGuard {
+        AdmissionGuard { pass, before: meta.charge }
+    }
+
+    /// Notes what being turned away costs.
+    pub(crate) fn refused(error: ClusterError, meta: &mut ResponseMeta) -> ClusterError {
+        if matches!(error, ClusterError::Throttled { .. }) {
+            meta.charge += Tariff::YEAR_2026.rejection();
+        }
+        error
+    }
+
+    /// Pays what the request was charged since. `key` is the logical partition
+    /// that it was all about, if it was about one.
+    pub(crate) fn pay(self, key: Option<&Epk>, meta: &ResponseMeta) {
+        let units = meta.charge.units().saturating_sub(self.before.units());
+        self.pass.pay(key, Charge::from_units(units));
+    }
+}
