@@ -1,8 +1,8 @@
 //! Re-bucketing: giving a range a bound where it has none.
 //!
-//! planned → double-writing → copying → verified → switched → retired. The stored
+//! planned → dual writes → copying → verified → switched → retired. The stored
 //! map says which moves are under way, and a partition that knows of one writes to
-//! both homes. So a restart needs no other memory: it copies from the start, what
+//! the move targets as well. So a restart needs no other memory: it copies from the start, what
 //! is there already is skipped, and the rest follows.
 
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use crate::switch::{Part, Stage};
 /// this is what a command may have to wait for on top of its own work.
 const COPY_ITEMS: usize = 32;
 
-/// Times a bucket is gone through. One is enough, as commands write to both homes;
+/// Times a bucket is gone through. One is enough, as commands write to the move targets as well;
 /// another one follows where the disk refused something.
 const ROUNDS_MAX: usize = 4;
 
@@ -88,7 +88,7 @@ impl Cluster {
         self.finish_move(container, bucket).await
     }
 
-    /// Copies all that was in the bucket before commands wrote to both homes.
+    /// Copies all that was in the bucket before commands wrote to the move targets as well.
     async fn copy_bucket(
         &self,
         container: &Container,

@@ -26,13 +26,13 @@ use crate::system::SystemWrite;
 /// told of each: a test stops the process there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stage {
-    /// A bucket has been given its second homes in the stored map.
+    /// A bucket has been given its move targets in the stored map.
     MovePlanned,
-    /// From here on commands write to both homes.
+    /// From here on commands write to the move targets as well.
     DoubleWriting,
     /// Some items have been copied, maybe not all.
     Copying,
-    /// The second homes hold as much as the first.
+    /// The move targets hold as much as the moving bucket.
     Verified,
     /// The partitions take no commands.
     Paused,

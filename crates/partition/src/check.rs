@@ -1,8 +1,9 @@
 //! Does everything that is stored agree with everything else?
 //!
 //! Items are the truth; all other groups repeat something about them. Each item
-//! is decoded (which checks its checksum), every entry it must have is looked
-//! up, and then the entries of each group are counted: if all that must be there
+//! is decoded (which checks its checksum), every entry that a maintainer
+//! ([`crate::derived`]) derives from it is looked up, and then the entries of each
+//! group are counted: if all that must be there
 //! are there and the counts agree, there is nothing else. Only if they do not
 //! agree is each entry asked for its item, to name those that have none. Memory
 //! stays bounded whatever the size of the bucket: logical partitions are compared
@@ -16,7 +17,7 @@ use model::epk::Epk;
 use storage::{Direction, KeyRange, ScanLimit, View};
 
 use crate::command::Problem;
-use crate::home::{expiry_key, unique_keys};
+use crate::derived::{self, Entry, MAINTAINERS, Scope, Version};
 use crate::key::{self, Group, Keys, describe_key};
 use crate::record::{Head, Item, KeyStatistics};
 use crate::setup::{Bucket, Setup};
@@ -88,13 +89,6 @@ pub fn check_bucket(setup: &Setup, bucket: &Bucket, view: &dyn View) -> Result<R
     Ok(check.report)
 }
 
-/// A key that an item must have, and its value.
-struct Demand {
-    group: Group,
-    key: Bytes,
-    value: Bytes,
-}
-
 struct Check<'a> {
     setup: &'a Setup,
     bucket: &'a Bucket,
@@ -131,7 +125,10 @@ impl Check<'_> {
         };
         self.count_item(&epk, &item)?;
         self.check_text(&epk, id, &item);
-        self.check_entries(&epk, id, &item)
+        for (group, entry) in self.expected(&epk, &Version::new(id, &item))? {
+            self.compare(group, format_args!("item {id:?}"), &entry)?;
+        }
+        Ok(())
     }
 
     fn count_item(&mut self, epk: &Epk, item: &Item) -> Result<(), Problem> {
@@ -172,57 +169,50 @@ impl Check<'_> {
         }
     }
 
-    fn check_entries(&mut self, epk: &Epk, id: &str, item: &Item) -> Result<(), Problem> {
-        for Demand { group, key, value } in self.demands(epk, id, item)? {
-            *self.demanded.entry(group).or_default() += 1;
-            let noun = group.noun();
-            match self.view.get(&key)? {
-                Some(found) if found == value => {}
-                Some(_) => self.found(format!("{noun} of item {id:?} says something else")),
-                None => {
-                    *self.missing.entry(group).or_default() += 1;
-                    self.found(format!("{noun} of item {id:?} is missing"));
-                }
+    /// Looks up an entry that must be there.
+    fn compare(
+        &mut self,
+        group: Group,
+        subject: fmt::Arguments<'_>,
+        expected: &Entry,
+    ) -> Result<(), Problem> {
+        *self.demanded.entry(group).or_default() += 1;
+        let noun = group.noun();
+        match self.view.get(&expected.key)? {
+            Some(found) if found == expected.value => {}
+            Some(found) => {
+                let difference = difference(group, &found, &expected.value);
+                self.found(format!("{noun} of {subject} {difference}"));
+            }
+            None => {
+                *self.missing.entry(group).or_default() += 1;
+                self.found(format!("{noun} of {subject} is missing"));
             }
         }
         Ok(())
     }
 
-    /// Everything that must be there because the item is.
-    fn demands(&self, epk: &Epk, id: &str, item: &Item) -> Result<Vec<Demand>, Problem> {
-        let (keys, ordinal) = (&self.keys, item.ordinal);
-        let mut demands = Vec::new();
-        let mut demand = |group, key, value| demands.push(Demand { group, key, value });
-        demand(Group::Ordinal, keys.ordinal(ordinal), key::item_name(epk, id));
-        demand(Group::Log, keys.log(item.lsn, ordinal), key::terminated(epk));
-        if let Some(key) = expiry_key(keys, item) {
-            demand(Group::Expiry, key, Bytes::new());
+    /// Everything that must be there because a version of an item is.
+    fn expected(&self, epk: &Epk, version: &Version<'_>) -> Result<Vec<(Group, Entry)>, Problem> {
+        let (scope, mut expected) = (self.scope(epk), Vec::new());
+        for maintainer in MAINTAINERS {
+            let entries = derived::sorted(maintainer.entries(&scope, version)?);
+            expected.extend(entries.into_iter().map(|entry| (maintainer.group(), entry)));
         }
-        for key in unique_keys(self.setup, keys, epk, item) {
-            let owner = Bytes::copy_from_slice(&ordinal.as_u64().to_be_bytes());
-            demand(Group::Unique, key, owner);
-        }
-        self.setup.index_entries(item, |entry| {
-            demand(Group::Index, keys.index(entry, ordinal), Bytes::new());
-        })?;
-        Ok(demands)
+        Ok(expected)
     }
 
-    /// Compares the logical partition that ended with its statistics.
+    fn scope<'s>(&'s self, epk: &'s Epk) -> Scope<'s> {
+        Scope { setup: self.setup, keys: self.keys, epk }
+    }
+
+    /// Compares the logical partition that ended with what is stored about it as a whole.
     fn close_key(&mut self) -> Result<(), Problem> {
         let Some((epk, counted)) = self.key.take() else { return Ok(()) };
-        *self.demanded.entry(Group::Statistics).or_default() += 1;
         self.report.logical_partitions += 1;
-        match self.view.get(&self.keys.statistics(&epk))?.map(|value| KeyStatistics::decode(&value))
-        {
-            Some(Ok(stored)) if stored == counted => {}
-            Some(Ok(stored)) => {
-                self.found(format!("statistics of key {epk} say {stored:?}, counted {counted:?}"))
-            }
-            Some(Err(error)) => self.found(format!("statistics of key {epk}: {error}")),
-            None => {
-                *self.missing.entry(Group::Statistics).or_default() += 1;
-                self.found(format!("statistics of key {epk} are missing"));
+        for maintainer in MAINTAINERS {
+            if let Some(entry) = maintainer.summary(&self.scope(&epk), &counted) {
+                self.compare(maintainer.group(), format_args!("key {epk}"), &entry)?;
             }
         }
         Ok(())
@@ -230,8 +220,7 @@ impl Check<'_> {
 
     /// Every group has exactly as many entries as the items ask for.
     fn groups(&mut self) -> Result<(), Problem> {
-        let of_items = |group: &Group| !matches!(group, Group::Head | Group::Item);
-        for group in Group::ALL.into_iter().filter(of_items) {
+        for group in MAINTAINERS.map(|maintainer| maintainer.group()) {
             let (demanded, missing) =
                 (count_of(&self.demanded, group), count_of(&self.missing, group));
             let mut counted = 0;
@@ -285,7 +274,8 @@ impl Check<'_> {
         let Some((epk, id)) = key::parse_item_name(&name) else { return Ok(false) };
         let Some(item) = self.view.get(&self.keys.item(&epk, id))? else { return Ok(false) };
         let Ok(item) = Item::decode(&item) else { return Ok(false) };
-        Ok(self.demands(&epk, id, &item)?.iter().any(|demand| demand.key == *key))
+        let expected = self.expected(&epk, &Version::new(id, &item))?;
+        Ok(expected.iter().any(|(_, entry)| entry.key == *key))
     }
 
     /// Keys of groups that this version does not know.
@@ -326,6 +316,17 @@ impl Check<'_> {
         if self.report.findings.len() < FINDINGS_MAX {
             self.report.findings.push(Finding { bucket: self.bucket.number.0, what });
         }
+    }
+}
+
+/// How a stored value differs from the one that must be there.
+fn difference(group: Group, found: &[u8], expected: &[u8]) -> String {
+    if group != Group::Statistics {
+        return "says something else".to_owned();
+    }
+    match (KeyStatistics::decode(found), KeyStatistics::decode(expected)) {
+        (Ok(found), Ok(counted)) => format!("say {found:?}, counted {counted:?}"),
+        (Err(error), _) | (_, Err(error)) => format!("cannot be read: {error}"),
     }
 }
 

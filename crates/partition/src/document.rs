@@ -56,7 +56,7 @@ impl Document {
         check_size(&body)?;
         let text = json::canonical_body(&body)?;
         check_size(&text)?;
-        let raw = Raw::trusted(std::str::from_utf8(&text).unwrap_or_default());
+        let raw = trusted(&text);
         if raw.kind() != Kind::Object {
             return Err(DocumentError::NotAnObject);
         }
@@ -73,7 +73,7 @@ impl Document {
 
     #[must_use]
     pub fn json(&self) -> Raw<'_> {
-        Raw::trusted(std::str::from_utf8(&self.text).unwrap_or_default())
+        trusted(&self.text)
     }
 
     pub(crate) fn own_ttl(&self) -> Option<OwnTtl> {
@@ -84,6 +84,10 @@ impl Document {
     pub(crate) fn stored(&self, rid: ItemRid, etag: &Etag, ts: Timestamp) -> Bytes {
         stored(self.json(), rid, etag, ts)
     }
+}
+
+fn trusted(text: &Bytes) -> Raw<'_> {
+    Raw::trusted(std::str::from_utf8(text).expect("`canonical_body` returns UTF-8"))
 }
 
 /// The text to store of an object, which may have system properties of its own.

@@ -6,13 +6,13 @@
 //! the same without looking at the others: items with a ttl of their own have entries
 //! in the order of ttl and time, and those without one expire in the order of the log.
 
-use model::epk::Epk;
 use model::policy::TimeToLive;
 use model::position::{Lsn, Ordinal, Timestamp};
-use storage::{Batch, Direction, KeyRange, View};
+use storage::{Direction, KeyRange, View};
 
 use crate::changes;
 use crate::command::Problem;
+use crate::derived::Version;
 use crate::key::{self, BucketNumber, Group, Keys};
 use crate::moving::Copied;
 use crate::read::{Position, Reader, stored_name};
@@ -43,41 +43,13 @@ impl Partition {
     /// Removes those of these items that have expired. It takes no position: for
     /// clients nothing changes.
     pub fn expire(&mut self, now: Timestamp, names: &[Position]) -> Result<Copied, Problem> {
-        self.rewrite(names, |partition, epk, names| partition.expire_key(now, epk, names))
-    }
-
-    fn expire_key(
-        &mut self,
-        now: Timestamp,
-        epk: &Epk,
-        names: &[Position],
-    ) -> Result<(u64, Batch), Problem> {
-        let bucket = self.setup().bucket_of(epk).ok_or(Problem::Gone)?;
-        let mut home = self.home(bucket, epk);
-        let mut second = self.setup().second_home_of(epk).map(|bucket| self.home(bucket, epk));
-        let (mut stage, mut removed) = (self.stage()?, 0);
-        for Position { id, .. } in names {
-            let Some(item) = home.find(&stage, id)? else { continue };
-            if !self.setup().is_expired(&item, now) {
-                continue;
+        self.rewrite(names, |writer, id| match writer.find(id)? {
+            Some(item) if writer.setup().is_expired(&item, now) => {
+                writer.remove(&Version::new(id, &item))?;
+                Ok(true)
             }
-            if let Some(second) = &mut second
-                && second.holds(&stage, &item)?
-            {
-                second.remove(&mut stage, id, &item)?;
-            }
-            home.remove(&mut stage, id, &item)?;
-            removed += 1;
-        }
-        if stage.is_empty() {
-            return Ok((0, Batch::new()));
-        }
-        let mark = self.mark();
-        let mut heads = vec![home.write_head(&mut stage, &mark)];
-        heads.extend(second.map(|mut second| second.write_head(&mut stage, &mark)));
-        let batch = stage.into_batch();
-        heads.into_iter().for_each(|head| self.set_head(head));
-        Ok((removed, batch))
+            Some(_) | None => Ok(false),
+        })
     }
 }
 

@@ -5,6 +5,7 @@ use model::charge::{Work, Written};
 use model::json::Value;
 
 use crate::command::{Effect, EffectKind, EtagMatch, Operation, Problem};
+use crate::derived::Version;
 use crate::document::{Document, DocumentError, SYSTEM_PROPERTIES};
 use crate::patch::{Patch, PatchError};
 use crate::record::Item;
@@ -21,30 +22,23 @@ pub(crate) fn perform(tx: &mut Transaction<'_>, operation: &Operation) -> Result
         }
         Operation::Replace { id, document, if_match } => {
             let old = existing(tx, id.as_str(), if_match.as_ref())?;
-            if document.id() != id {
-                rename(tx, id.as_str(), document.id().as_str(), &old)?;
+            // Another id makes it no other item, but must not be taken.
+            if document.id() != id && tx.find(document.id().as_str())?.is_some() {
+                return Err(Problem::Exists);
             }
-            put(tx, document, Some(&old))
+            put(tx, document, Some(&Version::new(id.as_str(), &old)))
         }
         Operation::Delete { id, if_match } => {
             let old = existing(tx, id.as_str(), if_match.as_ref())?;
-            let work = Work::Write(tx.remove(id.as_str(), &old)?);
+            let work = Work::Write(tx.remove(&Version::new(id.as_str(), &old))?);
             let kind = EffectKind::Deleted;
             Ok(Effect { kind, lsn: tx.lsn, etag: None, text: None, work })
         }
         Operation::Patch { id, patch: request, if_match } => {
             let old = existing(tx, id.as_str(), if_match.as_ref())?;
-            patch(tx, request, &old)
+            patch(tx, request, &Version::new(id.as_str(), &old))
         }
     }
-}
-
-/// Replacing an item may give it another id: it stays the same item.
-fn rename(tx: &mut Transaction<'_>, id: &str, new_id: &str, item: &Item) -> Result<(), Problem> {
-    if tx.find(new_id)?.is_some() {
-        return Err(Problem::Exists);
-    }
-    tx.rename(id, new_id, item)
 }
 
 fn create(tx: &mut Transaction<'_>, document: &Document) -> Result<Effect, Problem> {
@@ -60,11 +54,12 @@ fn upsert(
     document: &Document,
     if_match: Option<&EtagMatch>,
 ) -> Result<Effect, Problem> {
-    let old = tx.find(document.id().as_str())?;
+    let id = document.id().as_str();
+    let old = tx.find(id)?;
     if let Some(old) = &old {
         check_match(old, if_match)?;
     }
-    put(tx, document, old.as_ref())
+    put(tx, document, old.as_ref().map(|old| Version::new(id, old)).as_ref())
 }
 
 /// The effect of reading an item that is there.
@@ -80,17 +75,17 @@ pub(crate) fn read(item: &Item, if_none_match: Option<&EtagMatch>) -> Effect {
     Effect { kind, lsn, etag: Some(etag), text, work }
 }
 
-fn patch(tx: &mut Transaction<'_>, patch: &Patch, old: &Item) -> Result<Effect, Problem> {
+fn patch(tx: &mut Transaction<'_>, patch: &Patch, old: &Version<'_>) -> Result<Effect, Problem> {
+    let json = old.item.json();
     patch.check_targets(tx.setup.definition.partition_key())?;
     if let Some(condition) = &patch.condition {
-        let holds = condition
-            .holds(old.json())
-            .map_err(|error| PatchError::Condition(error.to_string()))?;
+        let holds =
+            condition.holds(json).map_err(|error| PatchError::Condition(error.to_string()))?;
         if !holds {
             return Err(Problem::Precondition);
         }
     }
-    let mut value = old.json().to_value();
+    let mut value = json.to_value();
     if let Value::Object(object) = &mut value {
         for name in SYSTEM_PROPERTIES {
             object.remove(name);
@@ -120,7 +115,7 @@ fn patched_problem(error: DocumentError) -> Problem {
 fn put(
     tx: &mut Transaction<'_>,
     document: &Document,
-    old: Option<&Item>,
+    old: Option<&Version<'_>>,
 ) -> Result<Effect, Problem> {
     let (item, written) = tx.put(document, old)?;
     let kind = if old.is_some() { EffectKind::Replaced } else { EffectKind::Created };

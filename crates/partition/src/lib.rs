@@ -12,12 +12,14 @@
 //!
 //! Must not know: other partitions, network, wall clock.
 
+mod bucket_writer;
 mod changes;
 mod check;
 mod command;
+mod derived;
 mod document;
+mod dual_write;
 mod expire;
-mod home;
 mod items;
 mod key;
 mod moving;
@@ -32,10 +34,9 @@ mod rows;
 mod sequencer;
 mod setup;
 mod sizes;
-mod stage;
 mod time;
 mod transaction;
-mod unique;
+mod write_set;
 
 pub use changes::{ChangePage, Changes};
 pub use check::{Finding, Report, check_bucket};

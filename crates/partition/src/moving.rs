@@ -1,21 +1,24 @@
 //! Moving a bucket's items to the buckets that take its place.
 //!
-//! From the moment a partition knows of a move, every command writes to both
-//! homes. What was there before is copied in chunks, each worked out by the
-//! sequencer like a command: it looks at the present version of each item, so a
-//! copy can never put an older version over a newer one, and it leaves out what
-//! the second home holds already, so copying may begin again from the start as
-//! often as one likes. Copies keep positions, ordinals and times, and take no
+//! From the moment a partition knows of a move, every write goes to the move target
+//! as well ([`crate::dual_write`]). What was there before is copied in chunks, each
+//! worked out by the sequencer like a command: it looks at the present version of
+//! each item, so a copy can never put an older version over a newer one, and it
+//! leaves out what the move target holds already, so copying may begin again from
+//! the start as often as one likes. Copies keep positions, ordinals and times, and take no
 //! position themselves.
 
-use model::epk::Epk;
+use std::sync::Arc;
+
 use storage::{Batch, Direction, KeyRange, ScanLimit, Ticket, View};
 
+use crate::bucket_writer::Mark;
 use crate::command::Problem;
-use crate::home::Mark;
+use crate::dual_write::{Changes, DualWriter};
 use crate::key::{BucketNumber, Group};
 use crate::read::{Position, Reader, parse_item_key};
 use crate::sequencer::Partition;
+use crate::setup::Bucket;
 
 /// A chunk of copies.
 #[derive(Debug)]
@@ -27,59 +30,42 @@ pub struct Copied {
 }
 
 impl Partition {
-    /// Copies items of a moving bucket to their second homes.
+    /// Copies items of a moving bucket to the move targets.
     pub fn copy(&mut self, names: &[Position]) -> Result<Copied, Problem> {
-        self.rewrite(names, Partition::copy_key)
+        self.rewrite(names, |writer, id| writer.copy(id))
     }
 
     /// Writes something about items of which only the names are known, key by key.
-    /// `work` says how many items it is about and what is written.
+    /// `work` does it for one item, and says whether there was something to do.
     pub(crate) fn rewrite(
         &mut self,
         names: &[Position],
-        work: impl Fn(&mut Partition, &Epk, &[Position]) -> Result<(u64, Batch), Problem>,
+        work: impl Fn(&mut DualWriter<'_>, &str) -> Result<bool, Problem>,
     ) -> Result<Copied, Problem> {
         self.recover_if_broken()?;
         let (mut items, mut bytes) = (0, 0);
         for of_key in names.chunk_by(|a, b| a.epk == b.epk) {
             let Some(Position { epk, .. }) = of_key.first() else { continue };
-            let (changed, batch) = work(self, epk, of_key)?;
+            let mut writer = self.dual_writer(epk)?;
+            for Position { id, .. } in of_key {
+                items += u64::from(work(&mut writer, id)?);
+            }
+            let Changes { batch, heads } = writer.finish_rewrite(&self.mark());
             if !batch.is_empty() {
-                items += changed;
                 bytes += batch.bytes() as u64;
+                self.set_heads(heads);
                 drop(self.submit(batch));
             }
         }
         Ok(Copied { items, bytes, ticket: self.barrier() })
     }
 
-    fn copy_key(&mut self, epk: &Epk, names: &[Position]) -> Result<(u64, Batch), Problem> {
-        let source = self.setup().bucket_of(epk).ok_or(Problem::Gone)?;
-        let target = self.setup().second_home_of(epk).ok_or(Problem::Gone)?;
-        let (home, mut second) = (self.home(source, epk), self.home(target, epk));
-        let (mut stage, mut copied) = (self.stage()?, 0);
-        for Position { id, .. } in names {
-            let Some(item) = home.find(&stage, id)? else { continue };
-            if !second.holds(&stage, &item)? {
-                second.put(&mut stage, id, None, &item)?;
-                copied += 1;
-            }
-        }
-        if stage.is_empty() {
-            return Ok((0, Batch::new()));
-        }
-        let head = second.write_head(&mut stage, &self.mark());
-        let batch = stage.into_batch();
-        self.set_head(head);
-        Ok((copied, batch))
-    }
-
-    /// Whether the second homes hold all that a moving bucket holds. If so, their
+    /// Whether the move targets hold all that a moving bucket holds. If so, their
     /// heads are brought to where the partition is: the bucket's own head, which
     /// may alone know of the last item number given out, goes away with it.
     pub fn complete_move(&mut self, from: BucketNumber) -> Result<Option<Ticket>, Problem> {
         self.recover_if_broken()?;
-        let setup = self.setup().clone();
+        let setup = Arc::clone(self.setup());
         let Some(moving) = setup.moves.iter().find(|moving| moving.from == from) else {
             return Err(Problem::Gone);
         };
@@ -90,17 +76,29 @@ impl Partition {
         if sums != (source.items, source.bytes) {
             return Ok(None);
         }
-        let (mark, mut stage, mut heads) = (self.mark(), self.stage()?, Vec::new());
-        for bucket in &moving.into {
-            heads.push(self.home(bucket, &bucket.range.min).write_head(&mut stage, &mark));
-        }
-        let batch = stage.into_batch();
-        heads.into_iter().for_each(|head| self.set_head(head));
+        let batch = self.write_heads(&moving.into, &self.mark())?;
         Ok(Some(self.submit(batch)))
     }
 
     pub(crate) fn mark(&self) -> Mark {
         Mark { lsn: self.lsn(), now: self.now(), next_number: self.next_number() }
+    }
+
+    /// Records a mark in the heads of some buckets.
+    pub(crate) fn write_heads<'b>(
+        &mut self,
+        buckets: impl IntoIterator<Item = &'b Bucket>,
+        mark: &Mark,
+    ) -> Result<Batch, Problem> {
+        let (mut writes, mut heads) = (self.write_set()?, Vec::new());
+        for bucket in buckets {
+            let head = self.head(bucket.number).at(mark);
+            writes.write(self.setup().keys(bucket).head(), Some(head.encode()));
+            heads.push((bucket.number, head));
+        }
+        let batch = writes.into_batch();
+        self.set_heads(heads);
+        Ok(batch)
     }
 }
 

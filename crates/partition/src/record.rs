@@ -97,7 +97,7 @@ impl Item {
     /// The text as JSON. It was checked when it was written and its checksum when it was read.
     #[must_use]
     pub fn json(&self) -> Raw<'_> {
-        Raw::trusted(std::str::from_utf8(&self.text).unwrap_or_default())
+        Raw::trusted(std::str::from_utf8(&self.text).expect("`decode` takes UTF-8 only"))
     }
 
     /// Bytes of the client's own members: the text without its system properties,

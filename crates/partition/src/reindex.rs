@@ -6,10 +6,8 @@
 //! the record names the new policy, and nothing else about the item changes: not its
 //! position, its time or its etag. Going through them again does nothing.
 
-use model::epk::Epk;
-use storage::Batch;
-
 use crate::command::Problem;
+use crate::derived::Version;
 use crate::moving::Copied;
 use crate::read::Position;
 use crate::record::Item;
@@ -18,28 +16,16 @@ use crate::sequencer::Partition;
 impl Partition {
     /// Gives these items the entries of the policy in force.
     pub fn reindex(&mut self, names: &[Position]) -> Result<Copied, Problem> {
-        self.rewrite(names, |partition, epk, names| partition.reindex_key(epk, names))
-    }
-
-    fn reindex_key(&self, epk: &Epk, names: &[Position]) -> Result<(u64, Batch), Problem> {
-        let bucket = self.setup().bucket_of(epk).ok_or(Problem::Gone)?;
-        let mut home = self.home(bucket, epk);
-        let mut second = self.setup().second_home_of(epk).map(|bucket| self.home(bucket, epk));
-        let (mut stage, mut changed) = (self.stage()?, 0);
-        for Position { id, .. } in names {
-            let Some(old) = home.find(&stage, id)? else { continue };
-            if old.policy_version == self.setup().policy_version {
-                continue;
+        self.rewrite(names, |writer, id| {
+            let policy_version = writer.setup().policy_version;
+            match writer.find(id)? {
+                Some(old) if old.policy_version != policy_version => {
+                    let new = Item { policy_version, ..old.clone() };
+                    writer.put(Some(&Version::new(id, &old)), &Version::new(id, &new))?;
+                    Ok(true)
+                }
+                Some(_) | None => Ok(false),
             }
-            let new = Item { policy_version: self.setup().policy_version, ..old.clone() };
-            home.put(&mut stage, id, Some(&old), &new)?;
-            if let Some(second) = &mut second
-                && second.holds(&stage, &old)?
-            {
-                second.put(&mut stage, id, Some(&old), &new)?;
-            }
-            changed += 1;
-        }
-        Ok((changed, stage.into_batch()))
+        })
     }
 }

@@ -6,21 +6,20 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use model::charge::Work;
-use model::epk::Epk;
 use model::limits::{Growth, Limits};
 use model::position::{Lsn, Timestamp};
 use storage::{Batch, Outcome as Fate, Store, Stream, Ticket};
 
 use crate::command::{Command, CommandError, Effect, EffectKind, Outcome, Problem, Purpose};
-use crate::home::Home;
+use crate::dual_write::Changes;
 use crate::items;
 use crate::key::BucketNumber;
 use crate::numbers::Numbers;
 use crate::overlay::Overlay;
 use crate::record::Head;
 use crate::setup::{Bucket, Setup};
-use crate::stage::Stage;
-use crate::transaction::{Scene, Transaction};
+use crate::transaction::Transaction;
+use crate::write_set::WriteSet;
 
 /// A partition, open for commands.
 #[derive(Debug)]
@@ -28,7 +27,7 @@ pub struct Partition {
     setup: Arc<Setup>,
     store: Arc<dyn Store>,
     stream: Box<dyn Stream>,
-    /// One for each home of the setup, ahead of the disk by what is in the overlay.
+    /// One for each bucket that is written to, ahead of the disk by what is in the overlay.
     heads: BTreeMap<BucketNumber, Head>,
     lsn: Lsn,
     /// Time never goes back in a partition, whatever the clock does; see `time.rs`.
@@ -152,14 +151,14 @@ impl Partition {
             })?);
         }
         let now = tx.now;
-        let finished = tx.finish();
-        if !finished.batch.is_empty() {
+        let (Changes { batch, heads }, numbers) = tx.finish();
+        if !batch.is_empty() {
             self.lsn = self.lsn.next();
             self.now = now;
-            self.numbers = finished.numbers;
-            self.heads.extend(finished.heads);
+            self.numbers = numbers;
+            self.set_heads(heads);
         }
-        Ok((finished.batch, Outcome { lsn: self.lsn, effects }))
+        Ok((batch, Outcome { lsn: self.lsn, effects }))
     }
 
     /// A command that is refused as a whole.
@@ -175,26 +174,20 @@ impl Partition {
     ) -> Result<Transaction<'a>, Problem> {
         let epk = &command.location.position;
         let bucket = self.setup.bucket_of(epk).ok_or(Problem::Gone)?;
-        let second = self.setup.second_home_of(epk);
-        Ok(Transaction::new(Scene {
+        Ok(Transaction {
             setup: &self.setup,
-            stage: self.stage()?,
+            writer: self.dual_writer(epk)?,
             place: command.location.place,
-            home: self.home(bucket, epk),
             elsewhere: self.bytes_elsewhere(bucket.number),
-            second: second.map(|bucket| self.home(bucket, epk)),
             numbers: self.numbers.clone(),
             lsn: self.lsn.next(),
             now: self.time_of(now, command)?,
-        }))
+            step: 0,
+        })
     }
 
-    pub(crate) fn stage(&self) -> Result<Stage<'_>, Problem> {
-        Ok(Stage::new(&self.overlay, self.store.view()?))
-    }
-
-    pub(crate) fn home<'a>(&'a self, bucket: &Bucket, epk: &'a Epk) -> Home<'a> {
-        Home::new(&self.setup, epk, bucket.number, self.head(bucket.number))
+    pub(crate) fn write_set(&self) -> Result<WriteSet<'_>, Problem> {
+        Ok(WriteSet::new(&self.overlay, self.store.view()?))
     }
 
     pub(crate) fn submit(&mut self, batch: Batch) -> Ticket {
@@ -208,8 +201,8 @@ impl Partition {
         self.heads.get(&bucket).copied().unwrap_or_default()
     }
 
-    pub(crate) fn set_head(&mut self, (bucket, head): (BucketNumber, Head)) {
-        self.heads.insert(bucket, head);
+    pub(crate) fn set_heads(&mut self, heads: Vec<(BucketNumber, Head)>) {
+        self.heads.extend(heads);
     }
 
     pub(crate) fn now(&self) -> Timestamp {

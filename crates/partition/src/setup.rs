@@ -63,7 +63,7 @@ impl Setup {
     }
 
     /// The bucket that a key is moving to, if it is moving.
-    pub(crate) fn second_home_of(&self, epk: &Epk) -> Option<&Bucket> {
+    pub(crate) fn move_target_of(&self, epk: &Epk) -> Option<&Bucket> {
         self.moves.iter().find_map(|moving| owner(&moving.into, epk))
     }
 
@@ -80,18 +80,10 @@ impl Setup {
         Keys::new(self.container, bucket)
     }
 
-    /// Calls `sink` with each index entry of an item, under the policy it was written with.
-    pub(crate) fn index_entries(
-        &self,
-        item: &Item,
-        mut sink: impl FnMut(&[u8]),
-    ) -> Result<(), RecordError> {
-        self.index_terms(item, |entry, _| sink(entry))
-    }
-
-    /// As `index_entries`, and tells of each entry whether it is a term, for which
-    /// clients pay: one about a value that they chose. `id`, partition key and time
-    /// are in every item, and only the time changes, with the clock.
+    /// Calls `sink` with each index entry of an item, under the policy it was written
+    /// with, and whether it is a term, for which clients pay: one about a value that
+    /// they chose. `id`, partition key and time are in every item, and only the time
+    /// changes, with the clock.
     pub(crate) fn index_terms(
         &self,
         item: &Item,

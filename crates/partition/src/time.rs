@@ -7,15 +7,17 @@
 //! Then what would carry a time is refused, until the clock has come near again or
 //! somebody sets the partition's time back.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
-use model::epk::Epk;
 use model::position::Timestamp;
 use model::rid::ItemRid;
-use storage::{Batch, Ticket};
+use storage::Ticket;
 
+use crate::bucket_writer::Mark;
 use crate::command::{Command, Operation, Problem};
+use crate::derived::Version;
 use crate::document;
-use crate::home::Mark;
 use crate::moving::Copied;
 use crate::read::Position;
 use crate::record::{Head, Item};
@@ -45,53 +47,24 @@ impl Partition {
     /// positions stay, and so times still never go back along the log; their etags change.
     /// Clients are told of no change.
     pub fn restamp(&mut self, now: Timestamp, names: &[Position]) -> Result<Copied, Problem> {
-        self.rewrite(names, |partition, epk, names| partition.restamp_key(now, epk, names))
-    }
-
-    fn restamp_key(
-        &mut self,
-        now: Timestamp,
-        epk: &Epk,
-        names: &[Position],
-    ) -> Result<(u64, Batch), Problem> {
-        let bucket = self.setup().bucket_of(epk).ok_or(Problem::Gone)?;
-        let mut home = self.home(bucket, epk);
-        let mut second = self.setup().second_home_of(epk).map(|bucket| self.home(bucket, epk));
-        let (mut stage, mut changed) = (self.stage()?, 0);
-        for Position { id, .. } in names {
-            let Some(old) = home.find(&stage, id)?.filter(|item| item.ts > now) else { continue };
-            let new = restamped(self.setup(), &old, now);
-            if let Some(second) = &mut second
-                && second.holds(&stage, &old)?
-            {
-                second.put(&mut stage, id, Some(&old), &new)?;
+        self.rewrite(names, |writer, id| match writer.find(id)? {
+            Some(old) if old.ts > now => {
+                let new = restamped(writer.setup(), &old, now);
+                writer.put(Some(&Version::new(id, &old)), &Version::new(id, &new))?;
+                Ok(true)
             }
-            home.put(&mut stage, id, Some(&old), &new)?;
-            changed += 1;
-        }
-        if stage.is_empty() {
-            return Ok((0, Batch::new()));
-        }
-        let mark = self.mark();
-        let mut heads = vec![home.write_head(&mut stage, &mark)];
-        heads.extend(second.map(|mut second| second.write_head(&mut stage, &mark)));
-        let batch = stage.into_batch();
-        heads.into_iter().for_each(|head| self.set_head(head));
-        Ok((changed, batch))
+            Some(_) | None => Ok(false),
+        })
     }
 
     /// Sets the time back to `now`. Only once no item is left that was written later.
     pub fn reset_time(&mut self, now: Timestamp) -> Result<Ticket, Problem> {
         self.recover_if_broken()?;
         let mark = Mark { now: now.min(self.now()), ..self.mark() };
-        let setup = self.setup().clone();
-        let (mut stage, mut heads) = (self.stage()?, Vec::new());
+        let setup = Arc::clone(self.setup());
         let written = |bucket: &&Bucket| self.head(bucket.number) != Head::default();
-        for bucket in setup.homes().filter(written) {
-            heads.push(self.home(bucket, &bucket.range.min).write_head(&mut stage, &mark));
-        }
-        let batch = stage.into_batch();
-        heads.into_iter().for_each(|head| self.set_head(head));
+        let buckets: Vec<&Bucket> = setup.homes().filter(written).collect();
+        let batch = self.write_heads(buckets, &mark)?;
         self.set_now(mark.now);
         Ok(if batch.is_empty() { self.barrier() } else { self.submit(batch) })
     }

@@ -8,152 +8,92 @@ use model::charge::Written;
 use model::epk::Place;
 use model::position::{Lsn, Ordinal, Timestamp};
 use model::rid::ItemRid;
-use storage::Batch;
 
+use crate::bucket_writer::Mark;
 use crate::command::Problem;
+use crate::derived::Version;
 use crate::document::Document;
-use crate::home::{Home, Mark};
-use crate::key::{self, BucketNumber};
+use crate::dual_write::{Changes, DualWriter};
 use crate::numbers::Numbers;
-use crate::record::{Head, Item};
+use crate::record::Item;
 use crate::setup::Setup;
-use crate::stage::Stage;
 
 /// One command in the making, in one logical partition.
 #[derive(Debug)]
 pub(crate) struct Transaction<'a> {
     pub(crate) setup: &'a Setup,
-    stage: Stage<'a>,
-    place: Place,
-    home: Home<'a>,
-    /// Bytes of the partition's other buckets.
-    elsewhere: u64,
-    /// Where the logical partition is moving to.
-    second: Option<Home<'a>>,
-    numbers: Numbers,
+    pub(crate) writer: DualWriter<'a>,
+    /// The place of new ordinals.
+    pub(crate) place: Place,
+    /// Bytes of the partition's other buckets, if it cannot grow.
+    pub(crate) elsewhere: u64,
+    pub(crate) numbers: Numbers,
     pub(crate) lsn: Lsn,
     pub(crate) now: Timestamp,
     /// Position of the current operation in the command.
     pub(crate) step: u16,
 }
 
-/// What a finished transaction leaves behind.
-#[derive(Debug)]
-pub(crate) struct Finished {
-    /// Empty when the command only read.
-    pub(crate) batch: Batch,
-    pub(crate) heads: Vec<(BucketNumber, Head)>,
-    pub(crate) numbers: Numbers,
-}
-
-/// Where and when a transaction takes place.
-#[derive(Debug)]
-pub(crate) struct Scene<'a> {
-    pub(crate) setup: &'a Setup,
-    pub(crate) stage: Stage<'a>,
-    /// The place of new ordinals.
-    pub(crate) place: Place,
-    pub(crate) home: Home<'a>,
-    /// Bytes of the partition's other buckets, if it cannot grow.
-    pub(crate) elsewhere: u64,
-    pub(crate) second: Option<Home<'a>>,
-    pub(crate) numbers: Numbers,
-    pub(crate) lsn: Lsn,
-    pub(crate) now: Timestamp,
-}
-
-impl<'a> Transaction<'a> {
-    pub(crate) fn new(scene: Scene<'a>) -> Transaction<'a> {
-        let Scene { setup, stage, place, home, elsewhere, second, numbers, lsn, now } = scene;
-        Transaction { setup, stage, place, home, elsewhere, second, numbers, lsn, now, step: 0 }
-    }
-
+impl Transaction<'_> {
     /// The live item of that id. One that has expired is removed on the way:
     /// for every client it is gone already, and nobody pays for its removal.
     pub(crate) fn find(&mut self, id: &str) -> Result<Option<Item>, Problem> {
-        let Some(item) = self.home.find(&self.stage, id)? else {
+        let Some(item) = self.writer.find(id)? else {
             return Ok(None);
         };
         if self.setup.is_expired(&item, self.now) {
-            self.remove(id, &item)?;
+            self.remove(&Version::new(id, &item))?;
             return Ok(None);
         }
         Ok(Some(item))
     }
 
-    /// Writes a document in place of `old`, or as a new item. Only what happens in
-    /// the first home is the client's doing.
+    /// Writes a document in place of `old`, whose id may be another, or as a new item.
     pub(crate) fn put(
         &mut self,
         document: &Document,
-        old: Option<&Item>,
+        old: Option<&Version<'_>>,
     ) -> Result<(Item, Written), Problem> {
         let ordinal = match old {
-            Some(old) => old.ordinal,
+            Some(old) => old.item.ordinal,
             None => self.next_ordinal()?,
         };
         let item = self.compose(document, ordinal);
-        self.check_room(old, &item)?;
-        let id = document.id().as_str();
-        while let Some(owner) = self.home.rival(&self.stage, old, &item)? {
+        self.check_room(old.map_or(0, |old| old.item.bytes()), item.bytes())?;
+        let new = Version::new(document.id().as_str(), &item);
+        while let Some(owner) = self.writer.rival(old, &new)? {
             self.evict_expired(&owner)?;
         }
-        let written = self.home.put(&mut self.stage, id, old, &item)?;
-        if let Some(second) = &mut self.second {
-            let held = held(second, &self.stage, old)?;
-            second.put(&mut self.stage, id, held, &item)?;
-        }
+        let written = self.writer.put(old, &new)?;
         Ok((item, written))
     }
 
     /// Whether logical partition and container may grow by what a new version has more.
-    fn check_room(&self, old: Option<&Item>, new: &Item) -> Result<(), Problem> {
-        let (limits, before) = (&self.setup.limits, old.map_or(0, Item::bytes));
-        let Some(growth) = new.bytes().checked_sub(before).filter(|growth| *growth > 0) else {
+    fn check_room(&self, old_bytes: u64, new_bytes: u64) -> Result<(), Problem> {
+        let limits = &self.setup.limits;
+        let Some(growth) = new_bytes.checked_sub(old_bytes).filter(|growth| *growth > 0) else {
             return Ok(());
         };
         let max = limits.logical_partition_bytes_max;
-        if self.home.size(&self.stage)?.bytes.saturating_add(growth) > max {
+        if self.writer.size()?.bytes.saturating_add(growth) > max {
             return Err(Problem::KeyFull { gib: limits.gib_told(max) });
         }
         let max = limits.partition_bytes_max(self.setup.growth);
-        let stored = self.elsewhere.saturating_add(self.home.bytes());
+        let stored = self.elsewhere.saturating_add(self.writer.bytes());
         if stored.saturating_add(growth) > max {
             return Err(Problem::ContainerFull { gib: limits.gib_told(max) });
         }
         Ok(())
     }
 
-    /// Moves an item to another id; `put` writes it there.
-    pub(crate) fn rename(&mut self, id: &str, new_id: &str, item: &Item) -> Result<(), Problem> {
-        self.home.rename(&mut self.stage, id, new_id, item);
-        if let Some(second) = &self.second
-            && second.holds(&self.stage, item)?
-        {
-            second.rename(&mut self.stage, id, new_id, item);
-        }
-        Ok(())
+    pub(crate) fn remove(&mut self, old: &Version<'_>) -> Result<Written, Problem> {
+        self.writer.remove(old)
     }
 
-    pub(crate) fn remove(&mut self, id: &str, old: &Item) -> Result<Written, Problem> {
-        let written = self.home.remove(&mut self.stage, id, old)?;
-        if let Some(second) = &mut self.second
-            && second.holds(&self.stage, old)?
-        {
-            second.remove(&mut self.stage, id, old)?;
-        }
-        Ok(written)
-    }
-
-    /// The batch of a command, and the heads after it.
-    pub(crate) fn finish(mut self) -> Finished {
-        let mut heads = Vec::new();
-        if !self.stage.is_empty() {
-            let mark = Mark { lsn: self.lsn, now: self.now, next_number: self.numbers.next() };
-            heads.push(self.home.write_head(&mut self.stage, &mark));
-            heads.extend(self.second.map(|mut home| home.write_head(&mut self.stage, &mark)));
-        }
-        Finished { batch: self.stage.into_batch(), heads, numbers: self.numbers }
+    /// The batch of a command, empty when it only read, and the numbers that are left.
+    pub(crate) fn finish(self) -> (Changes, Numbers) {
+        let mark = Mark { lsn: self.lsn, now: self.now, next_number: self.numbers.next() };
+        (self.writer.finish(&mark), self.numbers)
     }
 
     fn compose(&self, document: &Document, ordinal: Ordinal) -> Item {
@@ -178,29 +118,10 @@ impl<'a> Transaction<'a> {
 
     /// A unique value is taken: an error, unless its owner has expired.
     fn evict_expired(&mut self, owner: &[u8]) -> Result<(), Problem> {
-        let Some((_, ordinal)) = key::parse_trailing_ordinal(owner) else {
-            return Err(Problem::UniqueKey);
-        };
-        let Some(name) = self.stage.get(&self.home.keys.ordinal(ordinal))? else {
-            return Err(Problem::UniqueKey);
-        };
-        let id = key::parse_item_name(&name).map(|(_, id)| id.to_owned());
-        match id {
+        match self.writer.owner_id(owner)? {
             // `find` removes it when it has expired, and the value becomes free.
             Some(id) if self.find(&id)?.is_none() => Ok(()),
             Some(_) | None => Err(Problem::UniqueKey),
         }
-    }
-}
-
-/// The old version, as far as a home has it.
-fn held<'i>(
-    home: &Home<'_>,
-    stage: &Stage<'_>,
-    old: Option<&'i Item>,
-) -> Result<Option<&'i Item>, Problem> {
-    match old {
-        Some(item) if home.holds(stage, item)? => Ok(Some(item)),
-        Some(_) | None => Ok(None),
     }
 }

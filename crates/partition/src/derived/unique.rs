@@ -1,18 +1,63 @@
 //! Unique keys: values that may occur once in a logical partition.
 
+use bytes::Bytes;
 use model::json::{Number, Raw, Value};
 use model::policy::UniqueKeyPolicy;
 use sha2::{Digest, Sha256};
 
+use super::{Change, Entry, Maintainer, Scope, Version};
+use crate::command::Problem;
+use crate::key::Group;
+use crate::record::RecordError;
+use crate::write_set::WriteSet;
+
+/// The owner of each unique value.
+pub(super) struct UniqueValues;
+
+impl Maintainer for UniqueValues {
+    fn group(&self) -> Group {
+        Group::Unique
+    }
+
+    fn entries(&self, scope: &Scope<'_>, version: &Version<'_>) -> Result<Vec<Entry>, RecordError> {
+        let owner = Bytes::copy_from_slice(&version.item.ordinal.as_u64().to_be_bytes());
+        let entry = |key| Entry { key, value: owner.clone(), is_term: true };
+        let values = version.unique_values(scope.setup).iter();
+        Ok(values.map(|value| entry(value.key(scope))).collect())
+    }
+}
+
+/// The owner of a unique value that a change would take and the item does not have yet.
+pub(crate) fn rival(
+    scope: &Scope<'_>,
+    change: Change<'_>,
+    writes: &WriteSet<'_>,
+) -> Result<Option<Bytes>, Problem> {
+    let held = change.old.map_or(&[][..], |old| old.unique_values(scope.setup));
+    let wanted = change.new.map_or(&[][..], |new| new.unique_values(scope.setup));
+    for value in wanted.iter().filter(|value| !held.contains(value)) {
+        if let Some(owner) = writes.get(&value.key(scope))? {
+            return Ok(Some(owner));
+        }
+    }
+    Ok(None)
+}
+
 /// One constraint with the digest of an item's values for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct UniqueValue {
-    pub(crate) constraint: u8,
-    pub(crate) digest: [u8; 32],
+pub(super) struct UniqueValue {
+    constraint: u8,
+    digest: [u8; 32],
+}
+
+impl UniqueValue {
+    fn key(&self, scope: &Scope<'_>) -> Bytes {
+        scope.keys.unique(scope.epk, self.constraint, &self.digest)
+    }
 }
 
 /// The values that a document occupies, one for each constraint of the policy.
-pub(crate) fn values(policy: &UniqueKeyPolicy, document: Raw<'_>) -> Vec<UniqueValue> {
+pub(super) fn values(policy: &UniqueKeyPolicy, document: Raw<'_>) -> Vec<UniqueValue> {
     let digests = policy.keys().iter().map(|key| {
         let mut hasher = Sha256::new();
         for path in key.paths() {

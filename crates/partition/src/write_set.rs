@@ -11,15 +11,15 @@ use crate::overlay::Overlay;
 /// Staged writes over writes that are not durable yet over a view: what the
 /// partition will hold when everything before this command has been written.
 #[derive(Debug)]
-pub(crate) struct Stage<'a> {
+pub(crate) struct WriteSet<'a> {
     overlay: &'a Overlay,
     view: Box<dyn View>,
     staged: BTreeMap<Bytes, Option<Bytes>>,
 }
 
-impl<'a> Stage<'a> {
-    pub(crate) fn new(overlay: &'a Overlay, view: Box<dyn View>) -> Stage<'a> {
-        Stage { overlay, view, staged: BTreeMap::new() }
+impl<'a> WriteSet<'a> {
+    pub(crate) fn new(overlay: &'a Overlay, view: Box<dyn View>) -> WriteSet<'a> {
+        WriteSet { overlay, view, staged: BTreeMap::new() }
     }
 
     pub(crate) fn is_empty(&self) -> bool {

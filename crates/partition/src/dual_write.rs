@@ -1,0 +1,149 @@
+//! Which buckets an item is written to: the dual write of a move, in one place.
+//!
+//! An item is in the bucket that owns its key. While that bucket moves (see
+//! [`crate::setup::Move`]), every write goes to the move target as well. The target may
+//! not hold the item yet, so what changes is worked out for each bucket by itself: a
+//! target that does not hold the old version gets the whole of the new one. Reads,
+//! unique values and limits go by the owner alone, and only what happens there is the
+//! client's doing.
+
+use bytes::Bytes;
+use model::charge::Written;
+use model::epk::Epk;
+use storage::Batch;
+
+use crate::bucket_writer::{BucketWriter, Mark};
+use crate::command::Problem;
+use crate::derived::{Change, Version};
+use crate::key::BucketNumber;
+use crate::record::{Head, Item, KeyStatistics};
+use crate::sequencer::Partition;
+use crate::setup::{Bucket, Setup};
+use crate::write_set::WriteSet;
+
+/// The one way to write items: to the bucket of a logical partition and, while it
+/// moves, to the move target.
+#[derive(Debug)]
+pub(crate) struct DualWriter<'a> {
+    setup: &'a Setup,
+    writes: WriteSet<'a>,
+    owner: BucketWriter<'a>,
+    target: Option<BucketWriter<'a>>,
+}
+
+/// A batch that was worked out, and the heads after it.
+#[derive(Debug)]
+pub(crate) struct Changes {
+    pub(crate) batch: Batch,
+    pub(crate) heads: Vec<(BucketNumber, Head)>,
+}
+
+impl Partition {
+    /// The writer of a logical partition, on top of all that was applied before.
+    pub(crate) fn dual_writer<'a>(&'a self, epk: &'a Epk) -> Result<DualWriter<'a>, Problem> {
+        let setup: &Setup = self.setup();
+        let writer =
+            |bucket: &Bucket| BucketWriter::new(setup, epk, bucket, self.head(bucket.number));
+        Ok(DualWriter {
+            setup,
+            writes: self.write_set()?,
+            owner: setup.bucket_of(epk).map(writer).ok_or(Problem::Gone)?,
+            target: setup.move_target_of(epk).map(writer),
+        })
+    }
+}
+
+impl<'a> DualWriter<'a> {
+    pub(crate) fn setup(&self) -> &'a Setup {
+        self.setup
+    }
+
+    /// The stored item of that id, expired or not.
+    pub(crate) fn find(&self, id: &str) -> Result<Option<Item>, Problem> {
+        self.owner.find(&self.writes, id)
+    }
+
+    /// The owner of a unique value that `new` would take and `old` does not have.
+    pub(crate) fn rival(
+        &self,
+        old: Option<&Version<'_>>,
+        new: &Version<'_>,
+    ) -> Result<Option<Bytes>, Problem> {
+        self.owner.rival(&self.writes, Change { old, new: Some(new) })
+    }
+
+    /// The id of the item that owns a unique value, as its entry names it.
+    pub(crate) fn owner_id(&self, owner: &[u8]) -> Result<Option<String>, Problem> {
+        self.owner.owner_id(&self.writes, owner)
+    }
+
+    /// The size of the logical partition.
+    pub(crate) fn size(&self) -> Result<KeyStatistics, Problem> {
+        self.owner.size(&self.writes)
+    }
+
+    /// Bytes of the bucket, with what was written so far.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.owner.bytes()
+    }
+
+    /// Writes an item in place of `old`, whose id may be another, or as a new one.
+    pub(crate) fn put(
+        &mut self,
+        old: Option<&Version<'_>>,
+        new: &Version<'_>,
+    ) -> Result<Written, Problem> {
+        self.write(Change { old, new: Some(new) })
+    }
+
+    pub(crate) fn remove(&mut self, old: &Version<'_>) -> Result<Written, Problem> {
+        self.write(Change { old: Some(old), new: None })
+    }
+
+    /// Copies an item to the move target; says whether it was there and was not there yet.
+    pub(crate) fn copy(&mut self, id: &str) -> Result<bool, Problem> {
+        let Some(target) = &mut self.target else { return Err(Problem::Gone) };
+        match self.owner.find(&self.writes, id)? {
+            Some(item) if !target.holds(&self.writes, &item)? => {
+                let change = Change { old: None, new: Some(&Version::new(id, &item)) };
+                target.write(&mut self.writes, change)?;
+                Ok(true)
+            }
+            Some(_) | None => Ok(false),
+        }
+    }
+
+    /// The rule itself.
+    fn write(&mut self, change: Change<'_>) -> Result<Written, Problem> {
+        let written = self.owner.write(&mut self.writes, change)?;
+        if let Some(target) = &mut self.target {
+            let old = match change.old {
+                Some(old) if target.holds(&self.writes, old.item)? => Some(old),
+                Some(_) | None => None,
+            };
+            target.write(&mut self.writes, Change { old, ..change })?;
+        }
+        Ok(written)
+    }
+
+    /// The batch of a command. It takes a position, which all heads record.
+    pub(crate) fn finish(self, mark: &Mark) -> Changes {
+        self.finish_with(mark, |_| true)
+    }
+
+    /// The batch of a rewrite. It takes no position, so a head changes only if there is
+    /// more or less in its bucket.
+    pub(crate) fn finish_rewrite(self, mark: &Mark) -> Changes {
+        self.finish_with(mark, |writer| writer.is_resized())
+    }
+
+    fn finish_with(mut self, mark: &Mark, wants_head: fn(&BucketWriter<'_>) -> bool) -> Changes {
+        let mut heads = Vec::new();
+        if !self.writes.is_empty() {
+            let writers = std::iter::once(self.owner).chain(self.target);
+            let with_head = writers.filter(wants_head);
+            heads.extend(with_head.map(|mut writer| writer.write_head(&mut self.writes, mark)));
+        }
+        Changes { batch: self.writes.into_batch(), heads }
+    }
+}
