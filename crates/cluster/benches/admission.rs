@@ -8,7 +8,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use cluster::{Caller, ContainerMap, Gauge, Governor, Plan, RangeId};
+use cluster::{
+    Caller, ContainerMap, PartitionId, PartitionThrottle, ProvisionedThroughput,
+    ThroughputController,
+};
 use model::charge::Charge;
 use model::epk::Epk;
 use model::limits::Limits;
@@ -21,9 +24,14 @@ fn main() {
     let definition = PartitionKeyDefinition::hash(["/pk"]).unwrap();
     let clock: Arc<dyn Clock> = Arc::new(RealClock::new());
     let map = Arc::new(ContainerMap::fresh(&definition, 1));
-    let governor = Governor::new(Arc::clone(&clock), Arc::new(Limits::default()), map);
-    governor.provide(Plan::Container { rate: 1_000_000, burst: true, buckets: Vec::new() });
-    let gauge = governor.gauge(RangeId(0)).unwrap();
+    let controller =
+        ThroughputController::new(Arc::clone(&clock), Arc::new(Limits::default()), map);
+    controller.provide(ProvisionedThroughput::Container {
+        rate: 1_000_000,
+        burst: true,
+        buckets: Vec::new(),
+    });
+    let throttle = controller.throttle(PartitionId(0)).unwrap();
     for keys in [1, 50, 100_000] {
         let key = |number: u32| {
             let key = PartitionKey::new([number.to_string().as_str()]);
@@ -34,7 +42,7 @@ fn main() {
             let start = clock.monotonic();
             std::thread::scope(|scope| {
                 for _ in 0..threads {
-                    scope.spawn(|| visit(&gauge, &keys));
+                    scope.spawn(|| visit(&throttle, &keys));
                 }
             });
             let each = (clock.monotonic() - start) / ROUNDS;
@@ -44,10 +52,10 @@ fn main() {
     println!("reading the clock: {:?}", tick(clock.as_ref()));
 }
 
-fn visit(gauge: &Arc<Gauge>, keys: &[Epk]) {
+fn visit(throttle: &Arc<PartitionThrottle>, keys: &[Epk]) {
     for (_, key) in (0..ROUNDS).zip(keys.iter().cycle()) {
-        if let Ok(pass) = gauge.admit(Caller::default()) {
-            pass.pay(Some(key), Charge::from_units(21));
+        if let Ok(permit) = throttle.admit(Caller::default()) {
+            permit.pay(Some(key), Charge::from_units(21));
         }
     }
 }

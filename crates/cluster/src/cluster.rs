@@ -16,12 +16,12 @@ use crate::error::ClusterError;
 use crate::executor::Executors;
 use crate::layout::Layout;
 use crate::maintenance::Maintenance;
-use crate::map::{ContainerMap, Division, RangeId};
+use crate::map::{ContainerMap, Division, PartitionId};
+use crate::partition_handle::PartitionHandle;
 use crate::query::QueryThreads;
-use crate::retired::Territory;
-use crate::slot::Slot;
+use crate::retired::RetiredPrefix;
 use crate::stored_map::{StoredMap, Unstored, map_id};
-use crate::switch::{Observer, Stage};
+use crate::switch::{Observer, TransitionStep};
 use crate::system::{self, SystemWrite};
 
 /// Times a request is tried while the layout or a grant changes under it. Each
@@ -49,7 +49,7 @@ pub struct Cluster {
 /// An outcome, and the partition it came from.
 #[derive(Debug)]
 pub struct Served<T> {
-    pub range: RangeId,
+    pub range: PartitionId,
     /// The position of the partition that the answer reflects at least.
     pub lsn: Lsn,
     pub value: T,
@@ -101,14 +101,17 @@ impl Cluster {
 
     /// Tells somebody of every step of every transition, while it is taken.
     #[must_use]
-    pub fn observed_by(mut self, observer: impl Fn(Stage) + Send + Sync + 'static) -> Cluster {
+    pub fn observed_by(
+        mut self,
+        observer: impl Fn(TransitionStep) + Send + Sync + 'static,
+    ) -> Cluster {
         self.observer = Observer(Some(Box::new(observer)));
         self
     }
 
-    pub(crate) fn observe(&self, stage: Stage) {
+    pub(crate) fn observe(&self, step: TransitionStep) {
         if let Observer(Some(observer)) = &self.observer {
-            observer(stage);
+            observer(step);
         }
     }
 
@@ -199,7 +202,7 @@ impl Cluster {
     ) -> Result<(), ClusterError> {
         for &number in numbers {
             catalogue.push(SystemWrite::Delete { id: map_id(number), if_match: None });
-            catalogue.push(Territory::Container(number).mark());
+            catalogue.push(RetiredPrefix::Container(number).mark());
         }
         self.write_system_for_relief(catalogue).await?;
         for &number in numbers {
@@ -215,8 +218,8 @@ impl Cluster {
     /// on the disk: only then can its keys be removed for good. A layout that was stored
     /// before and is not in force yet never will be.
     async fn retire(&self, container: &Container) {
-        for slot in container.close() {
-            let last = self.executors.call(slot.lane(), move || slot.retire()).await;
+        for handle in container.close() {
+            let last = self.executors.call(handle.lane(), move || handle.retire()).await;
             if let Ok(Some(ticket)) = last {
                 // Whatever became of it, nothing comes after it.
                 let _ = ticket.await;
@@ -244,7 +247,7 @@ impl Cluster {
     pub async fn apply_at(
         &self,
         container: &Container,
-        partition: Arc<Slot>,
+        partition: Arc<PartitionHandle>,
         command: Command,
     ) -> Result<Served<Outcome>, ClusterError> {
         self.apply_as(container, partition, command, Purpose::Any).await
@@ -253,7 +256,7 @@ impl Cluster {
     async fn apply_as(
         &self,
         container: &Container,
-        mut partition: Arc<Slot>,
+        mut partition: Arc<PartitionHandle>,
         command: Command,
         purpose: Purpose,
     ) -> Result<Served<Outcome>, ClusterError> {
@@ -286,16 +289,16 @@ impl Cluster {
     async fn remedy(
         &self,
         container: &Container,
-        (slot, setup): (&Slot, &Setup),
+        (handle, setup): (&PartitionHandle, &Setup),
         error: ClusterError,
     ) -> Result<(), ClusterError> {
         if let ClusterError::Switching(_) = error {
-            return container.settled(slot).await;
+            return container.settled(handle).await;
         }
         let ClusterError::Command { range, error } = error else { return Err(error) };
         match error.problem.remedy() {
             Remedy::Reroute => Ok(()),
-            Remedy::Grant => self.grant_numbers(container, range, setup).await,
+            Remedy::Grant => self.allocate_ordinals(container, range, setup).await,
             Remedy::Correct | Remedy::Reread | Remedy::Operator => {
                 Err(ClusterError::Command { range, error })
             }
@@ -328,9 +331,9 @@ impl Cluster {
 
     /// Reads one system item.
     pub fn read_system(&self, id: &str) -> Result<Option<Item>, ClusterError> {
-        let slot = self.system.route(&system::epk())?;
-        let view = slot.view()?;
-        Ok(slot.reader().find(view.as_ref(), self.now(), &system::epk(), id)?)
+        let handle = self.system.route(&system::epk())?;
+        let view = handle.view()?;
+        Ok(handle.reader().find(view.as_ref(), self.now(), &system::epk(), id)?)
     }
 
     /// Reads the system items whose ids begin with `prefix`, after `after`, in order, and
@@ -366,9 +369,9 @@ impl Cluster {
         let system = Arc::clone(&self.system);
         move |prefix, after| {
             let epk = system::epk();
-            let slot = system.route(&epk)?;
-            let view = slot.view()?;
-            Ok(slot.reader().list_prefix(view.as_ref(), (&epk, prefix), after, room)?)
+            let handle = system.route(&epk)?;
+            let view = handle.view()?;
+            Ok(handle.reader().list_prefix(view.as_ref(), (&epk, prefix), after, room)?)
         }
     }
 
@@ -404,15 +407,15 @@ impl Cluster {
 
     /// Gives a range another block of item numbers, unless somebody did since it
     /// had the setup that ran out of them.
-    async fn grant_numbers(
+    async fn allocate_ordinals(
         &self,
         container: &Container,
-        range: RangeId,
+        range: PartitionId,
         exhausted: &Setup,
     ) -> Result<(), ClusterError> {
         let change = |map: &ContainerMap| {
             let record = map.range(range).filter(|record| record.numbers == exhausted.numbers);
-            Ok(record.map(|_| map.with_more_numbers(range)))
+            Ok(record.map(|_| map.with_more_ordinals(range)))
         };
         // Small, and a drop may be what waits for it.
         let granting = Box::pin(self.change_map(container, Purpose::Relief, change));

@@ -14,8 +14,8 @@ use crate::cluster::Cluster;
 use crate::container::Container;
 use crate::error::ClusterError;
 use crate::layout::Layout;
-use crate::map::RangeId;
-use crate::slot::Slot;
+use crate::map::PartitionId;
+use crate::partition_handle::PartitionHandle;
 use crate::transition::Transition;
 
 /// Two neighbours are cold if no second of the last minute cost them more than this
@@ -52,7 +52,7 @@ impl Cluster {
     }
 
     /// The two neighbours that hold least, if they are small and cold.
-    fn coldest(&self, layout: &Layout, sizes: &[Head]) -> Option<[RangeId; 2]> {
+    fn coldest(&self, layout: &Layout, sizes: &[Head]) -> Option<[PartitionId; 2]> {
         let limits = self.limits();
         // Half of the limit at most, or the next writes would split them again.
         let small = limits.merge_bytes_below.min(limits.physical_partition_bytes_max / 2);
@@ -67,10 +67,10 @@ impl Cluster {
         coldest.map(|(_, pair)| pair.map(|partition| partition.id()))
     }
 
-    fn is_cold(&self, pair: [&Arc<Slot>; 2]) -> bool {
+    fn is_cold(&self, pair: [&Arc<PartitionHandle>; 2]) -> bool {
         let limits = self.limits();
         let busiest = pair.map(|partition| {
-            partition.gauge().meter().busiest_second(self.monotonic()).request_units()
+            partition.throttle().meter().busiest_second(self.monotonic()).request_units()
         });
         let rate = f64::from(limits.merge_throughput_below) / f64::from(limits.scale.max(1));
         busiest.iter().sum::<f64>() < COLD_PART * rate

@@ -16,12 +16,12 @@ use tokio::sync::Semaphore;
 
 use crate::error::ClusterError;
 use crate::expire::Searched;
-use crate::governor::Governor;
 use crate::layout::Layout;
-use crate::map::{ContainerMap, RangeId, RangeRecord};
+use crate::map::{ContainerMap, PartitionId, PartitionRecord};
+use crate::partition_handle::{PartitionHandle, ServingState};
 use crate::reindex::Reindexed;
-use crate::slot::{Slot, Standing};
 use crate::stored_map::StoredMap;
+use crate::throughput::ThroughputController;
 
 /// What the catalogue knows about a container, as far as partitions need it.
 #[derive(Clone, Debug)]
@@ -44,7 +44,7 @@ pub struct Container {
     number: ContainerNumber,
     store: Arc<dyn Store>,
     limits: Arc<Limits>,
-    governor: Governor,
+    controller: ThroughputController,
     /// Taken once by a request, and only to count a reference: a lock of a few nanoseconds,
     /// in exchange for which changes are made in order by whoever holds it for writing.
     layout: RwLock<Arc<Layout>>,
@@ -76,14 +76,15 @@ impl Container {
         StoredMap { map, version }: StoredMap,
     ) -> Container {
         let (number, map) = (spec.number, Arc::new(map));
-        let governor = Governor::new(Arc::clone(&clock), Arc::clone(&limits), Arc::clone(&map));
+        let controller =
+            ThroughputController::new(Arc::clone(&clock), Arc::clone(&limits), Arc::clone(&map));
         let (spec, partitions) = (Arc::new(spec), Vec::new());
         let nothing = Layout { spec, map, version, partitions, dropped: false };
         let container = Container {
             number,
             store,
             limits,
-            governor,
+            controller,
             layout: RwLock::new(Arc::new(nothing.clone())),
             waiting: Semaphore::new(WAITING_MAX),
             transitions: tokio::sync::Mutex::default(),
@@ -120,8 +121,8 @@ impl Container {
 
     /// Who divides its throughput between its partitions.
     #[must_use]
-    pub fn governor(&self) -> &Governor {
-        &self.governor
+    pub fn throughput(&self) -> &ThroughputController {
+        &self.controller
     }
 
     #[must_use]
@@ -152,7 +153,7 @@ impl Container {
     fn install(&self, change: impl FnOnce(&Layout) -> Option<Layout>) {
         let mut layout = self.layout.write().unwrap_or_else(PoisonError::into_inner);
         let Some(mut next) = change(&layout).filter(|_| !layout.dropped) else { return };
-        self.governor.follow(Arc::clone(&next.map));
+        self.controller.follow(Arc::clone(&next.map));
         let setups = setups(&next.spec, &next.map, &self.limits);
         let partitions = setups.iter().map(|(id, setup)| {
             let kept = layout.find(*id).filter(|kept| kept.setup().buckets == setup.buckets);
@@ -163,8 +164,9 @@ impl Container {
         for (partition, (_, setup)) in layout.partitions.iter().zip(setups) {
             partition.reconfigure(setup);
         }
-        let is_kept =
-            |old: &Arc<Slot>| layout.find(old.id()).is_some_and(|now| Arc::ptr_eq(now, old));
+        let is_kept = |old: &Arc<PartitionHandle>| {
+            layout.find(old.id()).is_some_and(|now| Arc::ptr_eq(now, old))
+        };
         let replaced: Vec<_> = before.partitions.iter().filter(|old| !is_kept(old)).collect();
         if !replaced.is_empty() {
             *self.changed_at.lock().unwrap_or_else(PoisonError::into_inner) =
@@ -176,9 +178,10 @@ impl Container {
         }
     }
 
-    fn open(&self, id: RangeId, setup: &Arc<Setup>) -> Arc<Slot> {
-        let gauge = self.governor.gauge(id).expect("the map that was divided by has the range");
-        Arc::new(Slot::new(id, Arc::clone(setup), Arc::clone(&self.store), gauge))
+    fn open(&self, id: PartitionId, setup: &Arc<Setup>) -> Arc<PartitionHandle> {
+        let throttle =
+            self.controller.throttle(id).expect("the map that was divided by has the range");
+        Arc::new(PartitionHandle::new(id, Arc::clone(setup), Arc::clone(&self.store), throttle))
     }
 
     pub(crate) fn changed_at(&self) -> Duration {
@@ -190,14 +193,14 @@ impl Container {
     }
 
     /// Waits until a partition's switch is over.
-    pub(crate) async fn settled(&self, slot: &Slot) -> Result<(), ClusterError> {
+    pub(crate) async fn settled(&self, handle: &PartitionHandle) -> Result<(), ClusterError> {
         let _room = self.waiting.try_acquire().map_err(|_| ClusterError::Busy)?;
-        slot.settled().await;
+        handle.settled().await;
         Ok(())
     }
 
     /// Refuses whoever still holds it. What is left of it is to be retired.
-    pub(crate) fn close(&self) -> Vec<Arc<Slot>> {
+    pub(crate) fn close(&self) -> Vec<Arc<PartitionHandle>> {
         let mut layout = self.layout.write().unwrap_or_else(PoisonError::into_inner);
         *layout = Arc::new(Layout { dropped: true, ..layout.as_ref().clone() });
         layout.partitions.clone()
@@ -205,21 +208,25 @@ impl Container {
 
     /// The partition that owns a key by the layout that a request goes by, or by the one in
     /// force if others have taken that partition's place.
-    pub fn route_by(&self, layout: &Layout, epk: &Epk) -> Result<Arc<Slot>, ClusterError> {
+    pub fn route_by(
+        &self,
+        layout: &Layout,
+        epk: &Epk,
+    ) -> Result<Arc<PartitionHandle>, ClusterError> {
         let partition = layout.route(epk)?;
-        if partition.standing() == Standing::Gone {
+        if partition.serving_state() == ServingState::Gone {
             return self.route(epk);
         }
         Ok(Arc::clone(partition))
     }
 
     /// The partition that owns a key now.
-    pub(crate) fn route(&self, epk: &Epk) -> Result<Arc<Slot>, ClusterError> {
+    pub(crate) fn route(&self, epk: &Epk) -> Result<Arc<PartitionHandle>, ClusterError> {
         self.layout().route(epk).cloned()
     }
 
     /// The partition that has an id now.
-    pub(crate) fn partition(&self, id: RangeId) -> Result<Arc<Slot>, ClusterError> {
+    pub(crate) fn partition(&self, id: PartitionId) -> Result<Arc<PartitionHandle>, ClusterError> {
         self.layout().partition(id).cloned()
     }
 }
@@ -229,12 +236,12 @@ fn setups(
     spec: &ContainerSpec,
     map: &ContainerMap,
     limits: &Arc<Limits>,
-) -> Vec<(RangeId, Arc<Setup>)> {
+) -> Vec<(PartitionId, Arc<Setup>)> {
     let compile = |policy| Arc::new(IndexPlan::compile(policy, spec.index_seed));
     let plans: BTreeMap<u32, Arc<IndexPlan>> =
         spec.policies.iter().map(|(version, policy)| (*version, compile(policy))).collect();
     let policy_version = plans.keys().next_back().copied().unwrap_or(0);
-    let setup = |record: &RangeRecord| Setup {
+    let setup = |record: &PartitionRecord| Setup {
         container: spec.number,
         container_rid: spec.rid,
         definition: Arc::clone(&spec.definition),
@@ -298,11 +305,11 @@ mod tests {
         let store = storage::memory::create();
         let container = Container::new(store, Arc::default(), clock, spec, stored);
         let container = Arc::new(container);
-        let slot = container.route(&system::epk()).unwrap();
-        let range = slot.id();
+        let handle = container.route(&system::epk()).unwrap();
+        let range = handle.id();
         let (begun, has_begun) = sync_channel(1);
         let (release, released) = sync_channel::<()>(1);
-        let kept = Arc::clone(&slot);
+        let kept = Arc::clone(&handle);
         let keep = move || {
             let kept = kept.with(|_| {
                 begun.send(()).unwrap();
@@ -314,21 +321,21 @@ mod tests {
         let busy = ThreadTasks.spawn("busy", Box::new(keep)).unwrap();
         has_begun.recv_timeout(LONG).unwrap();
         let (done, is_done) = sync_channel(1);
-        let (changed, changing) = (map.with_more_numbers(range), Arc::clone(&container));
+        let (changed, changing) = (map.with_more_ordinals(range), Arc::clone(&container));
         let numbers = changed.range(range).unwrap().numbers.clone();
         let change = move || {
             let (lsn, time) = (Lsn::from_u64(1), Timestamp::from_millis(0));
             let version = MapVersion::new(lsn, Etag::new(lsn, 0, time));
             changing.adopt(StoredMap { map: changed, version });
-            let slot = changing.route(&system::epk()).unwrap();
-            done.send((changing.map(), slot.durable_lsn().unwrap())).unwrap();
+            let handle = changing.route(&system::epk()).unwrap();
+            done.send((changing.map(), handle.durable_lsn().unwrap())).unwrap();
         };
         drop(ThreadTasks.spawn("changing", Box::new(change)).unwrap());
         let (map, _) = is_done.recv_timeout(LONG).expect("nobody waits for the sequencer");
         assert_eq!(map.range(range).unwrap().numbers, numbers);
         release.send(()).unwrap();
         busy.join().unwrap();
-        let followed = slot.with(|partition| Ok(partition.setup().numbers.clone()));
+        let followed = handle.with(|partition| Ok(partition.setup().numbers.clone()));
         assert_eq!(followed.unwrap(), numbers, "the next command follows the change");
     }
 }

@@ -13,26 +13,26 @@ use tokio::sync::Notify;
 use crate::cluster::Cluster;
 use crate::container::Container;
 use crate::error::ClusterError;
-use crate::map::RangeId;
+use crate::map::PartitionId;
 use crate::transition::{Halve, Transition};
 
 /// The partitions that were noticed and not looked at yet. There are never more
 /// than there are partitions.
 #[derive(Debug, Default)]
 pub(crate) struct Due {
-    noted: Mutex<BTreeSet<(ContainerNumber, RangeId)>>,
+    noted: Mutex<BTreeSet<(ContainerNumber, PartitionId)>>,
     any: Notify,
 }
 
 impl Due {
-    pub(crate) fn note(&self, container: ContainerNumber, range: RangeId) {
+    pub(crate) fn note(&self, container: ContainerNumber, range: PartitionId) {
         let mut noted = self.noted.lock().unwrap_or_else(PoisonError::into_inner);
         if noted.insert((container, range)) {
             self.any.notify_one();
         }
     }
 
-    fn take(&self) -> BTreeSet<(ContainerNumber, RangeId)> {
+    fn take(&self) -> BTreeSet<(ContainerNumber, PartitionId)> {
         std::mem::take(&mut self.noted.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
@@ -59,11 +59,11 @@ impl Cluster {
         for (number, range) in self.due.take() {
             // Dropped, split or emptied since.
             let Ok(container) = self.container(number) else { continue };
-            let Ok(slot) = container.partition(range) else { continue };
-            if !slot.is_due() {
+            let Ok(handle) = container.partition(range) else { continue };
+            if !handle.is_due() {
                 continue;
             }
-            slot.postpone();
+            handle.postpone();
             if may_grow(&container) {
                 done.extend(self.split_due(&container, range).await?);
             }
@@ -74,7 +74,7 @@ impl Cluster {
     async fn split_due(
         &self,
         container: &Arc<Container>,
-        range: RangeId,
+        range: PartitionId,
     ) -> Result<Option<Transition>, ClusterError> {
         match self.split(container, range, Halve::Bytes).await {
             Ok(transition) => Ok(Some(transition)),

@@ -20,45 +20,48 @@ mod due;
 mod error;
 mod executor;
 mod expire;
-mod governor;
 mod layout;
 mod maintenance;
 mod map;
 mod meter;
+mod partition_handle;
 mod query;
 mod read;
 mod rebucket;
 mod reindex;
 mod retired;
-mod slot;
 mod statistics;
 mod stored_map;
 mod switch;
 mod system;
+mod throughput;
 mod transition;
 
-pub use budget::{Allowance, Budget, Burst, Caller, Priority, Reason, Refusal};
+pub use budget::{Allowance, Burst, Caller, Priority, Reason, Refusal, ThroughputBudget};
 pub use check::ClusterReport;
 pub use clock::Ahead;
 pub use cluster::{Cluster, Served};
 pub use cold::MergeRule;
 pub use container::{Container, ContainerSpec};
 pub use error::ClusterError;
-pub use governor::{Gauge, Governor, Pass, Plan, Pool, ThroughputBucket};
 pub use index::SortKey;
 pub use layout::Layout;
 pub use map::{
-    Closing, ContainerMap, Division, DivisionError, LayoutError, MapError, RangeId, RangeRecord,
+    ContainerMap, Division, DivisionError, FinalPosition, LayoutError, MapError, PartitionId,
+    PartitionRecord,
 };
 pub use meter::{HeavyKey, Meter, Totals};
+pub use partition_handle::PartitionHandle;
 pub use query::{
     Cursor, CursorError, FunctionTimes, PageBounds, PageQuery, Point, QueryFailure, QueryPage,
     QueryReport, QueryTimes, Turn,
 };
 pub use read::Sizes;
-pub use retired::{Removed, Territory};
-pub use slot::Slot;
+pub use retired::{Removed, RetiredPrefix};
 pub use statistics::{KeyCharge, KeySize, KeySummary};
-pub use switch::{Stage, Switched};
+pub use switch::{Switched, TransitionStep};
 pub use system::SystemWrite;
+pub use throughput::{
+    PartitionThrottle, Permit, Pool, ProvisionedThroughput, ThroughputBucket, ThroughputController,
+};
 pub use transition::{Halve, Transition};

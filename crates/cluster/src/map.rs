@@ -13,12 +13,12 @@ use model::partition_key::PartitionKeyDefinition;
 use model::position::Lsn;
 use partition::{Bucket, BucketNumber, Move};
 
-pub use change::{Closing, LayoutError};
+pub use change::{FinalPosition, LayoutError};
 pub use share::{Division, DivisionError};
 
 /// Item numbers in one grant. Large enough that grants are rare, small enough
 /// that 2^40 numbers are 65,536 grants.
-const BLOCK_NUMBERS: u64 = 1 << 24;
+const BLOCK_ORDINALS: u64 = 1 << 24;
 
 /// Clients take the item number zero for "none".
 const FIRST_NUMBER: u64 = 1;
@@ -35,9 +35,9 @@ const NUMBERS_MAX: u64 = 1 << 40;
 
 /// Id of a physical partition: what clients see as the partition key range id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct RangeId(pub u32);
+pub struct PartitionId(pub u32);
 
-impl std::fmt::Display for RangeId {
+impl std::fmt::Display for PartitionId {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}", self.0)
     }
@@ -47,7 +47,7 @@ impl std::fmt::Display for RangeId {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ContainerMap {
     buckets: Vec<Bucket>,
-    ranges: Vec<RangeRecord>,
+    ranges: Vec<PartitionRecord>,
     next_range: u32,
     next_bucket: u32,
     next_number: u64,
@@ -63,11 +63,11 @@ pub struct ContainerMap {
 
 /// One physical partition in the map.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RangeRecord {
-    pub id: RangeId,
+pub struct PartitionRecord {
+    pub id: PartitionId,
     pub range: EpkRange,
     /// All ranges that this one came from.
-    pub parents: Vec<RangeId>,
+    pub parents: Vec<PartitionId>,
     pub lsn_floor: Lsn,
     pub numbers: Vec<Range<u64>>,
     /// The change of the layout that made this range.
@@ -111,8 +111,8 @@ impl ContainerMap {
             let (Some(first), Some(last)) = (run.first(), run.last()) else { continue };
             let range = EpkRange { min: first.range.min.clone(), max: last.range.max.clone() };
             let numbers = vec![map.next_block()];
-            map.ranges.push(RangeRecord {
-                id: RangeId(id),
+            map.ranges.push(PartitionRecord {
+                id: PartitionId(id),
                 range,
                 parents: Vec::new(),
                 lsn_floor: FIRST_LSN,
@@ -131,8 +131,8 @@ impl ContainerMap {
         let range = EpkRange::full();
         let numbers = std::iter::once(FIRST_NUMBER..NUMBERS_MAX).collect();
         let bucket = Bucket { number: BucketNumber(0), range: range.clone() };
-        let record = RangeRecord {
-            id: RangeId(0),
+        let record = PartitionRecord {
+            id: PartitionId(0),
             range,
             parents: Vec::new(),
             lsn_floor: Lsn::ZERO,
@@ -160,13 +160,13 @@ impl ContainerMap {
     }
 
     #[must_use]
-    pub fn ranges(&self) -> &[RangeRecord] {
+    pub fn ranges(&self) -> &[PartitionRecord] {
         &self.ranges
     }
 
     /// The range that owns a key.
     #[must_use]
-    pub fn range_of(&self, epk: &Epk) -> Option<&RangeRecord> {
+    pub fn range_of(&self, epk: &Epk) -> Option<&PartitionRecord> {
         self.ranges.get(self.index_of(epk)?)
     }
 
@@ -178,12 +178,12 @@ impl ContainerMap {
     }
 
     #[must_use]
-    pub fn range(&self, id: RangeId) -> Option<&RangeRecord> {
+    pub fn range(&self, id: PartitionId) -> Option<&PartitionRecord> {
         self.ranges.iter().find(|record| record.id == id)
     }
 
     /// The buckets of a range, in order.
-    pub fn buckets_of(&self, range: &RangeRecord) -> Vec<Bucket> {
+    pub fn buckets_of(&self, range: &PartitionRecord) -> Vec<Bucket> {
         self.buckets.iter().filter(|bucket| bucket.range.overlaps(&range.range)).cloned().collect()
     }
 
@@ -200,7 +200,7 @@ impl ContainerMap {
 
     /// Those of the moves whose bucket is in a range.
     #[must_use]
-    pub fn moves_of(&self, range: &RangeRecord) -> Vec<Move> {
+    pub fn moves_of(&self, range: &PartitionRecord) -> Vec<Move> {
         let inside = |one: &&Move| {
             one.into.first().is_some_and(|bucket| range.range.contains(&bucket.range.min))
         };
@@ -209,7 +209,7 @@ impl ContainerMap {
 
     /// The same layout, with one more block of numbers for a range.
     #[must_use]
-    pub fn with_more_numbers(&self, id: RangeId) -> ContainerMap {
+    pub fn with_more_ordinals(&self, id: PartitionId) -> ContainerMap {
         let mut map = self.clone();
         let block = map.next_block();
         if let Some(record) = map.ranges.iter_mut().find(|record| record.id == id) {
@@ -220,7 +220,7 @@ impl ContainerMap {
 
     fn next_block(&mut self) -> Range<u64> {
         let start = self.next_number;
-        self.next_number += BLOCK_NUMBERS;
+        self.next_number += BLOCK_ORDINALS;
         start..self.next_number
     }
 }

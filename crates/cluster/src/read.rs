@@ -15,8 +15,8 @@ use crate::cluster::{ATTEMPTS_MAX, Cluster, Served};
 use crate::container::Container;
 use crate::error::ClusterError;
 use crate::layout::Layout;
-use crate::map::{ContainerMap, RangeId};
-use crate::slot::{Slot, Standing};
+use crate::map::{ContainerMap, PartitionId};
+use crate::partition_handle::{PartitionHandle, ServingState};
 
 impl Cluster {
     /// Reads one item from the partition that owns its key.
@@ -35,7 +35,7 @@ impl Cluster {
     pub async fn read_at(
         &self,
         container: &Container,
-        partition: &Arc<Slot>,
+        partition: &Arc<PartitionHandle>,
         (epk, id): (&Epk, &ItemId),
         if_none_match: Option<&EtagMatch>,
     ) -> Result<Served<Result<Effect, Problem>>, ClusterError> {
@@ -49,7 +49,7 @@ impl Cluster {
     pub async fn id_of(
         &self,
         container: &Container,
-        partition: &Arc<Slot>,
+        partition: &Arc<PartitionHandle>,
         epk: &Epk,
         ordinal: Ordinal,
     ) -> Result<Option<String>, ClusterError> {
@@ -61,7 +61,7 @@ impl Cluster {
     pub async fn position(
         &self,
         container: &Container,
-        partition: &Arc<Slot>,
+        partition: &Arc<PartitionHandle>,
         epk: &Epk,
     ) -> Result<Served<()>, ClusterError> {
         self.read_short(container, partition, epk, |_, _| Ok(())).await
@@ -72,7 +72,7 @@ impl Cluster {
     async fn read_short<T>(
         &self,
         container: &Container,
-        partition: &Arc<Slot>,
+        partition: &Arc<PartitionHandle>,
         epk: &Epk,
         mut read: impl FnMut(&Reader, &dyn View) -> Result<T, Problem>,
     ) -> Result<Served<T>, ClusterError> {
@@ -83,7 +83,7 @@ impl Cluster {
                 self.query_threads().run_always(move |_| unknown.durable_lsn()).await??;
             }
             let answer = read_once(&partition, &mut read);
-            if partition.standing() != Standing::Gone {
+            if partition.serving_state() != ServingState::Gone {
                 return answer;
             }
             partition = container.route(epk)?;
@@ -116,7 +116,7 @@ impl Cluster {
     pub async fn list_at(
         &self,
         container: &Arc<Container>,
-        partition: Arc<Slot>,
+        partition: Arc<PartitionHandle>,
         (within, prefix): (&EpkRange, Option<&PartitionKey>),
         after: Option<&Position>,
         room: (usize, u64),
@@ -139,7 +139,7 @@ impl Cluster {
 
     /// The part of the ring that a range has, for whoever addresses it to read.
     /// That works up to the moment in which others take its place.
-    pub fn range(&self, container: &Container, id: RangeId) -> Result<EpkRange, ClusterError> {
+    pub fn range(&self, container: &Container, id: PartitionId) -> Result<EpkRange, ClusterError> {
         let layout = container.layout();
         layout.partition(id)?;
         layout.map().range(id).map(|record| record.range.clone()).ok_or(ClusterError::NoRange(id))
@@ -150,15 +150,19 @@ impl Cluster {
     /// During a switch the answer waits for its end. Told at once, a client would
     /// ask for the layout while the old one still counts; the official JavaScript
     /// SDK asks only once, and would go on asking the same range for ever.
-    pub async fn accepts(&self, container: &Container, id: RangeId) -> Result<(), ClusterError> {
-        let slot = container.partition(id)?;
-        if slot.standing() == Standing::Serving {
+    pub async fn accepts(
+        &self,
+        container: &Container,
+        id: PartitionId,
+    ) -> Result<(), ClusterError> {
+        let handle = container.partition(id)?;
+        if handle.serving_state() == ServingState::Serving {
             return Ok(());
         }
-        container.settled(&slot).await?;
-        match slot.standing() {
-            Standing::Serving => Ok(()),
-            Standing::Switching | Standing::Gone => Err(ClusterError::Switching(id)),
+        container.settled(&handle).await?;
+        match handle.serving_state() {
+            ServingState::Serving => Ok(()),
+            ServingState::Switching | ServingState::Gone => Err(ClusterError::Switching(id)),
         }
     }
 
@@ -172,8 +176,8 @@ impl Cluster {
     /// The same for several containers, in their order. Few are read where one is, as a
     /// short read.
     pub async fn sizes_of(&self, layouts: Vec<Arc<Layout>>) -> Result<Vec<Sizes>, ClusterError> {
-        let slots = layouts.iter().flat_map(|layout| &layout.partitions);
-        let keys: usize = slots.map(|slot| slot.setup().buckets.len()).sum();
+        let handles = layouts.iter().flat_map(|layout| &layout.partitions);
+        let keys: usize = handles.map(|handle| handle.setup().buckets.len()).sum();
         let read = move || layouts.iter().map(|layout| read_sizes(layout)).collect();
         match keys {
             ..=SIZES_KEYS_MAX => read(),
@@ -190,7 +194,7 @@ pub type Sizes = (Arc<ContainerMap>, Vec<Head>);
 const SIZES_KEYS_MAX: usize = runtime::SHORT_READ_KEYS_MAX / 4;
 
 fn read_sizes(layout: &Layout) -> Result<Sizes, ClusterError> {
-    let size = |slot: &Arc<Slot>| Ok(slot.reader().size(slot.view()?.as_ref())?);
+    let size = |handle: &Arc<PartitionHandle>| Ok(handle.reader().size(handle.view()?.as_ref())?);
     let sizes = layout.partitions.iter().map(size).collect::<Result<_, ClusterError>>()?;
     Ok((Arc::clone(layout.map()), sizes))
 }
@@ -208,14 +212,14 @@ fn on_to_the_next(page: ItemPage, end: &Epk, max: &Epk) -> ItemPage {
 /// that a request was routed to.
 pub(crate) fn read_from_owner<T>(
     container: &Container,
-    partition: &Arc<Slot>,
+    partition: &Arc<PartitionHandle>,
     epk: &Epk,
     mut read: impl FnMut(&Reader, &dyn View) -> Result<T, Problem>,
 ) -> Result<Served<T>, ClusterError> {
     let mut partition = Arc::clone(partition);
     for _ in 0..ATTEMPTS_MAX {
         let answer = read_once(&partition, &mut read);
-        if partition.standing() != Standing::Gone {
+        if partition.serving_state() != ServingState::Gone {
             return answer;
         }
         partition = container.route(epk)?;
@@ -224,7 +228,7 @@ pub(crate) fn read_from_owner<T>(
 }
 
 fn read_once<T>(
-    partition: &Slot,
+    partition: &PartitionHandle,
     read: &mut impl FnMut(&Reader, &dyn View) -> Result<T, Problem>,
 ) -> Result<Served<T>, ClusterError> {
     // Before the view is taken, so that what it promises is in there.

@@ -15,9 +15,9 @@ use crate::cluster::Cluster;
 use crate::container::Container;
 use crate::error::ClusterError;
 use crate::map::{ContainerMap, LayoutError};
-use crate::retired::Territory;
-use crate::slot::{Slot, Unserved};
-use crate::switch::{Part, Stage};
+use crate::partition_handle::{NotServing, PartitionHandle};
+use crate::retired::RetiredPrefix;
+use crate::switch::{Part, TransitionStep};
 
 /// Items that are copied at once. The sequencer takes no command meanwhile, so
 /// this is what a command may have to wait for on top of its own work.
@@ -65,9 +65,9 @@ impl Cluster {
         };
         let planned = self.change_map(container, Purpose::Any, change).await?;
         let Some(planned) = planned else { return Ok(()) };
-        self.observe(Stage::MovePlanned);
+        self.observe(TransitionStep::MovePlanned);
         container.adopt(planned);
-        self.observe(Stage::DoubleWriting);
+        self.observe(TransitionStep::DoubleWriting);
         Ok(())
     }
 
@@ -84,7 +84,7 @@ impl Cluster {
             rounds += 1;
             self.copy_bucket(container, bucket).await?;
         }
-        self.observe(Stage::Verified);
+        self.observe(TransitionStep::Verified);
         self.finish_move(container, bucket).await
     }
 
@@ -96,8 +96,8 @@ impl Cluster {
     ) -> Result<(), ClusterError> {
         let mut after: Option<Position> = None;
         loop {
-            let slot = owner(container, bucket)?;
-            let (reader, view) = (slot.reader(), slot.view()?);
+            let handle = owner(container, bucket)?;
+            let (reader, view) = (handle.reader(), handle.view()?);
             let start = after.take();
             let names = self
                 .aside(move || reader.names(view.as_ref(), bucket, start.as_ref(), COPY_ITEMS))
@@ -109,7 +109,7 @@ impl Cluster {
             if copied.await?.ticket.await != Fate::Durable {
                 return Err(ClusterError::Busy);
             }
-            self.observe(Stage::Copying);
+            self.observe(TransitionStep::Copying);
         }
     }
 
@@ -145,7 +145,7 @@ impl Cluster {
             }
         });
         let change = |map: &ContainerMap, _: &[_]| map.finish_move(bucket);
-        let garbage = Territory::Bucket(container.number(), bucket).mark();
+        let garbage = RetiredPrefix::Bucket(container.number(), bucket).mark();
         self.switch(container, vec![Part { range, last }], change, vec![garbage]).await?;
         Ok(())
     }
@@ -157,10 +157,10 @@ impl Cluster {
         bucket: BucketNumber,
         work: impl FnOnce(&mut Partition) -> Result<T, Problem> + Send + 'static,
     ) -> Result<T, ClusterError> {
-        let slot = owner(container, bucket)?;
-        let range = slot.id();
-        let done = self.executors().call(slot.lane(), move || slot.with(work)).await?;
-        done.map_err(|unserved: Unserved| unserved.of(range))
+        let handle = owner(container, bucket)?;
+        let range = handle.id();
+        let done = self.executors().call(handle.lane(), move || handle.with(work)).await?;
+        done.map_err(|refusal: NotServing| refusal.of(range))
     }
 }
 
@@ -168,7 +168,7 @@ impl Cluster {
 pub(crate) fn owner(
     container: &Container,
     bucket: BucketNumber,
-) -> Result<Arc<Slot>, ClusterError> {
+) -> Result<Arc<PartitionHandle>, ClusterError> {
     let layout = container.layout();
     let bucket = layout.map().bucket(bucket).ok_or(LayoutError::NoBucket(bucket))?;
     layout.route(&bucket.range.min).cloned()

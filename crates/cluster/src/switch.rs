@@ -17,15 +17,15 @@ use storage::{Outcome as Fate, Ticket};
 use crate::cluster::{ATTEMPTS_MAX, Cluster};
 use crate::container::Container;
 use crate::error::ClusterError;
-use crate::map::{Closing, ContainerMap, LayoutError, RangeId};
-use crate::slot::{Paused, Slot, Unserved};
+use crate::map::{ContainerMap, FinalPosition, LayoutError, PartitionId};
+use crate::partition_handle::{NotServing, PartitionHandle, Paused};
 use crate::stored_map::Unstored;
 use crate::system::SystemWrite;
 
 /// The moments of a transition, in their order. Whoever observes a cluster is
 /// told of each: a test stops the process there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Stage {
+pub enum TransitionStep {
     /// A bucket has been given its move targets in the stored map.
     MovePlanned,
     /// From here on commands write to the move targets as well.
@@ -46,23 +46,23 @@ pub enum Stage {
     Swept,
 }
 
-impl Stage {
-    pub const ALL: [Stage; 9] = [
-        Stage::MovePlanned,
-        Stage::DoubleWriting,
-        Stage::Copying,
-        Stage::Verified,
-        Stage::Paused,
-        Stage::Drained,
-        Stage::Committed,
-        Stage::Switched,
-        Stage::Swept,
+impl TransitionStep {
+    pub const ALL: [TransitionStep; 9] = [
+        TransitionStep::MovePlanned,
+        TransitionStep::DoubleWriting,
+        TransitionStep::Copying,
+        TransitionStep::Verified,
+        TransitionStep::Paused,
+        TransitionStep::Drained,
+        TransitionStep::Committed,
+        TransitionStep::Switched,
+        TransitionStep::Swept,
     ];
 }
 
 /// Whoever wants to know how far transitions have come.
 #[derive(Default)]
-pub(crate) struct Observer(pub(crate) Option<Box<dyn Fn(Stage) + Send + Sync>>);
+pub(crate) struct Observer(pub(crate) Option<Box<dyn Fn(TransitionStep) + Send + Sync>>);
 
 impl std::fmt::Debug for Observer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -80,14 +80,14 @@ pub struct Switched {
 
 /// One partition's part in a switch: its range, and what its sequencer does last.
 pub(crate) struct Part {
-    pub(crate) range: RangeId,
+    pub(crate) range: PartitionId,
     pub(crate) last: Last,
 }
 
 type Last = Box<dyn FnOnce(&mut Partition) -> Result<(), Problem> + Send>;
 
 impl Part {
-    pub(crate) fn of(range: RangeId) -> Part {
+    pub(crate) fn of(range: PartitionId) -> Part {
         Part { range, last: Box::new(|_| Ok(())) }
     }
 }
@@ -99,15 +99,19 @@ impl Cluster {
         &self,
         container: &Container,
         parts: Vec<Part>,
-        change: impl Fn(&ContainerMap, &[(RangeId, Closing)]) -> Result<ContainerMap, LayoutError>,
+        change: impl Fn(
+            &ContainerMap,
+            &[(PartitionId, FinalPosition)],
+        ) -> Result<ContainerMap, LayoutError>,
         catalogue: Vec<SystemWrite>,
     ) -> Result<Switched, ClusterError> {
         let started = self.monotonic();
         let mut held = self.pause(container, parts).await?;
         for _ in 0..ATTEMPTS_MAX {
             let layout = container.layout();
-            let closings: Vec<_> = held.iter().map(|one| one.closing_under(layout.map())).collect();
-            let map = change(layout.map(), &closings)?;
+            let final_positions: Vec<_> =
+                held.iter().map(|one| one.final_position_under(layout.map())).collect();
+            let map = change(layout.map(), &final_positions)?;
             held.iter_mut().for_each(|one| one.ending = Ending::Unknown);
             let stored = self.store_map(&layout, map, catalogue.clone(), Purpose::Any).await;
             let ending = match &stored {
@@ -122,9 +126,9 @@ impl Cluster {
             }
             let stored = stored?;
             let map = Arc::new(stored.map.clone());
-            self.observe(Stage::Committed);
+            self.observe(TransitionStep::Committed);
             container.adopt(stored);
-            self.observe(Stage::Switched);
+            self.observe(TransitionStep::Switched);
             return Ok(Switched { map, pause: self.monotonic().saturating_sub(started) });
         }
         Err(ClusterError::Busy)
@@ -138,11 +142,11 @@ impl Cluster {
     ) -> Result<Vec<Held>, ClusterError> {
         let mut held = Vec::new();
         for Part { range, last } in parts {
-            let slot = container.partition(range)?;
-            let stopped = self.executors().call(slot.lane(), move || Held::stop(slot, last));
-            held.push(stopped.await?.map_err(|unserved| unserved.of(range))?);
+            let handle = container.partition(range)?;
+            let stopped = self.executors().call(handle.lane(), move || Held::stop(handle, last));
+            held.push(stopped.await?.map_err(|refusal| refusal.of(range))?);
         }
-        self.observe(Stage::Paused);
+        self.observe(TransitionStep::Paused);
         for one in &mut held {
             let drained = one.drained.take().ok_or(ClusterError::Internal)?;
             if drained.await != Fate::Durable {
@@ -150,7 +154,7 @@ impl Cluster {
                 return Err(ClusterError::Busy);
             }
         }
-        self.observe(Stage::Drained);
+        self.observe(TransitionStep::Drained);
         Ok(held)
     }
 }
@@ -159,8 +163,8 @@ impl Cluster {
 /// for its end any more, this decides what becomes of it.
 #[derive(Debug)]
 struct Held {
-    slot: Arc<Slot>,
-    closing: Closing,
+    handle: Arc<PartitionHandle>,
+    final_position: FinalPosition,
     /// What it was set up by when it took its last command.
     setup: Arc<Setup>,
     /// Resolves when all that the partition took is on the disk.
@@ -179,39 +183,39 @@ enum Ending {
 }
 
 impl Held {
-    fn stop(slot: Arc<Slot>, last: Last) -> Result<Held, Unserved> {
-        let Paused { closing, setup, drained } = slot.pause(last)?;
-        Ok(Held { slot, closing, setup, drained: Some(drained), ending: Ending::Resume })
+    fn stop(handle: Arc<PartitionHandle>, last: Last) -> Result<Held, NotServing> {
+        let Paused { final_position, setup, drained } = handle.pause(last)?;
+        Ok(Held { handle, final_position, setup, drained: Some(drained), ending: Ending::Resume })
     }
 
     /// Where it stood, as a map sees it: numbers that it was granted since are left, too.
-    fn closing_under(&self, map: &ContainerMap) -> (RangeId, Closing) {
-        let mut closing = self.closing.clone();
-        let granted = map.range(self.slot.id()).map_or(&[][..], |record| &record.numbers);
+    fn final_position_under(&self, map: &ContainerMap) -> (PartitionId, FinalPosition) {
+        let mut final_position = self.final_position.clone();
+        let granted = map.range(self.handle.id()).map_or(&[][..], |record| &record.numbers);
         let since = granted.iter().filter(|block| !self.setup.numbers.contains(block));
-        closing.numbers.extend(since.cloned());
-        (self.slot.id(), closing)
+        final_position.numbers.extend(since.cloned());
+        (self.handle.id(), final_position)
     }
 }
 
 impl Drop for Held {
     fn drop(&mut self) {
         match self.ending {
-            Ending::Resume => self.slot.resume(),
+            Ending::Resume => self.handle.resume(),
             Ending::Replace => {}
             Ending::Unknown => {
                 tracing::error!("it is not known which layout counts: restart to find out");
-                self.slot.replace();
+                self.handle.replace();
             }
         }
     }
 }
 
-impl Unserved {
-    pub(crate) fn of(self, range: RangeId) -> ClusterError {
+impl NotServing {
+    pub(crate) fn of(self, range: PartitionId) -> ClusterError {
         match self {
-            Unserved::Switching => ClusterError::Switching(range),
-            Unserved::Problem(problem) => ClusterError::Read(problem),
+            NotServing::Switching => ClusterError::Switching(range),
+            NotServing::Problem(problem) => ClusterError::Read(problem),
         }
     }
 }

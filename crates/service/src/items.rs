@@ -7,7 +7,7 @@ pub(crate) mod read_items;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
-use cluster::{ClusterError, RangeId};
+use cluster::{ClusterError, PartitionId};
 use futures_util::future::join_all;
 use model::charge::Work;
 use model::epk::EpkRange;
@@ -283,7 +283,7 @@ impl Service {
     pub(crate) async fn bulk(
         &self,
         entry: &ResolvedContainer,
-        range: Option<RangeId>,
+        range: Option<PartitionId>,
         (operations, pace): (Vec<BulkOperation>, BulkPace),
         meta: &mut ResponseMeta,
     ) -> Result<Vec<BulkResult>, ServiceError> {
@@ -318,7 +318,7 @@ impl Service {
     async fn in_turn(
         &self,
         entry: &ResolvedContainer,
-        range: Option<&(RangeId, EpkRange)>,
+        range: Option<&(PartitionId, EpkRange)>,
         operations: Vec<BulkOperation>,
         meta: &mut ResponseMeta,
     ) -> Vec<BulkResult> {
@@ -340,7 +340,7 @@ impl Service {
 
     async fn bulk_operation(
         &self,
-        (entry, range): (&ResolvedContainer, Option<&(RangeId, EpkRange)>),
+        (entry, range): (&ResolvedContainer, Option<&(PartitionId, EpkRange)>),
         BulkOperation { key, operation }: BulkOperation,
         room: &Room,
         meta: &mut ResponseMeta,
@@ -426,7 +426,11 @@ impl Service {
         Ok(within)
     }
 
-    fn range_of(&self, entry: &ResolvedContainer, id: RangeId) -> Result<EpkRange, ServiceError> {
+    fn range_of(
+        &self,
+        entry: &ResolvedContainer,
+        id: PartitionId,
+    ) -> Result<EpkRange, ServiceError> {
         let found = entry.layout.partition(id).and_then(|_| {
             let record = entry.layout.map().range(id);
             record.map(|record| record.range.clone()).ok_or(ClusterError::NoRange(id))

@@ -59,8 +59,8 @@ pub use throughput::redistribute::{Redistribution, ThroughputInfo};
 // Words of the crates below that stand in requests and replies: wire crates must not use
 // those crates themselves.
 pub use cluster::{
-    Ahead, Caller, Cursor, CursorError, Division, Halve, KeyCharge, KeySize, KeySummary, Priority,
-    QueryReport, RangeId, Reason, Refusal, SortKey, Stage, ThroughputBucket,
+    Ahead, Caller, Cursor, CursorError, Division, Halve, KeyCharge, KeySize, KeySummary,
+    PartitionId, Priority, QueryReport, Reason, Refusal, SortKey, ThroughputBucket, TransitionStep,
 };
 pub use items::queries::advice_on;
 pub use model::partition_key::PartitionKey;

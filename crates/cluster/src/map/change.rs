@@ -10,11 +10,11 @@ use model::epk::{Epk, EpkRange};
 use model::position::Lsn;
 use partition::{Bucket, BucketNumber, Move};
 
-use super::{ContainerMap, RangeId, RangeRecord};
+use super::{ContainerMap, PartitionId, PartitionRecord};
 
 /// Where a partition stood when it took its last command.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Closing {
+pub struct FinalPosition {
     pub lsn: Lsn,
     /// Item numbers that were granted to it and not given out. Exact, because the
     /// partitions that follow hold only some of the heads that remember them.
@@ -25,10 +25,10 @@ pub struct Closing {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LayoutError {
     #[error("there is no range {0}")]
-    NoRange(RangeId),
+    NoRange(PartitionId),
     /// Another point has to be chosen.
     #[error("{at} does not lie inside range {range}")]
-    Outside { range: RangeId, at: Epk },
+    Outside { range: PartitionId, at: Epk },
     /// A bucket has to be moved into new ones first.
     #[error("{at} lies inside a bucket, which has to be re-bucketed first")]
     InsideBucket { at: Epk, bucket: BucketNumber },
@@ -45,9 +45,9 @@ impl ContainerMap {
     /// Cuts a range in two. The cut must be where two buckets meet.
     pub fn split(
         &self,
-        id: RangeId,
+        id: PartitionId,
         at: &Epk,
-        closing: &Closing,
+        final_position: &FinalPosition,
     ) -> Result<ContainerMap, LayoutError> {
         let place = self.place_of(id)?;
         let parent = self.ranges.get(place).ok_or(LayoutError::NoRange(id))?;
@@ -57,15 +57,15 @@ impl ContainerMap {
         let left = EpkRange::new(parent.range.min.clone(), at.clone());
         let right = EpkRange::new(at.clone(), parent.range.max.clone());
         // What is left of the parent's numbers goes to one child only.
-        let halves = [(left, closing.numbers.clone()), (right, vec![spare])];
+        let halves = [(left, final_position.numbers.clone()), (right, vec![spare])];
         let parents = ancestry([parent]);
         let weight = map.halve(parent.weight);
         map.change += 1;
-        let children = halves.map(|(range, numbers)| RangeRecord {
+        let children = halves.map(|(range, numbers)| PartitionRecord {
             id: map.next_id(),
             range,
             parents: parents.clone(),
-            lsn_floor: closing.lsn.next(),
+            lsn_floor: final_position.lsn.next(),
             numbers,
             change: map.change,
             weight,
@@ -77,20 +77,24 @@ impl ContainerMap {
 
     /// Joins neighbours into one. Each comes with where it stood; the order in
     /// which they are named does not matter.
-    pub fn merge(&self, parts: &[(RangeId, Closing)]) -> Result<ContainerMap, LayoutError> {
+    pub fn merge(
+        &self,
+        parts: &[(PartitionId, FinalPosition)],
+    ) -> Result<ContainerMap, LayoutError> {
         let run = self.run_of(parts.iter().map(|(id, _)| *id))?;
         let parents = self.ranges.get(run.clone()).unwrap_or_default();
         let (Some(first), Some(last)) = (parents.first(), parents.last()) else {
             return Err(LayoutError::TooFew);
         };
-        let reached = parts.iter().map(|(_, closing)| closing.lsn).max().unwrap_or(Lsn::ZERO);
+        let reached =
+            parts.iter().map(|(_, final_position)| final_position.lsn).max().unwrap_or(Lsn::ZERO);
         let mut numbers: Vec<_> =
-            parts.iter().flat_map(|(_, closing)| closing.numbers.clone()).collect();
+            parts.iter().flat_map(|(_, final_position)| final_position.numbers.clone()).collect();
         numbers.sort_by_key(|block| block.start);
         let mut map = self.clone();
         map.change += 1;
         map.merged = true;
-        let child = RangeRecord {
+        let child = PartitionRecord {
             id: map.next_id(),
             range: EpkRange::new(first.range.min.clone(), last.range.max.clone()),
             parents: ancestry(parents),
@@ -105,12 +109,12 @@ impl ContainerMap {
     }
 
     /// Whether a range can be cut there now.
-    pub fn check_split(&self, id: RangeId, at: &Epk) -> Result<(), LayoutError> {
+    pub fn check_split(&self, id: PartitionId, at: &Epk) -> Result<(), LayoutError> {
         self.check_cut(self.range(id).ok_or(LayoutError::NoRange(id))?, at)
     }
 
     /// Whether these ranges can be joined.
-    pub fn check_merge(&self, ids: &[RangeId]) -> Result<(), LayoutError> {
+    pub fn check_merge(&self, ids: &[PartitionId]) -> Result<(), LayoutError> {
         self.run_of(ids.iter().copied()).map(|_| ())
     }
 
@@ -153,7 +157,7 @@ impl ContainerMap {
         self.buckets.iter().find(|bucket| bucket.number == number)
     }
 
-    fn check_cut(&self, parent: &RangeRecord, at: &Epk) -> Result<(), LayoutError> {
+    fn check_cut(&self, parent: &PartitionRecord, at: &Epk) -> Result<(), LayoutError> {
         if *at <= parent.range.min || *at >= parent.range.max {
             return Err(LayoutError::Outside { range: parent.id, at: at.clone() });
         }
@@ -166,13 +170,13 @@ impl ContainerMap {
         }
     }
 
-    fn place_of(&self, id: RangeId) -> Result<usize, LayoutError> {
+    fn place_of(&self, id: PartitionId) -> Result<usize, LayoutError> {
         let place = self.ranges.iter().position(|record| record.id == id);
         place.ok_or(LayoutError::NoRange(id))
     }
 
     /// The places of ranges that follow each other without a gap.
-    fn run_of(&self, ids: impl Iterator<Item = RangeId>) -> Result<Range<usize>, LayoutError> {
+    fn run_of(&self, ids: impl Iterator<Item = PartitionId>) -> Result<Range<usize>, LayoutError> {
         let mut places = ids.map(|id| self.place_of(id)).collect::<Result<Vec<_>, _>>()?;
         places.sort_unstable();
         let (Some(&first), Some(&last)) = (places.first(), places.last()) else {
@@ -185,8 +189,8 @@ impl ContainerMap {
         }
     }
 
-    fn next_id(&mut self) -> RangeId {
-        let id = RangeId(self.next_range);
+    fn next_id(&mut self) -> PartitionId {
+        let id = PartitionId(self.next_range);
         self.next_range += 1;
         id
     }
@@ -194,8 +198,8 @@ impl ContainerMap {
 
 /// All ranges that a child of these comes from, oldest first: clients find the
 /// heir of any range they ever knew by it.
-fn ancestry<'a>(parents: impl IntoIterator<Item = &'a RangeRecord>) -> Vec<RangeId> {
-    let mut all: Vec<RangeId> = parents
+fn ancestry<'a>(parents: impl IntoIterator<Item = &'a PartitionRecord>) -> Vec<PartitionId> {
+    let mut all: Vec<PartitionId> = parents
         .into_iter()
         .flat_map(|parent| parent.parents.iter().copied().chain([parent.id]))
         .collect();

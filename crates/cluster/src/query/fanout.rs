@@ -4,7 +4,7 @@
 //! both to bytes and read them again, as it would for a partition in another process.
 //!
 //! Units of work that are independent of each other run on the query's own thread and, while
-//! there is a slot to run in, on another one of the pool. Their results are taken in order,
+//! there is a handle to run in, on another one of the pool. Their results are taken in order,
 //! so nothing depends on who was faster.
 
 use std::ops::ControlFlow;

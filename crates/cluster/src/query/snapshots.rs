@@ -14,13 +14,13 @@ use super::{PageQuery, QueryFailure};
 use crate::cluster::ATTEMPTS_MAX;
 use crate::container::Container;
 use crate::error::ClusterError;
-use crate::map::RangeId;
-use crate::slot::{Slot, Standing};
+use crate::map::PartitionId;
+use crate::partition_handle::{PartitionHandle, ServingState};
 
 /// One partition.
 #[derive(Clone, Debug)]
 pub(super) struct PartitionSnapshot {
-    pub(super) range: RangeId,
+    pub(super) range: PartitionId,
     pub(super) snapshot: Arc<Snapshot>,
 }
 
@@ -38,13 +38,14 @@ pub(super) fn take(
         let mut taken = Vec::new();
         for record in asked {
             let range = record.id;
-            let slot = layout.partition(range)?;
-            let snapshot = slot_snapshot(container, slot)?;
-            taken.push((PartitionSnapshot { range, snapshot: Arc::new(snapshot) }, slot));
+            let handle = layout.partition(range)?;
+            let snapshot = slot_snapshot(container, handle)?;
+            taken.push((PartitionSnapshot { range, snapshot: Arc::new(snapshot) }, handle));
         }
         // A policy that changed since may have left out what the old one indexed.
-        let same = |(part, slot): &(PartitionSnapshot, &Arc<Slot>)| {
-            slot.standing() != Standing::Gone && part.snapshot.reader().follows(&slot.setup())
+        let same = |(part, handle): &(PartitionSnapshot, &Arc<PartitionHandle>)| {
+            handle.serving_state() != ServingState::Gone
+                && part.snapshot.reader().follows(&handle.setup())
         };
         if taken.iter().all(same) {
             return Ok(taken.into_iter().map(|(part, _)| part).collect());
@@ -53,9 +54,12 @@ pub(super) fn take(
     Err(ClusterError::Busy.into())
 }
 
-fn slot_snapshot(container: &Container, slot: &Slot) -> Result<Snapshot, QueryFailure> {
-    let lsn = slot.durable_lsn()?;
-    let reader = slot.reader();
+fn slot_snapshot(
+    container: &Container,
+    handle: &PartitionHandle,
+) -> Result<Snapshot, QueryFailure> {
+    let lsn = handle.durable_lsn()?;
+    let reader = handle.reader();
     let view = container.store().view().map_err(ClusterError::from)?;
     Ok(Snapshot::new(reader, view, lsn))
 }

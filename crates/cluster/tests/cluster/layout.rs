@@ -4,7 +4,7 @@ use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Duration;
 
-use cluster::{Cluster, ClusterError, Container, Halve, RangeId, Stage};
+use cluster::{Cluster, ClusterError, Container, Halve, PartitionId, TransitionStep};
 use partition::EffectKind;
 use storage::memory;
 use testkit::wait::block_on;
@@ -20,7 +20,7 @@ fn a_partition_of_a_hundred_buckets_is_read_like_any_other() {
     fixture.create_container(1, 50);
     let (container, key) = (fixture.container(1), common::location("key").position);
     let written = block_on(fixture.cluster.apply(&container, create("key", &id("1")))).unwrap();
-    let all: Vec<RangeId> = container.map().ranges().iter().map(|record| record.id).collect();
+    let all: Vec<PartitionId> = container.map().ranges().iter().map(|record| record.id).collect();
     block_on(fixture.cluster.merge(&container, &all)).unwrap();
     fixture.reopen();
     let container = fixture.container(1);
@@ -42,7 +42,7 @@ fn who_was_routed_to_a_partition_is_sent_on_when_others_take_its_place() {
     let (container, key) = (fixture.container(1), common::location("key").position);
     let layout = container.layout();
     let old = layout.route(&key).unwrap();
-    block_on(fixture.cluster.split(&container, RangeId(0), Halve::Hashes)).unwrap();
+    block_on(fixture.cluster.split(&container, PartitionId(0), Halve::Hashes)).unwrap();
     let owner = container.map().range_of(&key).unwrap().id;
     let applying = fixture.cluster.apply_at(&container, old.clone(), create("key", &id("1")));
     assert_eq!(block_on(applying).unwrap().range, owner);
@@ -59,19 +59,19 @@ fn who_was_routed_to_a_partition_is_sent_on_when_others_take_its_place() {
 
 const LONG: Duration = Duration::from_secs(30);
 
-/// Lets a transition come to a stage and keeps it there until told to go on.
+/// Lets a transition come to a step and keeps it there until told to go on.
 struct Stop {
     reached: Receiver<()>,
     go_on: SyncSender<()>,
 }
 
-/// A cluster whose first transition stops at a stage.
-fn stopping_at(stage: Stage) -> (Fixture, Stop) {
+/// A cluster whose first transition stops at a step.
+fn stopping_at(step: TransitionStep) -> (Fixture, Stop) {
     let (reach, reached) = sync_channel(1);
     let (go_on, told) = sync_channel::<()>(1);
     let told = Mutex::new(Some(told));
     let fixture = Fixture::observed(memory::create(), move |at| {
-        if at == stage
+        if at == step
             && let Some(told) = told.lock().unwrap().take()
         {
             reach.send(()).unwrap();
@@ -82,12 +82,12 @@ fn stopping_at(stage: Stage) -> (Fixture, Stop) {
 }
 
 /// Leaves the first range of a container few item numbers.
-fn leave_few_numbers(fixture: &Fixture, container: u32) {
+fn leave_few_ordinals(fixture: &Fixture, container: u32) {
     fixture.rewrite_map(container, "\"numbers\":[[1,16777217]]", "\"numbers\":[[1,4]]");
 }
 
 /// Creates items of one key until numbers must have been granted.
-fn use_up_numbers(cluster: &Cluster, container: &Container, key: &str) {
+fn use_up_ordinals(cluster: &Cluster, container: &Container, key: &str) {
     for number in 0..8 {
         let name = id(&format!("{key}-{number}"));
         block_on(cluster.apply(container, create(key, &name))).unwrap();
@@ -95,24 +95,25 @@ fn use_up_numbers(cluster: &Cluster, container: &Container, key: &str) {
 }
 
 fn blocks(container: &Container, range: u32) -> usize {
-    container.map().range(RangeId(range)).unwrap().numbers.len()
+    container.map().range(PartitionId(range)).unwrap().numbers.len()
 }
 
 #[test]
 fn a_switch_of_one_container_does_not_hold_up_the_numbers_of_another() {
-    let (mut fixture, stop) = stopping_at(Stage::Drained);
+    let (mut fixture, stop) = stopping_at(TransitionStep::Drained);
     fixture.create_container(1, 1);
     fixture.create_container(2, 1);
-    leave_few_numbers(&fixture, 2);
+    leave_few_ordinals(&fixture, 2);
     fixture.attach(2);
     let (cluster, first, second) = (&fixture.cluster, fixture.container(1), fixture.container(2));
     std::thread::scope(|scope| {
-        let splitting = scope.spawn(|| block_on(cluster.split(&first, RangeId(0), Halve::Hashes)));
+        let splitting =
+            scope.spawn(|| block_on(cluster.split(&first, PartitionId(0), Halve::Hashes)));
         stop.reached.recv_timeout(LONG).unwrap();
         let (done, is_done) = sync_channel(1);
         let second = &second;
         scope.spawn(move || {
-            use_up_numbers(cluster, second, "key");
+            use_up_ordinals(cluster, second, "key");
             done.send(()).unwrap();
         });
         let granted = is_done.recv_timeout(LONG / 3);
@@ -129,19 +130,19 @@ fn two_changes_of_one_map_do_not_undo_each_other() {
     let gate = Gate::new(memory::create());
     let mut fixture = Fixture::new(gate.clone());
     fixture.create_container(1, 2);
-    leave_few_numbers(&fixture, 1);
+    leave_few_ordinals(&fixture, 1);
     fixture.attach(1);
     let (cluster, container) = (&fixture.cluster, fixture.container(1));
     let in_first = |key: &String| {
-        container.map().range_of(&common::location(key).position).unwrap().id == RangeId(0)
+        container.map().range_of(&common::location(key).position).unwrap().id == PartitionId(0)
     };
     let key = (0..).map(|number| format!("key-{number}")).find(in_first).unwrap();
     gate.hold_tickets_of(partition::container_prefix(common::number(0)).to_vec());
     std::thread::scope(|scope| {
         let splitting =
-            scope.spawn(|| block_on(cluster.split(&container, RangeId(1), Halve::Hashes)));
+            scope.spawn(|| block_on(cluster.split(&container, PartitionId(1), Halve::Hashes)));
         gate.await_held(1);
-        let writing = scope.spawn(|| use_up_numbers(cluster, &container, &key));
+        let writing = scope.spawn(|| use_up_ordinals(cluster, &container, &key));
         gate.await_held(2);
         gate.release();
         splitting.join().unwrap().unwrap();
@@ -168,7 +169,7 @@ fn many_changes_of_one_map_at_once_all_count() {
         for range in 0..4 {
             let container = &container;
             scope.spawn(move || {
-                let split = cluster.split(container, RangeId(range), Halve::Hashes);
+                let split = cluster.split(container, PartitionId(range), Halve::Hashes);
                 block_on(split).unwrap();
             });
         }

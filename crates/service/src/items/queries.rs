@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cluster::{
-    Caller, ClusterError, FunctionTimes, PageBounds, PageQuery, Pass, Point, QueryFailure,
-    QueryPage, QueryTimes, RangeId, Turn,
+    Caller, ClusterError, FunctionTimes, PageBounds, PageQuery, PartitionId, Permit, Point,
+    QueryFailure, QueryPage, QueryTimes, Turn,
 };
 use model::charge::Work;
 use model::epk::{Epk, EpkRange};
@@ -123,18 +123,18 @@ impl Service {
                 compiler.prepare(query, &covered, bounds, turn)?;
             let container = &compiler.entry.container;
             let admitted = compiler.entry.route(&start).and_then(|owner| owner.admit(caller));
-            let pass = admitted.map_err(Unanswered::NotLetIn)?;
+            let permit = admitted.map_err(Unanswered::NotLetIn)?;
             let (text, page) = page;
             let page = turn.answer(container, now, page);
             let page = page.map_err(|failure| failed(&compiler.entry, failure, &text));
             if let Some(meter) = meter {
                 (times.system_functions, times.user_functions) = (meter.system(), meter.user());
             }
-            Ok::<_, Unanswered>(Answered { page, pass, key, times })
+            Ok::<_, Unanswered>(Answered { page, permit, key, times })
         });
         let answered = done.await.map_err(|error| named(entry, error))?;
         let answered = answered.map_err(|unanswered| unanswered.noted(meta))?;
-        let guard = AdmissionGuard::admitted(answered.pass, meta);
+        let guard = AdmissionGuard::admitted(answered.permit, meta);
         let QueryPage { rows, rest, served, mut report } = answered.page?;
         let mut guard = Some(guard);
         for part in served {
@@ -219,7 +219,7 @@ struct Prepared {
 /// What came of a query that was let in.
 struct Answered {
     page: Result<QueryPage, ServiceError>,
-    pass: Pass,
+    permit: Permit,
     key: Option<Epk>,
     /// Where time went besides the page.
     times: QueryTimes,
@@ -392,7 +392,7 @@ impl Compiler {
 }
 
 /// Has a partition pay that was asked for a page which another one let in.
-fn bill(entry: &ResolvedContainer, range: RangeId, caller: Caller, work: &Work) {
+fn bill(entry: &ResolvedContainer, range: PartitionId, caller: Caller, work: &Work) {
     // Others may have taken its place: what it did has no budget any more.
     if let Ok(partition) = entry.layout_of(range).partition(range) {
         partition.bill(caller, crate::pipeline::account::charge(work));

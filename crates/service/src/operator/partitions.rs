@@ -5,7 +5,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use cluster::{ClusterError, Halve, MergeRule, RangeId, RangeRecord, Sizes, Stage, Transition};
+use cluster::{
+    ClusterError, Halve, MergeRule, PartitionId, PartitionRecord, Sizes, Transition, TransitionStep,
+};
 use model::charge::Work;
 use model::epk::EpkRange;
 use model::json::Value;
@@ -30,10 +32,10 @@ use crate::verb::{ContainerVerb, ItemFacts, Reach};
 /// One physical partition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PartitionInfo {
-    pub id: RangeId,
+    pub id: PartitionId,
     pub range: EpkRange,
     /// The whole ancestry, oldest first.
-    pub parents: Vec<RangeId>,
+    pub parents: Vec<PartitionId>,
     pub lsn: Lsn,
     pub items: u64,
     pub bytes: u64,
@@ -42,7 +44,7 @@ pub struct PartitionInfo {
 /// A change of the layout that was made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LayoutChange {
-    pub old: Vec<RangeId>,
+    pub old: Vec<PartitionId>,
     pub new: Vec<PartitionInfo>,
     /// How long commands had to wait for it.
     pub pause: Duration,
@@ -51,7 +53,10 @@ pub struct LayoutChange {
 impl Service {
     /// Tells somebody of every step of every change of a layout, while it is taken.
     #[must_use]
-    pub fn observed_by(mut self, observer: impl Fn(Stage) + Send + Sync + 'static) -> Service {
+    pub fn observed_by(
+        mut self,
+        observer: impl Fn(TransitionStep) + Send + Sync + 'static,
+    ) -> Service {
         self.cluster = self.cluster.observed_by(observer);
         self
     }
@@ -72,7 +77,7 @@ impl ContainerVerb for ReadRanges {
     ) -> Result<Ranges, ServiceError> {
         meta.worked(&Work::Probe);
         let (map, sizes) = service.cluster.sizes(Arc::clone(&entry.layout)).await?;
-        let info = |(record, head): (&RangeRecord, Head)| RangeInfo {
+        let info = |(record, head): (&PartitionRecord, Head)| RangeInfo {
             id: record.id,
             range: record.range.clone(),
             parents: record.parents.clone(),
@@ -105,7 +110,7 @@ impl Operator<'_> {
     pub async fn split(
         &self,
         container: &Link,
-        range: RangeId,
+        range: PartitionId,
         halve: Halve,
     ) -> Result<LayoutChange, ServiceError> {
         let split = async {
@@ -120,7 +125,7 @@ impl Operator<'_> {
     pub async fn merge(
         &self,
         container: &Link,
-        ranges: &[RangeId],
+        ranges: &[PartitionId],
     ) -> Result<LayoutChange, ServiceError> {
         let merge = async {
             let entry = self.service.container(container)?;
@@ -200,7 +205,7 @@ impl Service {
 }
 
 pub(crate) fn partitions_of((map, sizes): Sizes) -> Vec<PartitionInfo> {
-    let partition = |(record, head): (&RangeRecord, Head)| PartitionInfo {
+    let partition = |(record, head): (&PartitionRecord, Head)| PartitionInfo {
         id: record.id,
         range: record.range.clone(),
         parents: record.parents.clone(),

@@ -4,7 +4,7 @@
 //! the one whose throughput pays. So every way into a partition goes through here; there is
 //! no other check of throughput.
 
-use cluster::{ClusterError, Pass, Slot};
+use cluster::{ClusterError, PartitionHandle, Permit};
 use model::charge::{Charge, Tariff};
 use model::epk::Epk;
 
@@ -13,7 +13,7 @@ use crate::pipeline::meta::ResponseMeta;
 /// A request that a partition has admitted and that has not paid yet.
 #[must_use = "whoever was let in pays"]
 pub(crate) struct AdmissionGuard {
-    pass: Pass,
+    permit: Permit,
     /// The charge of the request when it was admitted.
     before: Charge,
 }
@@ -21,7 +21,7 @@ pub(crate) struct AdmissionGuard {
 impl AdmissionGuard {
     /// Asks the partition that the request was routed to. Being turned away is charged, too.
     pub(crate) fn admit(
-        partition: &Slot,
+        partition: &PartitionHandle,
         meta: &mut ResponseMeta,
     ) -> Result<AdmissionGuard, ClusterError> {
         match partition.admit(meta.caller) {
@@ -31,7 +31,7 @@ impl AdmissionGuard {
     }
 
     /// For a request that was admitted on another thread.
-    pub(crate) fn admitted(pass: Pass, meta: &ResponseMeta) -> AdmissionGuard {
+    pub(crate) fn admitted(pass: Permit, meta: &ResponseMeta) -> AdmissionGuard {
         AdmissionGuard { pass, before: meta.charge }
     }
 

@@ -54,9 +54,9 @@ struct Simulated {
 struct Life {
     key: PartitionKeyDefinition,
     map: ContainerMap,
-    partitions: BTreeMap<RangeId, Simulated>,
+    partitions: BTreeMap<PartitionId, Simulated>,
     given_out: BTreeSet<u64>,
-    ids_ever: BTreeSet<RangeId>,
+    ids_ever: BTreeSet<PartitionId>,
 }
 
 impl Life {
@@ -68,13 +68,13 @@ impl Life {
         life
     }
 
-    fn record(&self, index: &Index) -> RangeRecord {
+    fn record(&self, index: &Index) -> PartitionRecord {
         index.get(self.map.ranges()).clone()
     }
 
-    fn closing(&self, id: RangeId) -> Closing {
+    fn final_position(&self, id: PartitionId) -> FinalPosition {
         let Simulated { lsn, numbers } = self.partitions[&id].clone();
-        Closing { lsn, numbers }
+        FinalPosition { lsn, numbers }
     }
 
     fn step(&mut self, step: &Step) {
@@ -84,8 +84,8 @@ impl Life {
                 let parent = self.record(range);
                 let buckets = self.map.buckets_of(&parent);
                 let at = bound.get(&buckets).range.min.clone();
-                let closing = self.closing(parent.id);
-                match self.map.split(parent.id, &at, &closing) {
+                let final_position = self.final_position(parent.id);
+                match self.map.split(parent.id, &at, &final_position) {
                     Ok(map) => self.adopt(map),
                     Err(error) => assert!(at == parent.range.min, "{error}"),
                 }
@@ -94,7 +94,7 @@ impl Life {
                 let from = first.index(self.map.ranges().len());
                 let run = self.map.ranges().iter().skip(from).take(*count);
                 let parts: Vec<_> =
-                    run.map(|record| (record.id, self.closing(record.id))).collect();
+                    run.map(|record| (record.id, self.final_position(record.id))).collect();
                 match self.map.merge(&parts) {
                     Ok(map) => self.adopt(map),
                     Err(error) => assert_eq!((parts.len(), error), (1, LayoutError::TooFew)),
@@ -102,7 +102,7 @@ impl Life {
             }
             Step::Grant { range } => {
                 let id = self.record(range).id;
-                let map = self.map.with_more_numbers(id);
+                let map = self.map.with_more_ordinals(id);
                 let block = map.range(id).unwrap().numbers.last().unwrap().clone();
                 self.partitions.get_mut(&id).unwrap().numbers.push(block);
                 self.map = map;
@@ -114,7 +114,7 @@ impl Life {
         assert_eq!(parsed(&stored(&self.map)).unwrap(), self.map);
     }
 
-    fn write(&mut self, id: RangeId, commands: u8) {
+    fn write(&mut self, id: PartitionId, commands: u8) {
         let partition = self.partitions.get_mut(&id).unwrap();
         for _ in 0..commands {
             partition.lsn = partition.lsn.next();

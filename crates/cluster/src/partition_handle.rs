@@ -16,8 +16,8 @@ use tokio::sync::watch;
 
 use crate::budget::Caller;
 use crate::error::ClusterError;
-use crate::governor::{Gauge, Pass};
-use crate::map::{Closing, RangeId};
+use crate::map::{FinalPosition, PartitionId};
+use crate::throughput::{PartitionThrottle, Permit};
 
 /// A partition that could not be split is looked at again when it has grown by
 /// this part.
@@ -25,17 +25,17 @@ const POSTPONE_PART: u64 = 16;
 
 /// One partition, shared between its executor and its readers.
 #[derive(Debug)]
-pub struct Slot {
-    id: RangeId,
+pub struct PartitionHandle {
+    id: PartitionId,
     store: Arc<dyn Store>,
-    gauge: Arc<Gauge>,
+    throttle: Arc<PartitionThrottle>,
     /// Which executor applies its commands.
     lane: usize,
     /// Apart from the partition, so that readers never wait for a command.
     setup: RwLock<Arc<Setup>>,
     sequencer: Mutex<Sequencer>,
     /// What those see who do not write. Changes together with the sequencer.
-    standing: watch::Sender<Standing>,
+    serving_state: watch::Sender<ServingState>,
     durable: Durable,
     /// Whether `durable` was set from the disk.
     opened_once: AtomicBool,
@@ -58,7 +58,7 @@ enum Sequencer {
 
 /// Whether a partition is the one to ask.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Standing {
+pub(crate) enum ServingState {
     Serving,
     /// Its layout is being switched: commands wait.
     Switching,
@@ -69,31 +69,31 @@ pub(crate) enum Standing {
 /// Where a partition stood when it took its last command.
 #[derive(Debug)]
 pub(crate) struct Paused {
-    pub(crate) closing: Closing,
+    pub(crate) final_position: FinalPosition,
     /// What it was set up by then.
     pub(crate) setup: Arc<Setup>,
     /// Resolves when all that it took is on the disk.
     pub(crate) drained: Ticket,
 }
 
-/// Why a slot did not look at a command.
+/// Why a handle did not look at a command.
 #[derive(Debug)]
-pub(crate) enum Unserved {
+pub(crate) enum NotServing {
     /// Ask again when the switch is over.
     Switching,
     Problem(Problem),
 }
 
-impl From<Problem> for Unserved {
-    fn from(problem: Problem) -> Unserved {
-        Unserved::Problem(problem)
+impl From<Problem> for NotServing {
+    fn from(problem: Problem) -> NotServing {
+        NotServing::Problem(problem)
     }
 }
 
 /// The LSN up to which everything is durable. Read before a view is taken, so
 /// what it promises is in the view.
 ///
-/// Apart from the slot, because tickets hold it, and the store must not hold
+/// Apart from the handle, because tickets hold it, and the store must not hold
 /// what holds the store.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Durable(Arc<AtomicU64>);
@@ -108,23 +108,23 @@ impl Durable {
     }
 }
 
-impl Slot {
+impl PartitionHandle {
     pub(crate) fn new(
-        id: RangeId,
+        id: PartitionId,
         setup: Arc<Setup>,
         store: Arc<dyn Store>,
-        gauge: Arc<Gauge>,
-    ) -> Slot {
+        throttle: Arc<PartitionThrottle>,
+    ) -> PartitionHandle {
         let due_at = setup.limits.physical_partition_bytes_max;
-        Slot {
+        PartitionHandle {
             id,
             store,
-            gauge,
+            throttle,
             // Spreads the partitions of one container, and the first ones of many.
             lane: usize::try_from(setup.container.0.wrapping_add(id.0)).unwrap_or_default(),
             setup: RwLock::new(setup),
             sequencer: Mutex::new(Sequencer::Closed),
-            standing: watch::Sender::new(Standing::Serving),
+            serving_state: watch::Sender::new(ServingState::Serving),
             durable: Durable::default(),
             opened_once: AtomicBool::new(false),
             items: AtomicU64::new(0),
@@ -134,25 +134,25 @@ impl Slot {
     }
 
     #[must_use]
-    pub fn id(&self) -> RangeId {
+    pub fn id(&self) -> PartitionId {
         self.id
     }
 
     /// What it may spend and has spent.
     #[must_use]
-    pub fn gauge(&self) -> &Arc<Gauge> {
-        &self.gauge
+    pub fn throttle(&self) -> &Arc<PartitionThrottle> {
+        &self.throttle
     }
 
     /// Lets a request in, or says when to come back.
-    pub fn admit(&self, caller: Caller) -> Result<Pass, ClusterError> {
+    pub fn admit(&self, caller: Caller) -> Result<Permit, ClusterError> {
         let refused = |refusal| ClusterError::Throttled { range: self.id, refusal };
-        self.gauge.admit(caller).map_err(refused)
+        self.throttle.admit(caller).map_err(refused)
     }
 
     /// Has the partition's budget pay for what was done here without asking first.
     pub fn bill(&self, caller: Caller, charge: Charge) {
-        self.gauge.pass(caller).pay(None, charge);
+        self.throttle.permit(caller).pay(None, charge);
     }
 
     /// Which executor applies its commands, always the same.
@@ -165,13 +165,13 @@ impl Slot {
         self.store.view()
     }
 
-    /// Applies a command. Only the slot's executor calls this.
+    /// Applies a command. Only the handle's executor calls this.
     pub(crate) fn apply(
         &self,
         now: Timestamp,
         command: &Command,
         purpose: Purpose,
-    ) -> Result<Application, Unserved> {
+    ) -> Result<Application, NotServing> {
         let mut sequencer = self.sequencer();
         let partition = self.opened(&mut sequencer)?;
         let application = partition.apply_as(now, command, purpose);
@@ -204,12 +204,12 @@ impl Slot {
         self.due_at.fetch_max(bytes + bytes / POSTPONE_PART, Ordering::Relaxed);
     }
 
-    /// Lets the sequencer do something else than apply a command. Only the slot's
+    /// Lets the sequencer do something else than apply a command. Only the handle's
     /// executor calls this.
     pub(crate) fn with<T>(
         &self,
         work: impl FnOnce(&mut Partition) -> Result<T, Problem>,
-    ) -> Result<T, Unserved> {
+    ) -> Result<T, NotServing> {
         Ok(work(self.opened(&mut self.sequencer())?)?)
     }
 
@@ -222,7 +222,7 @@ impl Slot {
 
     /// Forgets what is in memory: the next command reads it from the disk again.
     /// Blocks until all that was submitted has its fate, as the disk does not
-    /// tell the truth before. Only the slot's executor calls this.
+    /// tell the truth before. Only the handle's executor calls this.
     pub(crate) fn close(&self) {
         let mut sequencer = self.sequencer();
         if let Sequencer::Open(partition) = &mut *sequencer {
@@ -233,21 +233,22 @@ impl Slot {
 
     /// Takes no commands until resumed. `last` is done before. Says where the
     /// partition stands, which counts once the ticket has resolved. Only the
-    /// slot's executor calls this.
+    /// handle's executor calls this.
     pub(crate) fn pause(
         &self,
         last: impl FnOnce(&mut Partition) -> Result<(), Problem>,
-    ) -> Result<Paused, Unserved> {
+    ) -> Result<Paused, NotServing> {
         let mut sequencer = self.sequencer();
         let partition = self.opened(&mut sequencer)?;
         last(partition)?;
-        let closing = Closing { lsn: partition.lsn(), numbers: partition.numbers_left() };
+        let final_position =
+            FinalPosition { lsn: partition.lsn(), numbers: partition.numbers_left() };
         let (setup, drained) = (Arc::clone(partition.setup()), partition.barrier());
         if let Sequencer::Open(partition) = std::mem::replace(&mut *sequencer, Sequencer::Closed) {
             *sequencer = Sequencer::Paused(partition);
         }
-        self.standing.send_replace(Standing::Switching);
-        Ok(Paused { closing, setup, drained })
+        self.serving_state.send_replace(ServingState::Switching);
+        Ok(Paused { final_position, setup, drained })
     }
 
     /// Takes commands again after a pause.
@@ -256,7 +257,7 @@ impl Slot {
         match std::mem::replace(&mut *sequencer, Sequencer::Closed) {
             Sequencer::Paused(partition) => {
                 *sequencer = Sequencer::Open(partition);
-                self.standing.send_replace(Standing::Serving);
+                self.serving_state.send_replace(ServingState::Serving);
             }
             other @ (Sequencer::Closed | Sequencer::Open(_) | Sequencer::Retired) => {
                 *sequencer = other;
@@ -267,15 +268,15 @@ impl Slot {
     /// Takes no more commands after a pause, as others have taken its place.
     pub(crate) fn replace(&self) {
         *self.paused() = Sequencer::Retired;
-        self.standing.send_replace(Standing::Gone);
+        self.serving_state.send_replace(ServingState::Gone);
     }
 
     /// Takes no more commands. The ticket resolves when the last one has its fate. Only
-    /// the slot's executor calls this.
+    /// the handle's executor calls this.
     pub(crate) fn retire(&self) -> Option<Ticket> {
         let mut sequencer = self.sequencer();
         let last = std::mem::replace(&mut *sequencer, Sequencer::Retired);
-        self.standing.send_replace(Standing::Gone);
+        self.serving_state.send_replace(ServingState::Gone);
         match last {
             Sequencer::Open(mut partition) | Sequencer::Paused(mut partition) => {
                 Some(partition.barrier())
@@ -284,15 +285,16 @@ impl Slot {
         }
     }
 
-    pub(crate) fn standing(&self) -> Standing {
-        *self.standing.borrow()
+    pub(crate) fn serving_state(&self) -> ServingState {
+        *self.serving_state.borrow()
     }
 
     /// Waits until a switch is over. It always ends: its submissions do.
     pub(crate) async fn settled(&self) {
-        let mut standing = self.standing.subscribe();
+        let mut serving_state = self.serving_state.subscribe();
         // The sender is ours, so waiting cannot fail.
-        let _ = standing.wait_for(|standing| *standing != Standing::Switching).await;
+        let _ =
+            serving_state.wait_for(|serving_state| *serving_state != ServingState::Switching).await;
     }
 
     pub(crate) fn reader(&self) -> Reader {
@@ -308,7 +310,7 @@ impl Slot {
     }
 
     /// The position that readers may rely on. Reads the heads of all buckets the first time,
-    /// however many those are: on an async worker [`Slot::known_lsn`] comes first.
+    /// however many those are: on an async worker [`PartitionHandle::known_lsn`] comes first.
     pub(crate) fn durable_lsn(&self) -> Result<Lsn, Problem> {
         match self.known_lsn() {
             Some(lsn) => Ok(lsn),
@@ -336,7 +338,7 @@ impl Slot {
         Ok(self.durable.lsn())
     }
 
-    fn opened<'a>(&self, sequencer: &'a mut Sequencer) -> Result<&'a mut Partition, Unserved> {
+    fn opened<'a>(&self, sequencer: &'a mut Sequencer) -> Result<&'a mut Partition, NotServing> {
         if matches!(sequencer, Sequencer::Closed) {
             let partition = Partition::open(self.setup(), Arc::clone(&self.store))?;
             // Nothing is pending right after opening: all there is came from the disk.
@@ -353,7 +355,7 @@ impl Slot {
                 }
                 Ok(partition)
             }
-            Sequencer::Paused(_) => Err(Unserved::Switching),
+            Sequencer::Paused(_) => Err(NotServing::Switching),
             Sequencer::Closed | Sequencer::Retired => Err(Problem::Gone.into()),
         }
     }
@@ -368,7 +370,7 @@ impl Slot {
     /// to refuse a command.
     ///
     /// A panic while a command was worked out leaves the state unused: the
-    /// executor closes the slot, and the next use reads the disk.
+    /// executor closes the handle, and the next use reads the disk.
     fn paused(&self) -> MutexGuard<'_, Sequencer> {
         self.sequencer.lock().unwrap_or_else(PoisonError::into_inner)
     }

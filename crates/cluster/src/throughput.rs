@@ -13,13 +13,13 @@ use model::epk::Epk;
 use model::limits::Limits;
 use runtime::Clock;
 
-use crate::budget::{Allowance, Budget, Burst, Caller, Refusal};
-use crate::map::{ContainerMap, RangeId};
+use crate::budget::{Allowance, Burst, Caller, Refusal, ThroughputBudget};
+use crate::map::{ContainerMap, PartitionId};
 use crate::meter::{Meter, Totals};
 
 /// What was provided for a container. Rates are RU/s as clients see them.
 #[derive(Clone, Debug)]
-pub enum Plan {
+pub enum ProvisionedThroughput {
     /// Used without limit, and metered.
     Unlimited,
     /// So much for the whole container.
@@ -44,12 +44,12 @@ pub struct ThroughputBucket {
 pub struct Pool {
     clock: Arc<dyn Clock>,
     limits: Arc<Limits>,
-    budgets: RwLock<Vec<Arc<Budget>>>,
+    budgets: RwLock<Vec<Arc<ThroughputBudget>>>,
 }
 
 /// Divides the throughput of one container between its physical partitions.
 #[derive(Debug)]
-pub struct Governor {
+pub struct ThroughputController {
     clock: Arc<dyn Clock>,
     limits: Arc<Limits>,
     state: Mutex<State>,
@@ -57,10 +57,10 @@ pub struct Governor {
 
 #[derive(Debug)]
 struct State {
-    plan: Plan,
+    provisioned: ProvisionedThroughput,
     /// The map by which it is divided.
     map: Arc<ContainerMap>,
-    gauges: BTreeMap<RangeId, Arc<Gauge>>,
+    throttles: BTreeMap<PartitionId, Arc<PartitionThrottle>>,
     /// What partitions counted that are there no more.
     former: Totals,
 }
@@ -68,7 +68,7 @@ struct State {
 /// What one physical partition may spend, and what it has spent. Its handle carries it, so
 /// that a request is let in and pays where it is served.
 #[derive(Debug)]
-pub struct Gauge {
+pub struct PartitionThrottle {
     clock: Arc<dyn Clock>,
     source: RwLock<Source>,
     meter: Meter,
@@ -77,7 +77,7 @@ pub struct Gauge {
 /// The budget that a partition draws on.
 #[derive(Clone, Debug)]
 struct Source {
-    budget: Arc<Budget>,
+    budget: Arc<ThroughputBudget>,
     /// Whether others draw on the budget as well.
     pooled: bool,
 }
@@ -85,25 +85,30 @@ struct Source {
 /// A request that was let in. It pays when it is done.
 #[derive(Debug)]
 #[must_use = "whoever is let in pays"]
-pub struct Pass {
-    gauge: Arc<Gauge>,
+pub struct Permit {
+    throttle: Arc<PartitionThrottle>,
     caller: Caller,
 }
 
-impl Governor {
+impl ThroughputController {
     /// Everybody is let in until something is provided.
-    pub fn new(clock: Arc<dyn Clock>, limits: Arc<Limits>, map: Arc<ContainerMap>) -> Governor {
-        let (plan, gauges, former) = (Plan::Unlimited, BTreeMap::new(), Totals::default());
-        let state = Mutex::new(State { plan, map, gauges, former });
-        let governor = Governor { clock, limits, state };
-        governor.divide(&mut governor.state());
-        governor
+    pub fn new(
+        clock: Arc<dyn Clock>,
+        limits: Arc<Limits>,
+        map: Arc<ContainerMap>,
+    ) -> ThroughputController {
+        let (provisioned, throttles, former) =
+            (ProvisionedThroughput::Unlimited, BTreeMap::new(), Totals::default());
+        let state = Mutex::new(State { provisioned, map, throttles, former });
+        let controller = ThroughputController { clock, limits, state };
+        controller.divide(&mut controller.state());
+        controller
     }
 
     /// Provides for the container from now on.
-    pub fn provide(&self, plan: Plan) {
+    pub fn provide(&self, provisioned: ProvisionedThroughput) {
         let mut state = self.state();
-        state.plan = plan;
+        state.provisioned = provisioned;
         self.divide(&mut state);
     }
 
@@ -114,17 +119,17 @@ impl Governor {
         self.divide(&mut state);
     }
 
-    /// The gauge of a partition of the last map. It stays the same as long as the
+    /// The throttle of a partition of the last map. It stays the same as long as the
     /// partition does.
-    pub fn gauge(&self, id: RangeId) -> Option<Arc<Gauge>> {
-        self.state().gauges.get(&id).cloned()
+    pub fn throttle(&self, id: PartitionId) -> Option<Arc<PartitionThrottle>> {
+        self.state().throttles.get(&id).cloned()
     }
 
     /// What all partitions counted that the container ever had.
     #[must_use]
     pub fn totals(&self) -> Totals {
         let state = self.state();
-        let present = state.gauges.values().map(|gauge| gauge.meter.totals());
+        let present = state.throttles.values().map(|throttle| throttle.meter.totals());
         present.fold(state.former, Totals::plus)
     }
 
@@ -134,23 +139,27 @@ impl Governor {
 
     fn divide(&self, state: &mut State) {
         let now = self.clock.monotonic();
-        let State { plan, map, gauges, former } = state;
-        let mut before = std::mem::take(gauges);
+        let State { provisioned, map, throttles, former } = state;
+        let mut before = std::mem::take(throttles);
         for (place, record) in map.ranges().iter().enumerate() {
             let old = before.remove(&record.id);
-            let source = match &*plan {
-                Plan::Database(pool) => Source { budget: pool.budget(place), pooled: true },
-                own @ (Plan::Unlimited | Plan::Container { .. } | Plan::EachRange { .. }) => {
+            let source = match &*provisioned {
+                ProvisionedThroughput::Database(pool) => {
+                    Source { budget: pool.budget(place), pooled: true }
+                }
+                own @ (ProvisionedThroughput::Unlimited
+                | ProvisionedThroughput::Container { .. }
+                | ProvisionedThroughput::EachRange { .. }) => {
                     let parents = record.parents.iter().filter_map(|id| before.get(id));
                     let allowance = self.allowance(own, map.fraction(record));
                     Source { budget: filled(old.as_ref(), parents, now, allowance), pooled: false }
                 }
             };
-            let gauge = match old {
-                Some(gauge) => gauge.drawing_on(source),
-                None => Arc::new(Gauge::new(Arc::clone(&self.clock), source)),
+            let throttle = match old {
+                Some(throttle) => throttle.drawing_on(source),
+                None => Arc::new(PartitionThrottle::new(Arc::clone(&self.clock), source)),
             };
-            gauges.insert(record.id, gauge);
+            throttles.insert(record.id, throttle);
         }
         for gone in before.into_values() {
             *former = former.plus(gone.meter.totals());
@@ -158,11 +167,13 @@ impl Governor {
     }
 
     /// How the budget of a range with that part of the whole is filled.
-    fn allowance(&self, plan: &Plan, fraction: f64) -> Option<Allowance> {
-        match plan {
-            Plan::Unlimited | Plan::Database(_) => None,
-            Plan::EachRange { rate } => Some(Allowance::of(self.scaled(f64::from(*rate)))),
-            Plan::Container { rate, burst, buckets } => {
+    fn allowance(&self, provisioned: &ProvisionedThroughput, fraction: f64) -> Option<Allowance> {
+        match provisioned {
+            ProvisionedThroughput::Unlimited | ProvisionedThroughput::Database(_) => None,
+            ProvisionedThroughput::EachRange { rate } => {
+                Some(Allowance::of(self.scaled(f64::from(*rate))))
+            }
+            ProvisionedThroughput::Container { rate, burst, buckets } => {
                 let share = self.limits.share(*rate, fraction);
                 let part =
                     |bucket: &ThroughputBucket| (bucket.id, f64::from(bucket.percent_max) / 100.0);
@@ -187,15 +198,15 @@ impl Governor {
     }
 }
 
-impl Gauge {
-    fn new(clock: Arc<dyn Clock>, source: Source) -> Gauge {
-        Gauge { clock, source: RwLock::new(source), meter: Meter::default() }
+impl PartitionThrottle {
+    fn new(clock: Arc<dyn Clock>, source: Source) -> PartitionThrottle {
+        PartitionThrottle { clock, source: RwLock::new(source), meter: Meter::default() }
     }
 
     /// Lets a request in, or says when to come back.
-    pub fn admit(self: &Arc<Gauge>, caller: Caller) -> Result<Pass, Refusal> {
+    pub fn admit(self: &Arc<PartitionThrottle>, caller: Caller) -> Result<Permit, Refusal> {
         match self.source().budget.admit(self.clock.monotonic(), caller) {
-            Ok(()) => Ok(self.pass(caller)),
+            Ok(()) => Ok(self.permit(caller)),
             Err(refusal) => {
                 self.meter.throttled();
                 Err(refusal)
@@ -204,11 +215,11 @@ impl Gauge {
     }
 
     /// Lets a request in whatever the budget says: it is under way already.
-    pub fn pass(self: &Arc<Gauge>, caller: Caller) -> Pass {
-        Pass { gauge: Arc::clone(self), caller }
+    pub fn permit(self: &Arc<PartitionThrottle>, caller: Caller) -> Permit {
+        Permit { throttle: Arc::clone(self), caller }
     }
 
-    fn drawing_on(self: Arc<Gauge>, source: Source) -> Arc<Gauge> {
+    fn drawing_on(self: Arc<PartitionThrottle>, source: Source) -> Arc<PartitionThrottle> {
         *self.source.write().unwrap_or_else(PoisonError::into_inner) = source;
         self
     }
@@ -239,34 +250,34 @@ impl Gauge {
     }
 }
 
-impl Pass {
+impl Permit {
     /// Pays for what was done.
     pub fn pay(self, epk: Option<&Epk>, charge: Charge) {
-        let now = self.gauge.clock.monotonic();
-        self.gauge.source().budget.pay(now, self.caller, charge.request_units());
-        self.gauge.meter.served(now, epk, charge);
+        let now = self.throttle.clock.monotonic();
+        self.throttle.source().budget.pay(now, self.caller, charge.request_units());
+        self.throttle.meter.served(now, epk, charge);
     }
 }
 
 /// A budget that is filled like this, if possible the one there was, with its debts;
 /// else one that takes the place of those of its parents.
 fn filled<'a>(
-    kept: Option<&Arc<Gauge>>,
-    parents: impl Iterator<Item = &'a Arc<Gauge>>,
+    kept: Option<&Arc<PartitionThrottle>>,
+    parents: impl Iterator<Item = &'a Arc<PartitionThrottle>>,
     now: Duration,
     allowance: Option<Allowance>,
-) -> Arc<Budget> {
-    let own = |gauge: &Arc<Gauge>| {
-        let source = gauge.source();
+) -> Arc<ThroughputBudget> {
+    let own = |throttle: &Arc<PartitionThrottle>| {
+        let source = throttle.source();
         (!source.pooled).then(|| Arc::clone(&source.budget))
     };
     if let Some(budget) = kept.and_then(own) {
         budget.set(now, allowance);
         return budget;
     }
-    let parents: Vec<Arc<Budget>> = parents.filter_map(own).collect();
-    let parents: Vec<&Budget> = parents.iter().map(Arc::as_ref).collect();
-    Arc::new(Budget::instead_of(&parents, now, allowance))
+    let parents: Vec<Arc<ThroughputBudget>> = parents.filter_map(own).collect();
+    let parents: Vec<&ThroughputBudget> = parents.iter().map(Arc::as_ref).collect();
+    Arc::new(ThroughputBudget::instead_of(&parents, now, allowance))
 }
 
 impl Pool {
@@ -292,14 +303,14 @@ impl Pool {
             budget.set(now, share.clone());
         }
         for _ in budgets.len()..usize::try_from(count).unwrap_or(usize::MAX) {
-            budgets.push(Arc::new(Budget::new(now, share.clone())));
+            budgets.push(Arc::new(ThroughputBudget::new(now, share.clone())));
         }
     }
 
-    fn budget(&self, place: usize) -> Arc<Budget> {
+    fn budget(&self, place: usize) -> Arc<ThroughputBudget> {
         let budgets = self.budgets.read().unwrap_or_else(PoisonError::into_inner);
         let budget = budgets.get(place % budgets.len().max(1)).cloned();
-        budget.unwrap_or_else(|| Arc::new(Budget::new(self.clock.monotonic(), None)))
+        budget.unwrap_or_else(|| Arc::new(ThroughputBudget::new(self.clock.monotonic(), None)))
     }
 }
 
