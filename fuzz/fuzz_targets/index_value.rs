@@ -1,2 +1,2 @@
 #![no_main]
-libfuzzer_sys::fuzz_target!(|input: &[u8]| testkit::fuzz::bodies::index_value(input));
+libfuzzer_sys::fuzz_target!(|input: &[u8]| lab::fuzz::bodies::index_value(input));

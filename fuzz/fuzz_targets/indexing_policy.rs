@@ -1,2 +1,2 @@
 #![no_main]
-libfuzzer_sys::fuzz_target!(|input: &[u8]| testkit::fuzz::bodies::indexing_policy(input));
+libfuzzer_sys::fuzz_target!(|input: &[u8]| lab::fuzz::bodies::indexing_policy(input));

@@ -1,2 +1,2 @@
 #![no_main]
-libfuzzer_sys::fuzz_target!(|input: &[u8]| testkit::fuzz::queries::query_cursor(input));
+libfuzzer_sys::fuzz_target!(|input: &[u8]| lab::fuzz::queries::query_cursor(input));

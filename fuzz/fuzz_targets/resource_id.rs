@@ -1,2 +1,2 @@
 #![no_main]
-libfuzzer_sys::fuzz_target!(|input: &[u8]| testkit::fuzz::bodies::resource_id(input));
+libfuzzer_sys::fuzz_target!(|input: &[u8]| lab::fuzz::bodies::resource_id(input));

@@ -1,2 +1,2 @@
 #![no_main]
-libfuzzer_sys::fuzz_target!(|input: &[u8]| testkit::fuzz::bodies::session_token(input));
+libfuzzer_sys::fuzz_target!(|input: &[u8]| lab::fuzz::bodies::session_token(input));

@@ -2,7 +2,7 @@
 //! server is started again, no batch is torn, and `orrery check` finds nothing.
 //!
 //! `ORRERY_KILLS` sets how often, `ORRERY_SEED` after how much. What writers do and
-//! how they are judged is the same as below the wire (`testkit::crash`).
+//! how they are judged is the same as below the wire (`lab::crash`).
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail the test")]
 
 #[allow(dead_code, reason = "the tests of `serve` use more of it")]
@@ -17,11 +17,11 @@ use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::sync::mpsc::{SyncSender, sync_channel};
 
-use runtime::{Random, Runtime, SeededRandom};
-use testkit::crash::{
+use lab::crash::{
     self, Attempt, CONTAINERS, Found, HOT_ID, HOT_KEY, HOT_PATCH, Ledger, Line, Place, Verdict,
     Writer,
 };
+use runtime::{Random, Runtime, SeededRandom};
 use wire_cosmos::EMULATOR_KEY;
 
 use client::{Reply, Signed, connect, create_database, try_send};

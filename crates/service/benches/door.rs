@@ -15,13 +15,13 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::future::join_all;
+use lab::crash;
 use model::name::ItemId;
 use model::partition_key::PartitionKey;
 use runtime::{Clock, Random, RealClock, Runtime, SeededRandom};
 use service::{Conditions, ContainerAction, ItemTarget, Service};
 use storage::local::{self, LocalConfig};
 use storage::{Batch, Counters, Durability, Outcome, Store};
-use testkit::crash;
 
 const IN_FLIGHT: u64 = 64;
 const ROUNDS: u64 = 5;

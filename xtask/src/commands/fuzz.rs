@@ -1,6 +1,6 @@
 //! `cargo xtask fuzz`: the seeded fuzzer, on the stable compiler.
 //!
-//! The bodies live in `testkit`; with cargo-fuzz and a nightly compiler the same
+//! The bodies live in `lab`; with cargo-fuzz and a nightly compiler the same
 //! bodies run under coverage guidance from `fuzz/`.
 
 use std::path::Path;
@@ -24,7 +24,7 @@ pub struct Options {
 pub fn run(root: &Path, options: &Options) -> Result<()> {
     let seconds = options.seconds.to_string();
     let seed = options.seed.map(|seed| seed.to_string());
-    let mut args = vec!["run", "--release", "-p", "testkit", "--bin", "fuzz", "--"];
+    let mut args = vec!["run", "--release", "-p", "lab", "--bin", "fuzz", "--"];
     args.extend(options.target.as_deref());
     args.extend(["--seconds", &seconds, "--corpus", "fuzz/corpus"]);
     args.extend(seed.iter().flat_map(|seed| ["--seed", seed.as_str()]));

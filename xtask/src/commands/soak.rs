@@ -56,7 +56,7 @@ pub struct Options {
     /// Mutated inputs for each fuzz body
     #[arg(long, default_value_t = 200_000)]
     mutations: u64,
-    /// Only tests whose crate and name contain this: `testkit::queries`
+    /// Only tests whose crate and name contain this: `lab::queries`
     #[arg(long)]
     only: Option<String>,
     /// Goes on with further rounds for this long; one round when left out

@@ -264,13 +264,16 @@ impl Chooser<'_> {
             return Ok(Some(served));
         }
         let all = if required { path.is_defined() } else { path.all() };
-        let range = self.narrowed(all, key.path, &requirement);
+        let mut range = self.narrowed(all, key.path, &requirement);
         let mut absent = None;
         if !path.has_undefined() && range.start == path.all().start {
             absent = self.absent(key.path)?.map(Box::new);
             if absent.is_none() {
                 return Ok(None);
             }
+            // Items that were written under another policy may have entries for a missing
+            // value. They are found with all the others that miss it.
+            range = range.intersect(&path.is_defined());
         }
         let (of, order) = (key.path.in_policy().into(), path.order());
         let served = Served { of, range, backwards: key.descending, begun: false, order, absent };

@@ -88,15 +88,16 @@ async fn attend(socket: Socket, unread: Bytes, front: Arc<Front>, mut stop: Stop
     loop {
         tokio::select! {
             biased;
+            // First, so that whatever is answered after the signal says that we close.
+            () = stop.raised(), if !stopping => {
+                stopping = true;
+                std::pin::Pin::new(&mut *connection).graceful_shutdown();
+            }
             ended = poll_fn(|cx| connection.poll_without_shutdown(cx)) => {
                 if let Err(error) = ended {
                     tracing::debug!(%error, "connection ended");
                 }
                 break;
-            }
-            () = stop.raised(), if !stopping => {
-                stopping = true;
-                std::pin::Pin::new(&mut *connection).graceful_shutdown();
             }
             () = &mut tick => {
                 tick.as_mut().reset(Instant::now() + TICK);

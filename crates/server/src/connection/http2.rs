@@ -92,12 +92,13 @@ async fn attend(socket: Socket, unread: Bytes, front: Arc<Front>, mut stop: Stop
     loop {
         tokio::select! {
             biased;
+            // First, as in HTTP/1: no request is taken after the signal was raised.
+            () = stop.raised(), if !leaving => leaving = true,
             ended = connection.as_mut() => {
                 return if let Err(error) = ended {
                     tracing::debug!(%error, "connection ended");
                 };
             }
-            () = stop.raised(), if !leaving => leaving = true,
             () = &mut tick => {
                 tick.as_mut().reset(Instant::now() + if leaving { LINGER_MAX } else { TICK });
                 let (crowded, scarce) = (front.room.is_crowded(), front.answers.is_crowded());

@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
+use lab::crash::{self, Writer};
 use service::{ContainerAction, Reply, Scope, Service};
 use storage::Durability;
 use storage::local::LocalConfig;
-use testkit::crash::{self, Writer};
 
 /// The container with five partitions.
 const FIVE: usize = 1;

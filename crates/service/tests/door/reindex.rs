@@ -111,3 +111,42 @@ fn items_are_indexed_anew_when_the_policy_changes() {
     assert_eq!(block_on(fixture.service.reindex()).unwrap(), 0, "nothing is left to do");
     fixture.logical_partitions();
 }
+
+/// A policy that names a path has entries for items without a value there, one that only
+/// covers it has none. Until all items are indexed alike, some have such an entry and some
+/// do not, and each item is found once all the same.
+#[test]
+fn items_without_a_value_are_met_once_while_policies_differ() {
+    const NAMED: &str = r#"{"includedPaths":[{"path":"/*"},{"path":"/a/?"}]}"#;
+    const COVERED: &str = r#"{"includedPaths":[{"path":"/*"}]}"#;
+    for (before, after) in [(NAMED, COVERED), (COVERED, NAMED)] {
+        let fixture = Fixture::new();
+        fixture.create_container("c", 2, service::Throughput::Manual(18_000));
+        set_policy(&fixture, before);
+        block_on(fixture.service.reindex()).unwrap();
+        let create = |numbers: std::ops::Range<usize>| {
+            for n in numbers {
+                let a = if n % 3 == 0 { String::new() } else { format!(r#","a":{}"#, n % 40) };
+                let body = format!(r#"{{"id":"{n}","pk":"{n}"{a},"b":{}}}"#, n % 2);
+                fixture.create_item("c", body).unwrap();
+            }
+        };
+        create(0..ITEMS);
+        set_policy(&fixture, after);
+        create(ITEMS..ITEMS + 20);
+        for text in [
+            "SELECT VALUE c.id FROM c ORDER BY c.a",
+            "SELECT VALUE c.id FROM c ORDER BY c.a DESC",
+            "SELECT c.a, c.b, COUNT(1) AS n FROM c GROUP BY c.a, c.b",
+            "SELECT c.a, COUNT(1) AS n FROM c GROUP BY c.a ORDER BY c.a DESC",
+            "SELECT DISTINCT c.a, c.b FROM c",
+        ] {
+            let (mut expected, _) = query(&fixture, text, Approach::Scan);
+            let (mut rows, report) = query(&fixture, text, Approach::Index);
+            assert!(report.access.starts_with("index /a"), "{text}: {}", report.access);
+            expected.sort();
+            rows.sort();
+            assert_eq!(rows, expected, "{text} along {}", report.access);
+        }
+    }
+}

@@ -3,8 +3,8 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use lab::queries::{Ask, Lab, PAGE_ALL, definition};
 use service::{Approach, ServiceError};
-use testkit::queries::{Ask, Lab, PAGE_ALL, definition};
 
 fn lab() -> Lab {
     let lab = Lab::memory();

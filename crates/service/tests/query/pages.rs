@@ -3,12 +3,12 @@
 
 use std::time::Duration;
 
+use lab::queries::{Ask, Dice, Lab, PAGE_ALL, definition};
 use model::json::Value;
 use model::rid::ItemRid;
 use service::{
     Approach, Cursor, QueryReport, RangeInfo, ResumeFilter, Scope, ServiceError, SortKey,
 };
-use testkit::queries::{Ask, Dice, Lab, PAGE_ALL, definition};
 
 /// Bytes of rows in a page.
 const PAGE_BYTES_MAX: usize = 4 * 1024 * 1024;

@@ -6,9 +6,9 @@
 
 use std::io::Read as _;
 
+use lab::queries::{Ask, Lab, definition};
 use model::json::{self, DistinctHash, Value};
 use service::Approach;
-use testkit::queries::{Ask, Lab, definition};
 
 const FILE: &str = concat!(
     env!("CARGO_MANIFEST_DIR"),

@@ -14,9 +14,9 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use goldenscript::{ArgumentConsumer, Command};
+use lab::queries::{Ask, definition};
 use model::json::{self, Object, Value};
 use model::partition_key::PartitionKey;
-use testkit::queries::{Ask, definition};
 
 use crate::worlds::Worlds;
 

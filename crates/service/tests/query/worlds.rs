@@ -2,14 +2,14 @@
 
 use std::error::Error;
 
+use lab::queries::client::Client;
+use lab::queries::oracle::{Agreement, Oracle, Verdict};
+use lab::queries::rows::texts;
+use lab::queries::trial::judge;
+use lab::queries::{Answer, Ask, Lab, PAGE_ALL};
 use model::json::{Object, Value};
 use service::{Approach, IndexSpec, ServiceError};
 use tempfile::TempDir;
-use testkit::queries::client::Client;
-use testkit::queries::oracle::{Agreement, Oracle, Verdict};
-use testkit::queries::rows::texts;
-use testkit::queries::trial::judge;
-use testkit::queries::{Answer, Ask, Lab, PAGE_ALL};
 
 use crate::scripts::shown;
 

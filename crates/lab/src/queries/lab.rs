@@ -20,7 +20,7 @@ use storage::local::{self, LocalConfig};
 use storage::{Store, memory};
 
 use super::rows;
-use crate::wait::block_on;
+use testkit::wait::block_on;
 
 /// Items of the largest pages.
 pub const PAGE_ALL: usize = 1_000;

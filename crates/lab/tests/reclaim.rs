@@ -3,6 +3,7 @@
 #![allow(clippy::print_stdout, reason = "figures of a test")]
 
 use bytes::Bytes;
+use lab::crash;
 use model::name::ItemId;
 use model::partition_key::PartitionKey;
 use runtime::{Random, SeededRandom};
@@ -12,7 +13,6 @@ use service::{
 };
 use storage::Durability;
 use storage::local::LocalConfig;
-use testkit::crash;
 use testkit::files::bytes_in;
 use testkit::wait::block_on;
 

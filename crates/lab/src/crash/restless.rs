@@ -8,7 +8,7 @@ use runtime::{Random, SeededRandom};
 use service::{Halve, Link, RangeId, Service, ServiceError, Stage};
 
 use super::CONTAINERS;
-use crate::wait::block_on;
+use testkit::wait::block_on;
 
 /// Ranges of a container from which on they are merged, and up to which split.
 const RANGES_MAX: usize = 8;

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use clap::Parser;
+use lab::fuzz::{self, Body, Crash, Mutator};
 use runtime::{Clock, Random, RealClock, RealRandom};
-use testkit::fuzz::{self, Body, Crash, Mutator};
 
 /// Feeds mutated inputs to a fuzz body until it breaks or time is up
 #[derive(Debug, Parser)]
@@ -85,7 +85,7 @@ fn keep(folder: &Path, name: &str, seed: u64, crash: &Crash) -> Result<anyhow::E
         .with_context(|| format!("cannot write {}", path.display()))?;
     let path = path.display();
     println!("{name}: broken by input {} of seed {seed}, kept in {path}", crash.run);
-    println!("repeat with: cargo run --release -p testkit --bin fuzz -- {name} --repeat {path}");
+    println!("repeat with: cargo run --release -p lab --bin fuzz -- {name} --repeat {path}");
     println!("once it is fixed, move the file to fuzz/corpus/{name}/");
     Ok(anyhow::Error::new(crash.clone()))
 }

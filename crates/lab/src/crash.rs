@@ -30,7 +30,7 @@ use service::{
 use storage::StorageError;
 use storage::local::{self, LocalConfig};
 
-use crate::wait::block_on;
+use testkit::wait::block_on;
 
 pub use ledger::{Ledger, Line};
 pub use process::{Ending, Run};

@@ -6,11 +6,11 @@
 
 use std::path::Path;
 
+use lab::crash::{self, CONTAINERS, Ending, Halt, Ledger, Run, Verdict};
 use model::epk::EpkRange;
 use runtime::{Random, Runtime, SeededRandom};
 use service::{Link, Service};
 use storage::local::LocalConfig;
-use testkit::crash::{self, CONTAINERS, Ending, Halt, Ledger, Run, Verdict};
 use testkit::wait::block_on;
 
 /// Enough for kills to meet commits, flushes and compactions, in well under a minute.

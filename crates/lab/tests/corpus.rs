@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use testkit::fuzz::{self, Mutator};
+use lab::fuzz::{self, Mutator};
 
 /// Enough to catch what is near the surface in well under a second per body, unless
 /// `ORRERY_MUTATIONS` gives another number; `cargo xtask fuzz` looks deeper.
@@ -35,7 +35,7 @@ fn bodies_keep_their_promises() {
     let (seed, mutations) = (number("ORRERY_SEED", SEED), number("ORRERY_MUTATIONS", MUTATIONS));
     for (name, body) in fuzz::BODIES {
         println!(
-            "{name}: seed {seed}; repeat with ORRERY_SEED={seed} cargo test -p testkit --test corpus"
+            "{name}: seed {seed}; repeat with ORRERY_SEED={seed} cargo test -p lab --test corpus"
         );
         let corpus = fuzz::read_corpus(&fuzz_folder().join("corpus").join(name)).unwrap();
         assert!(!corpus.is_empty(), "{name} has no corpus");

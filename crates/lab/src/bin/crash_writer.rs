@@ -1,7 +1,7 @@
 //! Writes through the door with many writers until it is killed, and says on its
 //! output what it tries and what was acknowledged.
 //!
-//! Started by tests; see `testkit::crash` for who reads the lines.
+//! Started by tests; see `lab::crash` for who reads the lines.
 #![allow(clippy::print_stderr, reason = "figures that are not part of the protocol")]
 
 use std::fmt::Display;
@@ -12,10 +12,10 @@ use std::sync::{Arc, Mutex};
 
 use anyhow::{Context, Result};
 use clap::Parser;
+use lab::crash::{self, Halt, Line, Writer};
 use runtime::Runtime;
 use service::Service;
 use storage::local::LocalConfig;
-use testkit::crash::{self, Halt, Line, Writer};
 
 /// Writes until it is killed, or until enough is done
 #[derive(Clone, Debug, Parser)]

@@ -9,11 +9,11 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::Result;
+use lab::crash::{self, Ending, Ledger, Line, Run, Writer};
 use model::limits::Limits;
 use runtime::{Random, Runtime, SeededRandom};
 use service::Service;
 use storage::local::{self, LocalConfig};
-use testkit::crash::{self, Ending, Ledger, Line, Run, Writer};
 use testkit::damage::{self, Harm};
 
 /// Every kind of harm meets every kind of file; the storage tests try many more.

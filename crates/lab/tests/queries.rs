@@ -10,7 +10,7 @@
 
 use std::ops::Range;
 
-use testkit::queries::trial::{self, Tally};
+use lab::queries::trial::{self, Tally};
 
 const DATA_SETS: u64 = 25;
 const QUERIES: u64 = 71;
