@@ -9,7 +9,7 @@ use std::path::Path;
 use lab::crash::{self, CONTAINERS, Ending, Halt, Ledger, Run, Verdict};
 use model::epk::EpkRange;
 use runtime::{Random, Runtime, SeededRandom};
-use service::{Link, Service};
+use service::{Link, Principal, Service};
 use storage::local::LocalConfig;
 use testkit::wait::block_on;
 
@@ -102,12 +102,12 @@ fn a_transition_that_is_killed_is_completed_resumed_or_undone() {
 fn resume(folder: &Path) -> usize {
     let service = crash::open_or_create(folder, LocalConfig::default()).unwrap();
     let moves = |service: &Service| -> usize {
-        links().iter().map(|link| service.moves(link).unwrap()).sum()
+        links().iter().map(|link| service.operator(Principal::Account).moves(link).unwrap()).sum()
     };
     let before = moves(&service);
-    block_on(service.relieve()).unwrap();
+    block_on(service.maintenance().relieve()).unwrap();
     assert_eq!(moves(&service), 0);
-    block_on(service.sweep()).unwrap();
+    block_on(service.maintenance().sweep()).unwrap();
     service.store().close().unwrap();
     before
 }
@@ -118,7 +118,10 @@ fn links() -> [Link; CONTAINERS.len()] {
 
 /// The ranges follow each other from one end of the hashes to the other.
 fn assert_tiles(service: &Service, link: &Link) {
-    let (ranges, full) = (block_on(service.partitions(link)).unwrap(), EpkRange::full());
+    let (ranges, full) = (
+        block_on(service.operator(Principal::Account).partitions(link)).unwrap(),
+        EpkRange::full(),
+    );
     let starts = ranges.iter().map(|one| &one.range.min).chain([&full.max]);
     let ends = [&full.min].into_iter().chain(ranges.iter().map(|one| &one.range.max));
     assert!(starts.eq(ends), "{ranges:?}");
@@ -126,7 +129,7 @@ fn assert_tiles(service: &Service, link: &Link) {
 
 fn verify(folder: &Path, ledger: &mut Ledger) -> Verdict {
     let service = crash::open_or_create(folder, LocalConfig::default()).unwrap();
-    let report = service.check(|_| {}).unwrap();
+    let report = service.operator(Principal::Account).check(|_| {}).unwrap();
     assert!(report.is_clean(), "{report:?}");
     links().iter().for_each(|link| assert_tiles(&service, link));
     let verdict = crash::verify(&service, ledger).unwrap();

@@ -12,7 +12,7 @@ use anyhow::Result;
 use lab::crash::{self, Ending, Ledger, Line, Run, Writer};
 use model::limits::Limits;
 use runtime::{Random, Runtime, SeededRandom};
-use service::Service;
+use service::{Principal, Service};
 use storage::local::{self, LocalConfig};
 use testkit::damage::{self, Harm};
 
@@ -153,7 +153,7 @@ fn judge(folder: &Path, mut ledger: Ledger) -> Verdict {
         Ok(verdict) => return Verdict::Bad(format!("{verdict:?}")),
         Err(error) => return refused(error, Verdict::RefusedOnRead),
     }
-    match service.check(|_| {}) {
+    match service.operator(Principal::Account).check(|_| {}) {
         Ok(report) if report.is_clean() => {}
         Ok(_) => return Verdict::RefusedByCheck,
         Err(error) => return refused(error.into(), Verdict::RefusedByCheck),

@@ -58,19 +58,19 @@ fn bytes_after(config: &LocalConfig, fills: bool) -> u64 {
     }
     let filled = service.store().table_bytes().unwrap();
     drop_container(&service);
-    let swept = block_on(service.sweep()).unwrap();
-    let reclaimed = block_on(service.reclaim(swept.bytes)).unwrap();
+    let swept = block_on(service.maintenance().sweep()).unwrap();
+    let reclaimed = block_on(service.maintenance().reclaim(swept.bytes)).unwrap();
     println!("{filled} bytes in tables, {swept:?}, rewritten: {reclaimed}");
     // What is much of the store goes with its files or with a rewrite, not key by key.
     assert!(if fills { reclaimed || swept.keys < DROPPED_ITEMS } else { swept.keys > 0 });
-    let report = service.check(|_| {}).unwrap();
+    let report = service.operator(Principal::Account).check(|_| {}).unwrap();
     assert!(report.is_clean(), "{report:?}");
     service.store().close().unwrap();
     drop(service);
     let bytes = bytes_in(folder.path());
     let service = crash::open_or_create(folder.path(), config.clone()).unwrap();
     assert!(read_all(&service) == kept, "what was not dropped is as it was");
-    assert!(service.check(|_| {}).unwrap().is_clean());
+    assert!(service.operator(Principal::Account).check(|_| {}).unwrap().is_clean());
     bytes
 }
 

@@ -10,7 +10,7 @@ use serde_json::json;
 use storage::StorageError;
 use subtle::ConstantTimeEq as _;
 
-use crate::front::{Answer, Front, json, problem};
+use crate::http::service::{Answer, HttpService, json, problem};
 use crate::layout::Order;
 use crate::settings::Secret;
 
@@ -40,19 +40,19 @@ pub(crate) enum Route {
 
 /// Finds out whether a request is for us. Paths are compared as they were sent:
 /// another spelling is another path, and the protocols want a signature for it.
-pub(crate) fn route<B>(front: &Front, request: &Request<B>) -> Route {
+pub(crate) fn route<B>(http: &HttpService, request: &Request<B>) -> Route {
     let path = request.uri().path();
     if path == CERTIFICATE_PATH {
-        return Route::Answered(get_only(request, || certificate(front)));
+        return Route::Answered(get_only(request, || certificate(http)));
     }
     let Some(below) = path.strip_prefix(ROOT) else { return Route::Protocol };
     Route::Answered(match below {
         "/health" => get_only(request, || json(StatusCode::OK, &json!({ "status": "alive" }))),
-        "/ready" => get_only(request, || ready(front)),
+        "/ready" => get_only(request, || ready(http)),
         _ if !below.is_empty() && !below.starts_with('/') => return Route::Protocol,
-        _ if !bears(request.headers(), &front.admin.key) => unauthorised(),
+        _ if !bears(request.headers(), &http.admin.key) => unauthorised(),
         "/version" => get_only(request, version),
-        "/counters" => get_only(request, || counters(front)),
+        "/counters" => get_only(request, || counters(http)),
         "/metrics" if reads(request) => return Route::Metrics,
         "/metrics" => not_read(),
         _ => match Order::at(below, request.method(), request.uri().query()) {
@@ -83,17 +83,17 @@ fn not_allowed(message: &str, allowed: &'static str) -> Answer {
     refusal
 }
 
-fn certificate(front: &Front) -> Answer {
-    let mut answer = Response::new(front.admin.certificate_pem.clone());
+fn certificate(http: &HttpService) -> Answer {
+    let mut answer = Response::new(http.admin.certificate_pem.clone());
     answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/x-pem-file"));
     answer
 }
 
-pub(crate) fn ready(front: &Front) -> Answer {
+pub(crate) fn ready(http: &HttpService) -> Answer {
     let not_ready = |status: &str, message: &str| {
         json(StatusCode::SERVICE_UNAVAILABLE, &json!({ "status": status, "message": message }))
     };
-    let Some(store) = front.open.get().map(|open| open.service.store()) else {
+    let Some(store) = http.open.get().map(|open| open.service.store()) else {
         return not_ready("opening", "The data is being opened.");
     };
     match (store.health(), store.loss()) {
@@ -110,10 +110,10 @@ fn version() -> Answer {
     json(StatusCode::OK, &json!({ "name": "orrery", "version": env!("CARGO_PKG_VERSION") }))
 }
 
-fn counters(front: &Front) -> Answer {
-    let mut body = front.counters.to_json();
-    body["memory"] = front.memory().to_json();
-    if let Some(open) = front.open.get() {
+fn counters(http: &HttpService) -> Answer {
+    let mut body = http.counters.to_json();
+    body["memory"] = http.memory().to_json();
+    if let Some(open) = http.open.get() {
         let store = open.service.store().counters();
         body["store"] = json!({
             "batchesSubmitted": store.batches_submitted,

@@ -10,9 +10,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use service::Service;
-use storage::StorageError;
+use service::{Principal, Service};
 use storage::backup::{self, Progress};
+use storage::{StorageError, Store};
 use tokio::task::JoinHandle;
 
 use crate::layout::{Refusal, parse};
@@ -74,8 +74,9 @@ impl Backups {
         if self.ending.load(Ordering::Relaxed) {
             return Err(Refusal::Conflict("the server is stopping".to_owned()));
         }
-        let (backups, service, to) = (Arc::clone(self), Arc::clone(service), folder.clone());
-        let work = tokio::task::spawn_blocking(move || backups.carry_out(&service, to));
+        let (backups, to) = (Arc::clone(self), folder.clone());
+        let store = service.operator(Principal::Account).backup_source()?;
+        let work = tokio::task::spawn_blocking(move || backups.carry_out(&*store, to));
         let progress = Progress::default();
         *state = State { folder, progress, phase: Phase::Running, work: Some(work) };
         drop(state);
@@ -110,8 +111,8 @@ impl Backups {
         }
     }
 
-    fn carry_out(&self, service: &Service, folder: PathBuf) {
-        let told = backup::write(service.store().as_ref(), &folder, |progress| {
+    fn carry_out(&self, store: &dyn Store, folder: PathBuf) {
+        let told = backup::write(store, &folder, |progress| {
             self.state().progress = progress;
             !self.ending.load(Ordering::Relaxed)
         });

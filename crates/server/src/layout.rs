@@ -8,10 +8,12 @@ use http::{Method, StatusCode};
 use percent_encoding::percent_decode_str;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use service::{Halve, LayoutChange, Link, PartitionInfo, RangeId, Remedy, Service, ServiceError};
+use service::{
+    Halve, LayoutChange, Link, PartitionInfo, Principal, RangeId, Remedy, Service, ServiceError,
+};
 
 use crate::backups::Backups;
-use crate::front::{Answer, json as answer_json, problem};
+use crate::http::service::{Answer, json as answer_json, problem};
 use crate::{statistics, throughput};
 
 /// Keys that are named of each partition: as many as the service's own charts show.
@@ -126,7 +128,8 @@ async fn list(service: &Service, query: &str) -> Result<Value, Refusal> {
             Refusal::malformed(format!("'{count}' is not a number of keys up to {KEYS_MAX}"))
         })?,
     };
-    let partitions = service.statistics(&link(&container)?, keys_max).await?;
+    let partitions =
+        service.operator(Principal::Account).statistics(&link(&container)?, keys_max).await?;
     let partitions: Vec<Value> = partitions.iter().map(statistics::describe).collect();
     Ok(json!({ "container": container, "partitions": partitions }))
 }
@@ -145,14 +148,18 @@ async fn split(service: &Service, body: &Bytes) -> Result<Value, Refusal> {
         What::Bytes => Halve::Bytes,
     };
     let container = link(&wanted.container)?;
-    let change = service.split(&container, range(&wanted.range)?, halve).await?;
+    let change = service
+        .operator(Principal::Account)
+        .split(&container, range(&wanted.range)?, halve)
+        .await?;
     Ok(report(&wanted.container, &change))
 }
 
 async fn merge(service: &Service, body: &Bytes) -> Result<Value, Refusal> {
     let wanted: Merge = parse(body, r#"{"container":"dbs/D/colls/C","ranges":["1","2"]}"#)?;
     let ranges = wanted.ranges.iter().map(|id| range(id)).collect::<Result<Vec<_>, _>>()?;
-    let change = service.merge(&link(&wanted.container)?, &ranges).await?;
+    let change =
+        service.operator(Principal::Account).merge(&link(&wanted.container)?, &ranges).await?;
     Ok(report(&wanted.container, &change))
 }
 

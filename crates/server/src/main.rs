@@ -4,39 +4,22 @@
 //! Must not know: what the layers decide; it wires them.
 
 mod admin;
-mod allocator;
-mod backup;
+mod background;
 mod backups;
-mod banner;
-mod bench;
-mod cert;
-mod certificate;
-mod check;
-mod compact;
-mod connection;
-mod counters;
-mod data;
-mod expirer;
-mod front;
-mod host;
-mod indexer;
+mod commands;
+mod data_dir;
+mod http;
 mod layout;
-mod listener;
 mod log;
 mod memory;
 mod metrics;
-mod partitions;
+mod panics;
 mod remote;
-mod restore;
-mod rules;
-mod scaler;
 mod serve;
 mod settings;
 mod statistics;
 mod stop;
-mod sweeper;
 mod throughput;
-mod transport;
 
 use std::process::ExitCode;
 
@@ -59,48 +42,25 @@ struct CommandLine {
 enum Command {
     /// Serve the database. The same as giving no command.
     Serve(serve::Arguments),
-    /// Print the certificate that clients of https:// have to trust, in PEM.
-    Cert(cert::Arguments),
-    /// Read everything in a data folder and say whether it all agrees.
-    ///
-    /// Nothing in the folder is changed, but by --reset-time: it may be a snapshot, or one that cannot be written to. It must not be in use.
-    Check(check::Arguments),
-    /// Give the disk back what was dropped, deleted and replaced in a data folder.
-    ///
-    /// The folder must not be in use. Takes as long as copying what is kept, and for that
-    /// time as much room again, which a server leaves free.
-    Compact(compact::Arguments),
-    /// Write a consistent copy of everything into a new folder, while the server runs.
-    Backup(backup::Arguments),
-    /// Make a new data folder from a backup, and check it.
-    Restore(restore::Arguments),
-    /// Measure durable writes and point reads on this machine.
-    Bench(bench::Arguments),
-    /// Look at the physical partitions of a container on a running server, split or merge them.
-    Partitions(partitions::Arguments),
+    #[command(flatten)]
+    Other(commands::Command),
 }
 
 fn main() -> ExitCode {
     let arguments = CommandLine::parse();
-    data::keep_private();
+    data_dir::keep_private();
     let command = arguments.command.unwrap_or(Command::Serve(arguments.serve));
-    if !matches!(command, Command::Serve(_)) {
-        log::start(settings::LogLevel::default());
-    }
     let outcome = match command {
         Command::Serve(arguments) => serve::run(arguments),
-        Command::Cert(arguments) => cert::run(&arguments),
-        Command::Check(arguments) => check::run(&arguments),
-        Command::Compact(arguments) => compact::run(&arguments),
-        Command::Backup(arguments) => backup::run(&arguments),
-        Command::Restore(arguments) => restore::run(&arguments),
-        Command::Bench(arguments) => bench::run(&arguments),
-        Command::Partitions(arguments) => partitions::run(&arguments),
+        Command::Other(command) => {
+            log::start(settings::LogLevel::default());
+            command.run()
+        }
     };
     match outcome {
         Ok(code) => code,
         Err(error) => {
-            data::say_error(&format!("{error:#}"));
+            data_dir::say_error(&format!("{error:#}"));
             ExitCode::FAILURE
         }
     }

@@ -67,8 +67,8 @@ pub(crate) struct MemoryPlan {
     pub(crate) memtable: u64,
     /// Bodies that are being received or worked on.
     pub(crate) bodies: usize,
-    /// Bodies that may be received beyond that, one after the other in each lane.
-    pub(crate) body_lanes: usize,
+    /// Bodies that may be received beyond that at a time.
+    pub(crate) bodies_overflow: usize,
     /// Answers that clients have not taken yet.
     pub(crate) answers: usize,
     /// What queries keep while they run: groups, rows to sort and to compare.
@@ -84,7 +84,7 @@ impl MemoryPlan {
             cache: own.cache_bytes.min(total / 16),
             memtable: own.memtable_bytes.min(total / 32),
             bodies: part(16),
-            body_lanes: part(64 << 20).clamp(2, 8),
+            bodies_overflow: part(64 << 20).clamp(2, 8),
             answers: part(8),
             queries: part(4),
         }
@@ -136,7 +136,7 @@ mod tests {
     fn the_parts_leave_something_of_the_whole() {
         for text in ["128MiB", "512MiB", "16GiB"] {
             let plan = MemoryPlan::of(text.parse().unwrap());
-            let lanes = plan.body_lanes * wire_cosmos::BODY_BYTES_MAX;
+            let lanes = plan.bodies_overflow * wire_cosmos::BODY_BYTES_MAX;
             let counted = plan.bodies + lanes + plan.answers + plan.queries;
             let store = plan.cache + MEMTABLES * plan.memtable;
             let left = plan.total - store - u64::try_from(counted).unwrap();

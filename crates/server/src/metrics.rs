@@ -23,8 +23,9 @@ use runtime::MemoryUsage;
 use service::{ContainerUsage, PartitionInfo, ServiceError, Usage};
 use wire_cosmos::{Observer, Verb};
 
-use crate::counters::Reading;
-use crate::front::Answer;
+use crate::background::TaskFigures;
+use crate::http::counters::Reading;
+use crate::http::service::Answer;
 use crate::memory::MemoryReport;
 
 const FORMAT: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -75,6 +76,7 @@ pub(crate) struct Readings {
     pub(crate) containers: Vec<ContainerUsage>,
     pub(crate) memory: MemoryReport,
     pub(crate) counters: Vec<Reading>,
+    pub(crate) tasks: Vec<TaskFigures>,
 }
 
 impl Readings {
@@ -83,12 +85,13 @@ impl Readings {
         usage: Result<Vec<ContainerUsage>, ServiceError>,
         memory: MemoryReport,
         counters: Vec<Reading>,
+        tasks: Vec<TaskFigures>,
     ) -> Readings {
         let containers = usage.unwrap_or_else(|error| {
             tracing::warn!(%error, "what the containers hold cannot be read for metrics");
             Vec::new()
         });
-        Readings { containers, memory, counters }
+        Readings { containers, memory, counters, tasks }
     }
 }
 
@@ -210,6 +213,21 @@ const OF_MEMORY: &[Metric<MemoryUsage>] = &[
     },
 ];
 
+const OF_TASKS: &[Metric<TaskFigures>] = &[
+    Metric {
+        name: "orrery_background_rounds",
+        kind: MetricType::Counter,
+        help: "Rounds of a background task that were begun.",
+        read: |task| Some(Figure::Count(task.rounds)),
+    },
+    Metric {
+        name: "orrery_background_failures",
+        kind: MetricType::Counter,
+        help: "Rounds of a background task that ended with an error or a panic.",
+        read: |task| Some(Figure::Count(task.failures)),
+    },
+];
+
 impl Collector for Readings {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
         for metric in OF_PARTITIONS {
@@ -231,6 +249,15 @@ impl Collector for Readings {
             for (purpose, usage) in &self.memory.parts {
                 if let Some(figure) = (metric.read)(usage) {
                     figure.encode(family.encode_family(&[("purpose", *purpose)])?)?;
+                }
+            }
+        }
+        for metric in OF_TASKS {
+            let mut family =
+                encoder.encode_descriptor(metric.name, metric.help, None, metric.kind)?;
+            for task in &self.tasks {
+                if let Some(figure) = (metric.read)(task) {
+                    figure.encode(family.encode_family(&[("task", task.name)])?)?;
                 }
             }
         }

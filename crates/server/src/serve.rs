@@ -1,5 +1,7 @@
 //! `orrery serve`: wires everything together and keeps it running.
 
+mod banner;
+
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -7,24 +9,24 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use bytes::Bytes;
-use runtime::{MemoryBudget, Runtime, on_async_worker};
+use runtime::{MemoryBudget, Runtime};
 use service::Service;
 use storage::Loss;
 use storage::local::LocalConfig;
-use tokio::task::JoinHandle;
 use tokio_rustls::TlsAcceptor;
 use wire_cosmos::{Gateway, GatewayConfig};
 
 use crate::admin::Admin;
+use crate::background::{self, tasks};
 use crate::backups::Backups;
-use crate::certificate::Certificate;
-use crate::data::{self, Home, say};
-use crate::front::{Front, Open};
-use crate::host::Hosts;
-use crate::listener::{Listener, Room};
+use crate::data_dir::{self, DataDir, say};
+use crate::http::host::Hosts;
+use crate::http::listener::{ConnectionLimit, Listener};
+use crate::http::service::{HttpService, Open};
+use crate::http::tls::Certificate;
 use crate::memory::MemoryPlan;
-use crate::settings::{Layer, Place, Settings};
-use crate::{allocator, banner, expirer, indexer, log, scaler, stop, sweeper};
+use crate::settings::{PartialSettings, Settings, StorageLocation};
+use crate::{log, stop};
 
 /// How far the clock of a signed request may be off, as in the service.
 const SKEW_SECS_MAX: u64 = 15 * 60;
@@ -32,7 +34,7 @@ const SKEW_SECS_MAX: u64 = 15 * 60;
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct Arguments {
     #[command(flatten)]
-    flags: Layer,
+    flags: PartialSettings,
     /// TOML file with the same settings, such as `listen = "127.0.0.1:8082"`.
     ///
     /// Every long flag is a key in it, and ORRERY_ with the flag in capitals is a variable: ORRERY_READ_ONLY_KEY.
@@ -55,13 +57,13 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
 
 async fn serve(settings: Settings, mut outside: Runtime) -> anyhow::Result<()> {
     let mut signals = Signals::listen()?;
-    let home = match &settings.place {
-        Place::Memory => None,
-        Place::Folder(folder) => Some(Arc::new(Home::claim(folder)?)),
+    let dir = match &settings.location {
+        StorageLocation::Memory => None,
+        StorageLocation::Folder(folder) => Some(Arc::new(DataDir::claim(folder)?)),
     };
-    let certificate = match &home {
+    let certificate = match &dir {
         None => Certificate::ephemeral(&settings.host_names, &*outside.clock)?,
-        Some(home) => Certificate::kept(&home.tls_folder(), &settings.host_names, &*outside.clock)?,
+        Some(dir) => Certificate::kept(&dir.tls_folder(), &settings.host_names, &*outside.clock)?,
     };
     let keys = settings.account_keys()?;
     let listener = Listener::bind(settings.listen).await?;
@@ -69,29 +71,26 @@ async fn serve(settings: Settings, mut outside: Runtime) -> anyhow::Result<()> {
     let admin = Admin { key: settings.key.clone(), certificate_pem: Bytes::from(certificate.pem) };
     let plan = MemoryPlan::of(settings.memory);
     outside.memory = MemoryBudget::new(plan.queries);
-    let (room, hosts) = (Room::for_this_process(plan.total), Hosts::new(&settings));
+    let (connections, hosts) =
+        (ConnectionLimit::for_this_process(plan.total), Hosts::new(&settings));
     let (stopper, stop) = stop::stop();
     let for_queries = (Arc::clone(&outside.memory), stop.clone());
-    let front = Arc::new(Front::new(admin, room, hosts, plan, for_queries));
+    let http = Arc::new(HttpService::new(admin, connections, hosts, plan, for_queries));
     let tls = TlsAcceptor::from(certificate.config);
-    let listening = tokio::spawn(listener.run(tls, Arc::clone(&front), stop.clone()));
+    let listening = tokio::spawn(listener.run(tls, Arc::clone(&http), stop.clone()));
 
-    let service = open(home.clone(), &settings, &outside).await?;
+    let service = open(dir.clone(), &settings, &outside).await?;
     let region = settings.region.as_str().to_owned();
     let slow_after = Some(settings.slow_after);
     let config = GatewayConfig { keys, region, skew_secs_max: SKEW_SECS_MAX, slow_after };
     let gateway = Gateway::new(Arc::clone(&service), outside, config);
-    let gateway = Arc::new(gateway.observed_by(Arc::clone(&front.durations) as Arc<_>));
+    let gateway = Arc::new(gateway.observed_by(Arc::clone(&http.durations) as Arc<_>));
     let backups = Arc::new(Backups::default());
     let open = Open { service: Arc::clone(&service), gateway, backups: Arc::clone(&backups) };
-    let opened = front.open.set(open);
+    let opened = http.open.set(open);
     opened.expect("the data is opened once");
-    let sweeping = spawn(sweeper::run(Arc::clone(&front), stop.clone()));
-    let expiring = spawn(expirer::run(Arc::clone(&front), stop.clone()));
-    let indexing = spawn(indexer::run(Arc::clone(&front), stop.clone()));
-    let merge_after = settings.rules.merge_after;
-    let scaling = spawn(scaler::run(Arc::clone(&front), merge_after, stop.clone()));
-    let reminding = spawn(allocator::run(stop));
+    let context = tasks::Context::new(Arc::clone(&service), settings.rules.merge_after);
+    let mut tasks = background::start(tasks::TASKS, &context, http.background.of_tasks(), &stop);
     announce(&settings, &addresses, service.store().loss());
 
     signals.stop_asked().await;
@@ -102,8 +101,11 @@ async fn serve(settings: Settings, mut outside: Runtime) -> anyhow::Result<()> {
     tokio::select! {
         ended = async {
             backups.end().await;
-            tokio::try_join!(listening, sweeping, expiring, indexing, scaling, reminding)
-        } => { ended?; }
+            while let Some(ended) = tasks.join_next().await {
+                ended?;
+            }
+            listening.await
+        } => ended?,
         () = signals.stop_asked() => tracing::warn!("stopping at once, as asked twice"),
     }
     tokio::task::spawn_blocking(move || service.store().close())
@@ -111,19 +113,14 @@ async fn serve(settings: Settings, mut outside: Runtime) -> anyhow::Result<()> {
         .context("the data was not closed cleanly")
 }
 
-/// Starts something that must not wait where it runs.
-fn spawn(task: impl Future<Output = ()> + Send + 'static) -> JoinHandle<()> {
-    tokio::spawn(on_async_worker(task))
-}
-
 /// Opens the data off the async workers: replaying a journal can take seconds, and
 /// whoever asks for health meanwhile gets an answer.
 async fn open(
-    home: Option<Arc<Home>>,
+    dir: Option<Arc<DataDir>>,
     settings: &Settings,
     outside: &Runtime,
 ) -> anyhow::Result<Arc<Service>> {
-    let config = data::config(settings.durability.to_storage());
+    let config = data_dir::config(settings.durability.to_storage());
     let (outside, rules) = (outside.clone(), settings.rules.clone());
     let MemoryPlan { cache, memtable, .. } = MemoryPlan::of(settings.memory);
     let config = LocalConfig {
@@ -132,9 +129,9 @@ async fn open(
         memtable_bytes: memtable,
         ..config
     };
-    let opening = tokio::task::spawn_blocking(move || match home {
-        None => data::open_in_memory(&outside, rules),
-        Some(home) => home.open(config, &outside, rules),
+    let opening = tokio::task::spawn_blocking(move || match dir {
+        None => data_dir::open_in_memory(&outside, rules),
+        Some(dir) => dir.open(config, &outside, rules),
     });
     Ok(Arc::new(opening.await??))
 }

@@ -1,8 +1,10 @@
 //! What the server is told: by flags, by the environment, by a file.
 //!
-//! All three are the same [`Layer`] of optional values, so a setting that exists
-//! in one place exists in all. The first layer that says something wins: flags,
-//! then `ORRERY_…` variables, then the file, then the defaults.
+//! All three are read into the same [`PartialSettings`] of optional values, so a setting that
+//! exists in one source exists in all. The first source that sets a value wins: flags, then
+//! `ORRERY_…` variables, then the file, then the defaults.
+
+pub(crate) mod rules;
 
 use std::ffi::OsString;
 use std::fmt;
@@ -21,9 +23,9 @@ use service::{Division, Throttle};
 use tracing::level_filters::LevelFilter;
 use wire_cosmos::{AccountKeys, EMULATOR_KEY};
 
-use crate::data::{DEFAULT_FOLDER, DurabilitySetting};
+use crate::data_dir::{DEFAULT_FOLDER, DurabilitySetting};
 use crate::memory::MemorySize;
-use crate::rules::{Named, RuleSettings, Rules};
+use crate::settings::rules::{Named, RuleSettings, Rules};
 
 /// Where every Cosmos DB emulator listens, so that samples work unchanged.
 const DEFAULT_PORT: u16 = 8081;
@@ -40,37 +42,37 @@ const KEY_BYTES: usize = 64;
 
 /// Settings are declared once, as the fields of the struct: each is a flag by its name, a line
 /// of the file, and a variable by its name in capitals after `ORRERY_`.
-macro_rules! layer {
-    ($(#[$of_struct:meta])* pub(crate) struct Layer {
+macro_rules! partial_settings {
+    ($(#[$of_struct:meta])* pub(crate) struct PartialSettings {
         $($(#[$of_field:meta])* pub(crate) $field:ident: $type:ty,)*
     }) => {
         $(#[$of_struct])*
-        pub(crate) struct Layer {
+        pub(crate) struct PartialSettings {
             $($(#[$of_field])* pub(crate) $field: $type,)*
         }
 
-        impl Layer {
+        impl PartialSettings {
             #[cfg(test)]
             const NAMES: &[&str] = &[$(stringify!($field)),*];
 
             /// An empty variable counts as absent: compose files pass on what is not set.
-            fn from_environment(read: impl Fn(&str) -> Option<OsString>) -> anyhow::Result<Layer> {
-                Ok(Layer { $($field: variable(&read, stringify!($field))?,)* })
+            fn from_environment(read: impl Fn(&str) -> Option<OsString>) -> anyhow::Result<PartialSettings> {
+                Ok(PartialSettings { $($field: variable(&read, stringify!($field))?,)* })
             }
 
             /// What `self` does not say is taken from `other`.
-            fn or(self, other: Layer) -> Layer {
-                Layer { $($field: self.$field.or_from(other.$field),)* }
+            fn or(self, other: PartialSettings) -> PartialSettings {
+                PartialSettings { $($field: self.$field.or_from(other.$field),)* }
             }
         }
     };
 }
 
-layer! {
+partial_settings! {
     /// Settings as one source gives them.
     #[derive(Debug, Default, PartialEq, Eq, Deserialize, clap::Args)]
     #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
-    pub(crate) struct Layer {
+    pub(crate) struct PartialSettings {
         /// Address and port to listen on; port 0 takes any free one [default: 127.0.0.1:8081].
         ///
         /// Plain HTTP and TLS share the port. Any address but a loopback one needs --key. A bare port or
@@ -187,7 +189,7 @@ layer! {
 
 /// Where the data is kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum StorageLocation {
     Memory,
     Folder(PathBuf),
 }
@@ -198,7 +200,7 @@ pub(crate) struct Settings {
     pub(crate) listen: Listen,
     pub(crate) host_names: Vec<HostName>,
     pub(crate) region: RegionName,
-    pub(crate) place: Place,
+    pub(crate) location: StorageLocation,
     pub(crate) key: Secret,
     pub(crate) read_only_key: Option<Secret>,
     pub(crate) durability: DurabilitySetting,
@@ -214,57 +216,59 @@ pub(crate) struct Settings {
 impl Settings {
     /// Reads the environment and the file, and decides.
     pub(crate) fn load(
-        flags: Layer,
+        flags: PartialSettings,
         config: Option<&Path>,
         random: &dyn Random,
     ) -> anyhow::Result<Settings> {
-        let environment = Layer::from_environment(|name| std::env::var_os(name))?;
+        let environment = PartialSettings::from_environment(|name| std::env::var_os(name))?;
         let named = std::env::var_os("ORRERY_CONFIG").filter(|name| !name.is_empty());
         let config = config.map(Path::to_owned).or_else(|| named.map(PathBuf::from));
-        let file = config.as_deref().map_or_else(|| Ok(Layer::default()), Layer::from_file)?;
+        let file = config
+            .as_deref()
+            .map_or_else(|| Ok(PartialSettings::default()), PartialSettings::from_file)?;
         Settings::decide([flags, environment, file], random)
     }
 
-    /// The first layer that says something wins.
-    fn decide(layers: [Layer; 3], random: &dyn Random) -> anyhow::Result<Settings> {
-        let place = place(&layers)?;
-        let [one, two, three] = layers;
-        let layer = one.or(two).or(three);
-        let listen = layer.listen.unwrap_or(Listen::ThisMachine { port: DEFAULT_PORT });
-        let key = layer.key.unwrap_or_else(|| Secret(EMULATOR_KEY.to_owned()));
+    /// The first source that sets a value wins.
+    fn decide(sources: [PartialSettings; 3], random: &dyn Random) -> anyhow::Result<Settings> {
+        let location = location(&sources)?;
+        let [one, two, three] = sources;
+        let merged = one.or(two).or(three);
+        let listen = merged.listen.unwrap_or(Listen::ThisMachine { port: DEFAULT_PORT });
+        let key = merged.key.unwrap_or_else(|| Secret(EMULATOR_KEY.to_owned()));
         let reachable = !listen.address().ip().is_loopback();
-        let mut keys = std::iter::once(&key).chain(&layer.read_only_key);
+        let mut keys = std::iter::once(&key).chain(&merged.read_only_key);
         if reachable
-            && !layer.allow_well_known_key.unwrap_or_default()
+            && !merged.allow_well_known_key.unwrap_or_default()
             && keys.any(Secret::is_well_known)
         {
             bail!(key_needed(listen.address(), random));
         }
         let rules = Rules::decide(RuleSettings {
-            profile: layer.profile,
-            limits: layer.limits,
-            scale: layer.scale,
-            throttle: layer.throttle,
-            burst: layer.burst,
-            serverless: layer.serverless,
-            storage_splits: layer.storage_splits,
-            merge_after: layer.merge_after,
+            profile: merged.profile,
+            limits: merged.limits,
+            scale: merged.scale,
+            throttle: merged.throttle,
+            burst: merged.burst,
+            serverless: merged.serverless,
+            storage_splits: merged.storage_splits,
+            merge_after: merged.merge_after,
         })?;
         let settings = Settings {
             listen,
-            host_names: layer.host_name.unwrap_or_default(),
-            region: layer.region.unwrap_or_default(),
-            place,
+            host_names: merged.host_name.unwrap_or_default(),
+            region: merged.region.unwrap_or_default(),
+            location,
             key,
-            read_only_key: layer.read_only_key,
-            durability: layer.durability.unwrap_or_default(),
-            accept_lost_writes: layer.accept_lost_writes.unwrap_or_default(),
+            read_only_key: merged.read_only_key,
+            durability: merged.durability.unwrap_or_default(),
+            accept_lost_writes: merged.accept_lost_writes.unwrap_or_default(),
             rules,
-            memory: layer.memory.unwrap_or_default(),
-            log: layer.log.unwrap_or_default(),
-            slow_after: layer.slow_after.map_or(SLOW_AFTER, millis),
-            workers: usize::from(layer.workers.unwrap_or(DEFAULT_WORKERS).max(1)),
-            json: layer.json.unwrap_or_default(),
+            memory: merged.memory.unwrap_or_default(),
+            log: merged.log.unwrap_or_default(),
+            slow_after: merged.slow_after.map_or(SLOW_AFTER, millis),
+            workers: usize::from(merged.workers.unwrap_or(DEFAULT_WORKERS).max(1)),
+            json: merged.json.unwrap_or_default(),
         };
         settings.account_keys()?;
         Ok(settings)
@@ -285,22 +289,22 @@ impl Settings {
     }
 }
 
-/// A folder and "in memory" exclude each other in one layer; between layers, the
-/// first that says either wins.
-fn place(layers: &[Layer]) -> anyhow::Result<Place> {
+/// A folder and "in memory" exclude each other in one source; between sources, the
+/// first that sets either wins.
+fn location(sources: &[PartialSettings]) -> anyhow::Result<StorageLocation> {
     let mut memory_ruled_out = false;
-    for layer in layers {
-        match (layer.in_memory, &layer.data) {
+    for source in sources {
+        match (source.in_memory, &source.data) {
             (Some(true), Some(_)) => {
                 bail!("a data folder and in-memory exclude each other: give one of them")
             }
-            (Some(true), None) if !memory_ruled_out => return Ok(Place::Memory),
-            (_, Some(folder)) => return Ok(Place::Folder(folder.clone())),
+            (Some(true), None) if !memory_ruled_out => return Ok(StorageLocation::Memory),
+            (_, Some(folder)) => return Ok(StorageLocation::Folder(folder.clone())),
             (Some(false), None) => memory_ruled_out = true,
             (Some(true) | None, None) => {}
         }
     }
-    Ok(Place::Folder(PathBuf::from(DEFAULT_FOLDER)))
+    Ok(StorageLocation::Folder(PathBuf::from(DEFAULT_FOLDER)))
 }
 
 fn millis(millis: u32) -> Duration {
@@ -318,8 +322,8 @@ fn key_needed(listen: SocketAddr, random: &dyn Random) -> String {
     )
 }
 
-impl Layer {
-    fn from_file(path: &Path) -> anyhow::Result<Layer> {
+impl PartialSettings {
+    fn from_file(path: &Path) -> anyhow::Result<PartialSettings> {
         let text = std::fs::read_to_string(path)
             .with_context(|| format!("the settings file {} cannot be read", path.display()))?;
         toml::from_str(&text)
@@ -345,7 +349,7 @@ enum Unreadable {
     Invalid(String),
 }
 
-/// What a field of a [`Layer`] is: said or not.
+/// The type of a field of [`PartialSettings`]: a value that may be absent.
 trait Setting: Default {
     fn from_variable(value: OsString) -> Result<Self, Unreadable>;
 
@@ -629,8 +633,8 @@ mod tests {
 
     const OWN_KEY: &str = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=";
 
-    fn decide(layers: [Layer; 3]) -> anyhow::Result<Settings> {
-        Settings::decide(layers, &SeededRandom::new(1))
+    fn decide(sources: [PartialSettings; 3]) -> anyhow::Result<Settings> {
+        Settings::decide(sources, &SeededRandom::new(1))
     }
 
     fn listen(text: &str) -> Option<Listen> {
@@ -638,10 +642,11 @@ mod tests {
     }
 
     #[test]
-    fn the_first_layer_that_speaks_wins() {
-        let none = Layer::default;
-        let at = |port: &str| Layer { listen: listen(port), ..Layer::default() };
-        let port = |layers| decide(layers).unwrap().listen.address().port();
+    fn the_first_source_that_sets_a_value_wins() {
+        let none = PartialSettings::default;
+        let at =
+            |port: &str| PartialSettings { listen: listen(port), ..PartialSettings::default() };
+        let port = |sources| decide(sources).unwrap().listen.address().port();
         assert_eq!(port([none(), none(), none()]), 8081);
         assert_eq!(port([none(), none(), at("3")]), 3);
         assert_eq!(port([none(), at("2"), at("3")]), 2);
@@ -704,24 +709,27 @@ mod tests {
             };
             Some(OsString::from(value))
         };
-        for name in Layer::NAMES {
+        for name in PartialSettings::NAMES {
             assert!(
                 file.contains(&format!("\n            {} = ", name.replace('_', "-"))),
                 "{name}"
             );
             assert!(variable(&format!("ORRERY_{}", name.to_uppercase())).is_some(), "{name}");
         }
-        let layer = || toml::from_str::<Layer>(file).unwrap();
-        assert_eq!(Layer::from_environment(variable).unwrap(), layer());
-        assert_eq!(layer().or(Layer::default()), layer());
-        assert_eq!(Layer::default().or(layer()), layer());
+        let source = || toml::from_str::<PartialSettings>(file).unwrap();
+        assert_eq!(PartialSettings::from_environment(variable).unwrap(), source());
+        assert_eq!(source().or(PartialSettings::default()), source());
+        assert_eq!(PartialSettings::default().or(source()), source());
     }
 
     #[test]
     fn an_empty_variable_is_absent_and_a_bad_one_is_named() {
-        assert_eq!(Layer::from_environment(|_| Some("".into())).unwrap(), Layer::default());
+        assert_eq!(
+            PartialSettings::from_environment(|_| Some("".into())).unwrap(),
+            PartialSettings::default()
+        );
         let bad = |name: &str| (name == "ORRERY_LISTEN").then(|| "nowhere".into());
-        let error = Layer::from_environment(bad).unwrap_err().to_string();
+        let error = PartialSettings::from_environment(bad).unwrap_err().to_string();
         assert!(error.starts_with("ORRERY_LISTEN is not valid: 'nowhere' is not an address"));
     }
 
@@ -732,7 +740,7 @@ mod tests {
         assert_eq!("localhost:9".parse::<Listen>().unwrap(), this(9));
         let one = "127.0.0.1:9".parse::<Listen>().unwrap();
         assert_eq!(one, Listen::Address("127.0.0.1:9".parse().unwrap()));
-        let none = Layer::default;
+        let none = PartialSettings::default;
         assert_eq!(decide([none(), none(), none()]).unwrap().listen, this(8081));
     }
 
@@ -758,28 +766,29 @@ mod tests {
 
     #[test]
     fn unknown_lines_are_refused() {
-        let error = toml::from_str::<Layer>("prot = 1").unwrap_err().to_string();
+        let error = toml::from_str::<PartialSettings>("prot = 1").unwrap_err().to_string();
         assert!(error.contains("unknown field `prot`"), "{error}");
     }
 
     #[test]
     fn the_well_known_key_stays_on_loopback() {
         for address in ["127.0.0.1:1", "127.9.9.9:1", "[::1]:1", "localhost:1", "1"] {
-            let layer = Layer { listen: listen(address), ..Layer::default() };
-            let settings = decide([layer, Layer::default(), Layer::default()]).unwrap();
+            let source = PartialSettings { listen: listen(address), ..PartialSettings::default() };
+            let settings =
+                decide([source, PartialSettings::default(), PartialSettings::default()]).unwrap();
             assert!(settings.has_well_known_key(), "{address}");
         }
         for address in ["0.0.0.0:1", "[::]:1", "192.168.1.2:1", "[::ffff:127.0.0.1]:1"] {
             let (own, known) = (Secret(OWN_KEY.to_owned()), Secret(EMULATOR_KEY.to_owned()));
             let open = |key: &Option<&Secret>, read_only: &Option<&Secret>, allow| {
-                let layer = Layer {
+                let source = PartialSettings {
                     listen: listen(address),
                     key: key.cloned(),
                     read_only_key: read_only.cloned(),
                     allow_well_known_key: allow,
-                    ..Layer::default()
+                    ..PartialSettings::default()
                 };
-                decide([layer, Layer::default(), Layer::default()])
+                decide([source, PartialSettings::default(), PartialSettings::default()])
             };
             for (key, read_only) in [(None, None), (Some(&known), None), (Some(&own), Some(&known))]
             {
@@ -796,12 +805,12 @@ mod tests {
     fn keys_are_checked_and_never_shown() {
         let with = |key: &str, read_only: Option<&str>| {
             let secret = |text: &str| Secret(text.to_owned());
-            let layer = Layer {
+            let source = PartialSettings {
                 key: Some(secret(key)),
                 read_only_key: read_only.map(secret),
-                ..Layer::default()
+                ..PartialSettings::default()
             };
-            decide([layer, Layer::default(), Layer::default()])
+            decide([source, PartialSettings::default(), PartialSettings::default()])
         };
         assert!(with("not base64!", None).is_err());
         assert!(with(OWN_KEY, Some("c2hvcnQ=")).is_err());
@@ -811,21 +820,24 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_and_memory_exclude_each_other_within_a_layer() {
-        let layer = |in_memory, data: Option<&str>| Layer {
+    fn a_folder_and_memory_exclude_each_other_within_a_source() {
+        let source = |in_memory, data: Option<&str>| PartialSettings {
             in_memory,
             data: data.map(PathBuf::from),
-            ..Layer::default()
+            ..PartialSettings::default()
         };
-        let folder = |name: &str| Place::Folder(PathBuf::from(name));
-        assert!(place(&[layer(Some(true), Some("a"))]).is_err());
-        assert_eq!(place(&[]).unwrap(), folder(DEFAULT_FOLDER));
-        assert_eq!(place(&[layer(None, Some("a")), layer(Some(true), None)]).unwrap(), folder("a"));
+        let folder = |name: &str| StorageLocation::Folder(PathBuf::from(name));
+        assert!(location(&[source(Some(true), Some("a"))]).is_err());
+        assert_eq!(location(&[]).unwrap(), folder(DEFAULT_FOLDER));
         assert_eq!(
-            place(&[layer(Some(true), None), layer(None, Some("a"))]).unwrap(),
-            Place::Memory
+            location(&[source(None, Some("a")), source(Some(true), None)]).unwrap(),
+            folder("a")
         );
-        let undone = [layer(Some(false), None), layer(Some(true), None), layer(None, Some("b"))];
-        assert_eq!(place(&undone).unwrap(), folder("b"));
+        assert_eq!(
+            location(&[source(Some(true), None), source(None, Some("a"))]).unwrap(),
+            StorageLocation::Memory
+        );
+        let undone = [source(Some(false), None), source(Some(true), None), source(None, Some("b"))];
+        assert_eq!(location(&undone).unwrap(), folder("b"));
     }
 }

@@ -26,6 +26,10 @@ impl Stopper {
 }
 
 impl Stop {
+    pub(crate) fn is_raised(&self) -> bool {
+        *self.receiver.borrow()
+    }
+
     /// Returns when the signal has been raised, however long ago.
     pub(crate) async fn raised(&mut self) {
         // An error means that nobody can raise it any more: everything is ending.

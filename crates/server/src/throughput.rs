@@ -8,7 +8,9 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use service::{RangeId, Redistribution, Service, Throughput, ThroughputBucket, ThroughputInfo};
+use service::{
+    Principal, RangeId, Redistribution, Service, Throughput, ThroughputBucket, ThroughputInfo,
+};
 
 use crate::layout::{self, Refusal};
 
@@ -57,10 +59,15 @@ pub(crate) async fn redistribute(service: &Service, body: &Bytes) -> Result<Valu
             percent_max: bucket.max_throughput_percentage,
         };
         let buckets = buckets.iter().map(bucket).collect();
-        service.set_throughput_buckets(&container, buckets).await?;
+        service.operator(Principal::Account).set_throughput_buckets(&container, buckets).await?;
     }
     match (wanted.policy, &wanted.buckets) {
-        (Some(policy), _) => service.redistribute(&container, &wanted.plan(policy)?).await?,
+        (Some(policy), _) => {
+            service
+                .operator(Principal::Account)
+                .redistribute(&container, &wanted.plan(policy)?)
+                .await?
+        }
         (None, Some(_)) => {}
         (None, None) => {
             return Err(Refusal::malformed(format!("Nothing is to be done. Try {EXAMPLE}")));
@@ -93,7 +100,8 @@ async fn describe(
     container: &str,
     ranges: Option<&[RangeId]>,
 ) -> Result<Value, Refusal> {
-    let info = service.throughput(&layout::link(container)?, ranges).await?;
+    let info =
+        service.operator(Principal::Account).throughput(&layout::link(container)?, ranges).await?;
     let ThroughputInfo { throughput, minimum, pending, custom, enforced, buckets, ranges } = info;
     let bucket = |bucket: &ThroughputBucket| json!({ "id": bucket.id, "maxThroughputPercentage": bucket.percent_max });
     let range = |(id, rate): &(RangeId, f64)| json!({ "id": id.to_string(), "throughput": rate });

@@ -23,11 +23,16 @@ pub(crate) fn account(
     match done {
         Ok(reply) => Ok(Response { reply, receipt }),
         Err(error) => {
-            if let ServiceError::Internal { source } = &error {
-                tracing::error!(%error, source = %source, "request failed");
-            }
+            report(&error);
             Err(Failure { error, receipt: Box::new(receipt) })
         }
+    }
+}
+
+/// Logs an error that is a fault of ours.
+pub(crate) fn report(error: &ServiceError) {
+    if let ServiceError::Internal { source } = error {
+        tracing::error!(%error, source = %source, "request failed");
     }
 }
 

@@ -48,6 +48,15 @@ impl Service {
     }
 }
 
+/// Only whoever holds the account key runs the database.
+pub(crate) fn authorise_operator(principal: &Principal) -> Result<(), ServiceError> {
+    match principal {
+        Principal::Account => Ok(()),
+        Principal::Anonymous => Err(ServiceError::Unauthorised),
+        Principal::Holder(_) | Principal::Reader => Err(ServiceError::NotPermitted),
+    }
+}
+
 fn shows_permissions(action: &Action) -> bool {
     let Action::Catalogue(action) = action else { return false };
     match action {

@@ -5,20 +5,20 @@ use model::policy::TimeToLive;
 
 use crate::catalogue::ContainerEntry;
 use crate::error::ServiceError;
-use crate::service::Service;
+use crate::maintenance::Maintenance;
 
-impl Service {
+impl Maintenance<'_> {
     /// Removes expired items of all containers. Says how many those were.
     ///
     /// To be called now and then: for clients these items are gone already.
-    pub async fn expire(&self) -> Result<u64, ServiceError> {
+    pub async fn expire(self) -> Result<u64, ServiceError> {
         let expires =
             |entry: &&ContainerEntry| entry.container.spec().definition.ttl() != TimeToLive::Off;
         let entries: Vec<ContainerEntry> =
-            self.directory().containers().filter(expires).cloned().collect();
+            self.service.directory().containers().filter(expires).cloned().collect();
         let mut removed = 0;
         for entry in &entries {
-            removed += match self.cluster.expire(&entry.container).await {
+            removed += match self.service.cluster.expire(&entry.container).await {
                 Err(ClusterError::NoContainer(_)) => continue,
                 done => done?,
             };

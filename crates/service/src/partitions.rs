@@ -1,8 +1,6 @@
 //! Physical partitions, as whoever runs the database sees and changes them.
 //!
-//! Users of a container never need this: partitions split by themselves. These
-//! are not requests of a protocol, so they do not take its five steps; whoever
-//! calls them has made sure that the caller may.
+//! Users of a container never need this: partitions split by themselves.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +14,9 @@ use partition::Head;
 use crate::catalogue::ContainerEntry;
 use crate::error::ServiceError;
 use crate::kind::{Kind, Link};
+use crate::maintenance::Maintenance;
 use crate::offer::Offer;
+use crate::operator::Operator;
 use crate::provision::can_grow;
 use crate::service::Service;
 
@@ -48,15 +48,17 @@ impl Service {
         self.cluster = self.cluster.observed_by(observer);
         self
     }
+}
 
+impl Operator<'_> {
     /// The physical partitions of a container, in the order of the ring.
     pub async fn partitions(&self, container: &Link) -> Result<Vec<PartitionInfo>, ServiceError> {
-        self.layout(&self.container(container)?).await
+        self.run(async { self.service.layout(&self.service.container(container)?).await }).await
     }
 
     /// How many buckets of a container are being moved into others.
     pub fn moves(&self, container: &Link) -> Result<usize, ServiceError> {
-        Ok(self.container(container)?.container.map().moves().len())
+        self.run_blocking(|service| Ok(service.container(container)?.container.map().moves().len()))
     }
 
     /// Cuts a physical partition in two.
@@ -66,9 +68,12 @@ impl Service {
         range: RangeId,
         halve: Halve,
     ) -> Result<LayoutChange, ServiceError> {
-        let entry = self.container(container)?;
-        let split = self.cluster.split(&entry.container, range, halve).await;
-        self.changed(&entry, split).await
+        let split = async {
+            let entry = self.service.container(container)?;
+            let split = self.service.cluster.split(&entry.container, range, halve).await;
+            self.service.changed(&entry, split).await
+        };
+        self.run(split).await
     }
 
     /// Joins neighbouring physical partitions into one.
@@ -77,51 +82,55 @@ impl Service {
         container: &Link,
         ranges: &[RangeId],
     ) -> Result<LayoutChange, ServiceError> {
-        let entry = self.container(container)?;
-        let merged = self.cluster.merge(&entry.container, ranges).await;
-        self.changed(&entry, merged).await
+        let merge = async {
+            let entry = self.service.container(container)?;
+            let merged = self.service.cluster.merge(&entry.container, ranges).await;
+            self.service.changed(&entry, merged).await
+        };
+        self.run(merge).await
     }
+}
 
+impl Maintenance<'_> {
     /// Splits what has outgrown its limit, and returns how many splits that took.
     ///
-    /// To be called after a start and whenever [`Service::relief_wanted`] says so.
-    pub async fn relieve(&self) -> Result<usize, ServiceError> {
-        Ok(self.cluster.relieve(can_grow).await?.len())
-    }
-
-    /// Waits until there is something to [`Service::relieve`].
-    pub async fn relief_wanted(&self) {
-        self.cluster.relief_wanted().await;
+    /// To be called after a start and whenever [`Maintenance::relief_wanted`] says so.
+    pub async fn relieve(self) -> Result<usize, ServiceError> {
+        Ok(self.service.cluster.relieve(can_grow).await?.len())
     }
 
     /// Merges two cold neighbours in each container whose throughput does not need
     /// them apart and whose layout has not changed for `quiet`. Returns how many
     /// merges that took. Containers that share a database's throughput are left
     /// alone, as their ranges belong to its budgets.
-    pub async fn merge_cold(&self, quiet: Duration) -> Result<usize, ServiceError> {
+    pub async fn merge_cold(self, quiet: Duration) -> Result<usize, ServiceError> {
         let mut candidates = Vec::new();
-        self.each_record(Kind::Offer, "", |stored| {
-            let rid = stored.record.definition.get("offerResourceId").and_then(Value::as_str);
-            let offer = Offer::read(&stored.record)?;
-            let directory = self.directory();
-            let entry = rid.and_then(|rid| directory.container_of_rid(rid));
-            candidates.extend(entry.map(|entry| (Arc::clone(&entry.container), offer)));
-            Ok(())
-        })
-        .await?;
+        self.service
+            .each_record(Kind::Offer, "", |stored| {
+                let rid = stored.record.definition.get("offerResourceId").and_then(Value::as_str);
+                let offer = Offer::read(&stored.record)?;
+                let directory = self.service.directory();
+                let entry = rid.and_then(|rid| directory.container_of_rid(rid));
+                candidates.extend(entry.map(|entry| (Arc::clone(&entry.container), offer)));
+                Ok(())
+            })
+            .await?;
         let mut merges = 0;
         for (container, offer) in candidates.iter().filter(|(_, offer)| !offer.pending) {
             let rate = offer.throughput.rate();
             let ranges = u32::try_from(container.map().ranges().len()).unwrap_or(u32::MAX);
-            if rate / ranges.max(1) < self.limits.merge_throughput_below {
-                let rule = MergeRule { quiet, ranges_min: self.limits.ranges_for_scaling(rate) };
-                let merged = self.cluster.merge_cold(container, &rule).await?;
+            if rate / ranges.max(1) < self.service.limits.merge_throughput_below {
+                let rule =
+                    MergeRule { quiet, ranges_min: self.service.limits.ranges_for_scaling(rate) };
+                let merged = self.service.cluster.merge_cold(container, &rule).await?;
                 merges += usize::from(merged.is_some());
             }
         }
         Ok(merges)
     }
+}
 
+impl Service {
     async fn layout(&self, entry: &ContainerEntry) -> Result<Vec<PartitionInfo>, ServiceError> {
         Ok(partitions_of(self.cluster.sizes(entry.container.layout()).await?))
     }

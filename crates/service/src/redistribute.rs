@@ -3,8 +3,6 @@
 //!
 //! Even division wastes throughput where keys are uneven. So some partitions can be
 //! given more and others less; one that is given more than it can serve is split.
-//! Like the changes of a layout these are no requests of a protocol.
-
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
@@ -20,6 +18,7 @@ use crate::catalogue::{ContainerEntry, Record};
 use crate::error::ServiceError;
 use crate::kind::Link;
 use crate::offer::Offer;
+use crate::operator::Operator;
 use crate::service::Service;
 
 /// How a container's throughput is to be divided.
@@ -50,9 +49,41 @@ pub struct ThroughputInfo {
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-impl Service {
+impl Operator<'_> {
     /// How a container's throughput is divided now, for all ranges or some.
     pub async fn throughput(
+        &self,
+        container: &Link,
+        ranges: Option<&[RangeId]>,
+    ) -> Result<ThroughputInfo, ServiceError> {
+        self.run(self.service.throughput(container, ranges)).await
+    }
+
+    /// Divides a container's throughput anew. Partitions that are given more than
+    /// they can serve are split afterwards, by [`Maintenance::scale`].
+    ///
+    /// [`Maintenance::scale`]: crate::Maintenance::scale
+    pub async fn redistribute(
+        &self,
+        container: &Link,
+        wanted: &Redistribution,
+    ) -> Result<(), ServiceError> {
+        self.run(self.service.redistribute(container, wanted)).await
+    }
+
+    /// Sets the throughput buckets of a container: the parts of its throughput that
+    /// requests may use which name one.
+    pub async fn set_throughput_buckets(
+        &self,
+        container: &Link,
+        buckets: Vec<ThroughputBucket>,
+    ) -> Result<(), ServiceError> {
+        self.run(self.service.set_throughput_buckets(container, buckets)).await
+    }
+}
+
+impl Service {
+    async fn throughput(
         &self,
         container: &Link,
         ranges: Option<&[RangeId]>,
@@ -84,9 +115,7 @@ impl Service {
         })
     }
 
-    /// Divides a container's throughput anew. Partitions that are given more than
-    /// they can serve are split afterwards, by [`Service::scale`].
-    pub async fn redistribute(
+    async fn redistribute(
         &self,
         container: &Link,
         wanted: &Redistribution,
@@ -125,9 +154,7 @@ impl Service {
         Ok(())
     }
 
-    /// Sets the throughput buckets of a container: the parts of its throughput that
-    /// requests may use which name one.
-    pub async fn set_throughput_buckets(
+    async fn set_throughput_buckets(
         &self,
         container: &Link,
         buckets: Vec<ThroughputBucket>,

@@ -4,30 +4,25 @@ use cluster::Container;
 
 use crate::catalogue::ContainerEntry;
 use crate::error::ServiceError;
-use crate::service::Service;
+use crate::maintenance::Maintenance;
 
-impl Service {
+impl Maintenance<'_> {
     /// Indexes the items of containers anew whose policy was changed. Says how many
     /// containers those were.
     ///
-    /// To be called after a start and whenever [`Service::reindexing_wanted`] says so.
-    pub async fn reindex(&self) -> Result<usize, ServiceError> {
+    /// To be called after a start and whenever [`Maintenance::reindexing_wanted`] says so.
+    pub async fn reindex(self) -> Result<usize, ServiceError> {
         let outdated = |entry: &&ContainerEntry| entry.container.spec().policies.len() > 1;
         let entries: Vec<ContainerEntry> =
-            self.directory().containers().filter(outdated).cloned().collect();
+            self.service.directory().containers().filter(outdated).cloned().collect();
         for entry in &entries {
-            let version = match self.cluster.reindex(&entry.container).await {
+            let version = match self.service.cluster.reindex(&entry.container).await {
                 Err(cluster::ClusterError::NoContainer(_)) => continue,
                 done => done?,
             };
-            self.forget_policies(&entry.rid.to_string(), version).await?;
+            self.service.forget_policies(&entry.rid.to_string(), version).await?;
         }
         Ok(entries.len())
-    }
-
-    /// Waits until an indexing policy was changed.
-    pub async fn reindexing_wanted(&self) {
-        self.reindexing.notified().await;
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
 
-use cluster::{Ahead, Cluster, ClusterReport, ContainerSpec, Pool, RangeRecord};
+use cluster::{Cluster, ContainerSpec, Pool, RangeRecord};
 use model::charge::Work;
 use model::json::Value;
 use model::limits::{Growth, Limits};
@@ -111,22 +111,6 @@ impl Service {
         let resolved = self.resolve(authorised, receipt).await?;
         let admitted = admit::admit(resolved, &self.limits)?;
         self.perform(admitted, receipt).await
-    }
-
-    /// Reads everything that is stored and says what does not agree.
-    pub fn check(&self, progress: impl FnMut(&str)) -> Result<ClusterReport, ServiceError> {
-        Ok(self.cluster.check(&self.containers_to_sweep()?, progress)?)
-    }
-
-    /// The physical partitions whose time is ahead of the clock.
-    pub fn ahead(&self) -> Result<Vec<Ahead>, ServiceError> {
-        Ok(self.cluster.ahead()?)
-    }
-
-    /// Sets the times of those and of what was written to them back to the clock. Says how
-    /// many items were.
-    pub async fn reset_time(&self) -> Result<u64, ServiceError> {
-        Ok(self.cluster.reset_time().await?)
     }
 
     #[must_use]

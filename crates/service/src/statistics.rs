@@ -7,6 +7,7 @@ use cluster::{Gauge, KeyCharge, KeySummary, Layout, Sizes, Totals};
 use crate::catalogue::ContainerEntry;
 use crate::error::ServiceError;
 use crate::kind::Link;
+use crate::operator::Operator;
 use crate::partitions::{PartitionInfo, partitions_of};
 use crate::resolve::ResolvedContainer;
 use crate::service::Service;
@@ -44,7 +45,7 @@ pub struct ContainerUsage {
     pub totals: Totals,
 }
 
-impl Service {
+impl Operator<'_> {
     /// The statistics of a container's physical partitions, with the `keys_max`
     /// largest and heaviest keys of each. With none, keys are not even counted.
     pub async fn statistics(
@@ -52,9 +53,19 @@ impl Service {
         container: &Link,
         keys_max: usize,
     ) -> Result<Vec<PartitionStatistics>, ServiceError> {
-        self.statistics_of(&self.container(container)?.into(), keys_max).await
+        let service = self.service;
+        let read =
+            async { service.statistics_of(&service.container(container)?.into(), keys_max).await };
+        self.run(read).await
     }
 
+    /// How all containers are used.
+    pub async fn usage(&self) -> Result<Vec<ContainerUsage>, ServiceError> {
+        self.run(self.service.usage()).await
+    }
+}
+
+impl Service {
     pub(crate) async fn statistics_of(
         &self,
         entry: &ResolvedContainer,
@@ -75,8 +86,7 @@ impl Service {
         Ok(statistics)
     }
 
-    /// How all containers are used.
-    pub async fn usage(&self) -> Result<Vec<ContainerUsage>, ServiceError> {
+    async fn usage(&self) -> Result<Vec<ContainerUsage>, ServiceError> {
         let entries: Vec<ContainerEntry> = self.directory().containers().cloned().collect();
         let entries: Vec<ResolvedContainer> = entries.into_iter().map(Into::into).collect();
         let layouts = entries.iter().map(|entry| Arc::clone(&entry.layout)).collect();

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use anyhow::{Context, Result};
 use runtime::{Random, SeededRandom};
-use service::{Halve, Link, RangeId, Service, ServiceError, Stage};
+use service::{Halve, Link, Principal, RangeId, Service, ServiceError, Stage};
 
 use super::CONTAINERS;
 use testkit::wait::block_on;
@@ -93,7 +93,7 @@ pub fn change_layouts(service: &Service, seed: u64, begin: impl Fn(Change)) -> R
             change(service, &container, &random, &begin)?;
         }
         begin(Change::Sweep);
-        block_on(service.sweep())?;
+        block_on(service.maintenance().sweep())?;
         if random.next_u64().is_multiple_of(4) {
             service.store().compact()?;
         }
@@ -106,14 +106,20 @@ fn change(
     random: &dyn Random,
     begin: &impl Fn(Change),
 ) -> Result<()> {
-    let ids: Vec<RangeId> =
-        block_on(service.partitions(container))?.iter().map(|one| one.id).collect();
+    let ids: Vec<RangeId> = block_on(service.operator(Principal::Account).partitions(container))?
+        .iter()
+        .map(|one| one.id)
+        .collect();
     let draw = |among: usize| usize::try_from(random.next_u64()).unwrap_or(0) % among.max(1);
     let merges = ids.len() >= RANGES_MAX || (ids.len() > 1 && draw(3) == 0);
     let changed = if merges {
         let at = draw(ids.len() - 1);
         begin(Change::Merge);
-        block_on(service.merge(container, ids.get(at..at + 2).unwrap_or_default()))
+        block_on(
+            service
+                .operator(Principal::Account)
+                .merge(container, ids.get(at..at + 2).unwrap_or_default()),
+        )
     } else {
         let range = *ids.get(draw(ids.len())).context("a container has ranges")?;
         let (change, halve) = match draw(2) {
@@ -121,7 +127,7 @@ fn change(
             _ => (Change::Rebucket, Halve::Bytes),
         };
         begin(change);
-        block_on(service.split(container, range, halve))
+        block_on(service.operator(Principal::Account).split(container, range, halve))
     };
     match changed {
         // A range with nothing in it, or with one key, has no middle of its bytes.

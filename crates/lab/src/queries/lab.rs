@@ -132,7 +132,7 @@ impl Lab {
 
     /// Indexes all items by the policy in force.
     pub fn reindex(&self) {
-        block_on(self.service().reindex()).expect("items can be indexed");
+        block_on(self.service().maintenance().reindex()).expect("items can be indexed");
     }
 
     fn create(&self, parent: Link, kind: Kind, body: Object) -> Result<(), ServiceError> {
@@ -167,13 +167,19 @@ impl Lab {
     /// Splits a partition, unless its hashes are too few by now.
     pub fn split(&self, range: service::RangeId) -> Result<(), ServiceError> {
         let container = container();
-        block_on(self.service().split(&container, range, Halve::Hashes)).map(|_| ())
+        block_on(self.service().operator(Principal::Account).split(
+            &container,
+            range,
+            Halve::Hashes,
+        ))
+        .map(|_| ())
     }
 
     /// Joins the first two partitions.
     pub fn merge(&self) {
         let ids: Vec<_> = self.ranges().iter().map(|range| range.id).take(2).collect();
-        block_on(self.service().merge(&container(), &ids)).expect("neighbours can be merged");
+        block_on(self.service().operator(Principal::Account).merge(&container(), &ids))
+            .expect("neighbours can be merged");
     }
 
     pub fn advance(&self, duration: Duration) {

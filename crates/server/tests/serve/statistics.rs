@@ -178,6 +178,12 @@ fn metrics_tell_how_long_requests_took_and_how_they_ended() {
     }
     assert!(metrics.contains("orrery_answers_client_error_total 2\n"), "{metrics}");
     assert!(metrics.contains("orrery_connections_open 1\n"), "{metrics}");
+    for task in ["sweep", "expire", "reindex", "scale", "release_memory"] {
+        let rounds = format!("orrery_background_rounds_total{{task=\"{task}\"}} ");
+        assert!(metrics.contains(&rounds), "{rounds}{metrics}");
+        let failures = format!("orrery_background_failures_total{{task=\"{task}\"}} 0\n");
+        assert!(metrics.contains(&failures), "{failures}{metrics}");
+    }
 }
 
 /// One line has all that is needed to find out why a request took long, and nothing that

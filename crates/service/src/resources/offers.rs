@@ -1,7 +1,7 @@
 //! Offers: made with a database or container, changed by themselves, gone with it.
 //!
 //! A change that the physical partitions carry as they are takes effect at once.
-//! Any other is stored as pending and carried out by [`Service::scale`], which
+//! Any other is stored as pending and carried out by [`Maintenance::scale`], which
 //! splits as far as needed; it goes on after a restart.
 
 use std::sync::Arc;
@@ -14,6 +14,7 @@ use partition::EtagMatch;
 use crate::catalogue::{Counters, Record, Stored, item_id};
 use crate::error::ServiceError;
 use crate::kind::{Kind, Link};
+use crate::maintenance::Maintenance;
 use crate::offer::{self, Migration, Offer, OfferStatus, OfferType};
 use crate::provision::can_grow;
 use crate::receipt::Receipt;
@@ -41,6 +42,30 @@ impl Owner {
 
     fn is_database(&self) -> bool {
         matches!(self, Owner::Database { .. })
+    }
+}
+
+impl Maintenance<'_> {
+    /// Carries out the changes of throughput that wait for splits, and raises what
+    /// scales by itself and has outgrown its maximum. Returns how many splits that took.
+    ///
+    /// To be called after a start and whenever [`Maintenance::scaling_wanted`] says so.
+    pub async fn scale(self) -> Result<usize, ServiceError> {
+        self.service.raise_outgrown().await?;
+        let mut waiting = Vec::new();
+        self.service
+            .each_record(Kind::Offer, "", |stored| {
+                if Offer::read(&stored.record)?.pending {
+                    waiting.push(stored.record);
+                }
+                Ok(())
+            })
+            .await?;
+        let mut splits = 0;
+        for record in waiting {
+            splits += self.service.scale_one(record).await?;
+        }
+        Ok(splits)
     }
 }
 
@@ -157,32 +182,6 @@ impl Service {
         let footprint = self.footprint(&offer, owner.containers(), owner.is_database()).await?;
         let minimum = offer.throughput.minimum(&self.limits, &footprint);
         Ok(OfferStatus { minimum, pending: offer.pending })
-    }
-
-    /// Carries out the changes of throughput that wait for splits, and raises what
-    /// scales by itself and has outgrown its maximum. Returns how many splits that took.
-    ///
-    /// To be called after a start and whenever [`Service::scaling_wanted`] says so.
-    pub async fn scale(&self) -> Result<usize, ServiceError> {
-        self.raise_outgrown().await?;
-        let mut waiting = Vec::new();
-        self.each_record(Kind::Offer, "", |stored| {
-            if Offer::read(&stored.record)?.pending {
-                waiting.push(stored.record);
-            }
-            Ok(())
-        })
-        .await?;
-        let mut splits = 0;
-        for record in waiting {
-            splits += self.scale_one(record).await?;
-        }
-        Ok(splits)
-    }
-
-    /// Waits until there is something to [`Service::scale`].
-    pub async fn scaling_wanted(&self) {
-        self.scaling.notified().await;
     }
 
     /// An autoscale maximum also says how much may be stored: it grows with that.

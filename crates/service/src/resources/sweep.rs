@@ -10,6 +10,7 @@ use partition::ContainerNumber;
 
 use crate::error::ServiceError;
 use crate::kind::Kind;
+use crate::maintenance::Maintenance;
 use crate::service::{Service, container_spec, id_of};
 
 const PREFIX: &str = "orphans:";
@@ -35,25 +36,21 @@ pub(super) fn mark(rid: &str) -> SystemWrite {
     SystemWrite::Put { id: format!("{PREFIX}{rid}"), body: Object::new() }
 }
 
-impl Service {
-    /// Waits until there is something to [`Service::sweep`].
-    pub async fn sweep_wanted(&self) {
-        self.dropped.notified().await;
-    }
-
+impl Maintenance<'_> {
     /// Removes everything that drops have left so far.
-    pub async fn sweep(&self) -> Result<Swept, ServiceError> {
+    pub async fn sweep(self) -> Result<Swept, ServiceError> {
         let mut swept = Swept::default();
         loop {
-            let (marks, _) = self.cluster.list_system(PREFIX, None, STEP).await?;
+            let (marks, _) = self.service.cluster.list_system(PREFIX, None, STEP).await?;
             if marks.is_empty() {
                 break;
             }
             for mark in marks.iter().map(id_of) {
                 let rid = mark.strip_prefix(PREFIX).unwrap_or_default();
-                self.finish_drop(rid).await?;
-                swept.resources += self.sweep_children(rid).await?;
-                self.cluster
+                self.service.finish_drop(rid).await?;
+                swept.resources += self.service.sweep_children(rid).await?;
+                self.service
+                    .cluster
                     .write_system_for_relief(vec![SystemWrite::Delete {
                         id: mark.clone(),
                         if_match: None,
@@ -61,8 +58,8 @@ impl Service {
                     .await?;
             }
         }
-        for retired in self.settled_retired().await? {
-            let removed = self.cluster.sweep(retired).await?;
+        for retired in self.service.settled_retired().await? {
+            let removed = self.service.cluster.sweep(retired).await?;
             swept.keys += removed.keys;
             swept.bytes += removed.bytes;
             match retired {
@@ -73,6 +70,14 @@ impl Service {
         Ok(swept)
     }
 
+    /// Has the store rewritten without what was deleted, if sweeps that left so many
+    /// bytes make it worth it. Whether it was. Takes as long as copying the store.
+    pub async fn reclaim(self, garbage: u64) -> Result<bool, ServiceError> {
+        Ok(self.service.cluster.reclaim(garbage).await?)
+    }
+}
+
+impl Service {
     /// Drops the containers of a dropped database that its drop did not come to.
     async fn finish_drop(&self, rid: &str) -> Result<(), ServiceError> {
         let _one_at_a_time = self.changes.lock().await;
@@ -96,12 +101,6 @@ impl Service {
                 return Ok(numbers);
             }
         }
-    }
-
-    /// Has the store rewritten without what was deleted, if sweeps that left so many
-    /// bytes make it worth it. Whether it was. Takes as long as copying the store.
-    pub async fn reclaim(&self, garbage: u64) -> Result<bool, ServiceError> {
-        Ok(self.cluster.reclaim(garbage).await?)
     }
 
     /// What was retired before now. For containers whose drop is over: while one is under way, writes that began

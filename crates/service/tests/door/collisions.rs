@@ -315,7 +315,9 @@ fn ids_and_unique_keys_of_colliding_keys_are_apart() {
 #[test]
 fn statistics_tell_colliding_keys_apart() {
     for world in World::all() {
-        let statistics = block_on(world.fixture.service.statistics(&link(), 50)).unwrap();
+        let statistics =
+            block_on(world.fixture.service.operator(Principal::Account).statistics(&link(), 50))
+                .unwrap();
         let [partition] = statistics.as_slice() else { panic!("one partition") };
         assert_eq!(partition.keys.keys, 42);
         let items = |key: &PartitionKey| {
@@ -348,7 +350,11 @@ fn colliding_keys_stay_together_and_apart_through_splits_and_restarts() {
         for halve in [Halve::Bytes, Halve::Hashes, Halve::Bytes] {
             for range in world.fixture.ranges("c") {
                 // What has one key only cannot be halved.
-                let _ = block_on(world.fixture.service.split(&link(), range.id, halve));
+                let _ = block_on(world.fixture.service.operator(Principal::Account).split(
+                    &link(),
+                    range.id,
+                    halve,
+                ));
             }
             let bounds = world.fixture.ranges("c");
             let is_epk = |length: usize| length <= 16 * world.names.len();
@@ -359,7 +365,7 @@ fn colliding_keys_stay_together_and_apart_through_splits_and_restarts() {
         world.fixture = world.fixture.restarted();
         world.check();
         let both: Vec<RangeId> = world.fixture.ranges("c").iter().map(|one| one.id).collect();
-        block_on(world.fixture.service.merge(&link(), &both)).unwrap();
+        block_on(world.fixture.service.operator(Principal::Account).merge(&link(), &both)).unwrap();
         world.check();
     }
 }
@@ -373,7 +379,11 @@ fn colliding_keys_alone_are_not_cut() {
         let (target, conditions) = (target(&key, "both"), Conditions::default());
         world.account(ContainerAction::DeleteItem { target, conditions }).unwrap();
     }
-    let refused = block_on(world.fixture.service.split(&link(), RangeId(0), Halve::Bytes));
+    let refused = block_on(world.fixture.service.operator(Principal::Account).split(
+        &link(),
+        RangeId(0),
+        Halve::Bytes,
+    ));
     assert!(refused.is_err(), "{refused:?}");
     assert_eq!(world.fixture.ranges("c").len(), 1);
 }
@@ -382,7 +392,9 @@ fn colliding_keys_alone_are_not_cut() {
 #[test]
 fn a_range_around_an_epk_has_all_keys_with_that_epk() {
     for world in World::all() {
-        let statistics = block_on(world.fixture.service.statistics(&link(), 50)).unwrap();
+        let statistics =
+            block_on(world.fixture.service.operator(Principal::Account).statistics(&link(), 50))
+                .unwrap();
         let sizes = &statistics[0].keys.by_items;
         let of = sizes.iter().find(|size| size.key.as_ref() == Some(&world.victim)).unwrap();
         let mut after = of.epk.as_bytes().to_vec();
@@ -445,11 +457,15 @@ fn a_prefix_has_none_of_a_colliding_one() {
             }
             let halve = if round == 0 { Halve::Bytes } else { Halve::Hashes };
             for range in world.fixture.ranges("c") {
-                let _ = block_on(world.fixture.service.split(&link(), range.id, halve));
+                let _ = block_on(world.fixture.service.operator(Principal::Account).split(
+                    &link(),
+                    range.id,
+                    halve,
+                ));
             }
         }
         world.fixture = world.fixture.restarted();
-        let report = world.fixture.service.check(|_| {}).unwrap();
+        let report = world.fixture.service.operator(Principal::Account).check(|_| {}).unwrap();
         assert!(report.is_clean(), "{report:?}");
     }
 }

@@ -19,7 +19,7 @@ fn a_given_first_value_narrows_a_composite_index() {
         r#"{"includedPaths":[{"path":"/*"}],"excludedPaths":[],"compositeIndexes":[
             [{"path":"/team","order":"descending"},{"path":"/n","order":"ascending"}]]}"#,
     );
-    block_on(fixture.service.reindex()).unwrap();
+    block_on(fixture.service.maintenance().reindex()).unwrap();
     // Names that share more than an entry keeps.
     let team = |n: usize| format!("{}{}", "x".repeat(200), n % GROUPS);
     for n in 0..ITEMS {
@@ -69,7 +69,7 @@ fn conditions_on_several_paths_share_a_composite_index() {
             [{"path":"/e","order":"ascending"},{"path":"/d","order":"descending"}],
             [{"path":"/a","order":"ascending"},{"path":"/e","order":"ascending"},{"path":"/b","order":"ascending"}]]}"#,
     );
-    block_on(fixture.service.reindex()).unwrap();
+    block_on(fixture.service.maintenance().reindex()).unwrap();
     for n in 0..3 * ITEMS {
         let (b, a) = (value(n), n % 2);
         let d = b.replace("\"b\"", "\"d\"");

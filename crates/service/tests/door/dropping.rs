@@ -51,9 +51,9 @@ fn a_database_with_thousands_of_containers_is_dropped() {
     assert_eq!(offers(&fixture.service), CONTAINERS);
     fixture.delete("dbs/d");
     assert_eq!(offers(&fixture.service), 0);
-    let swept = block_on(fixture.service.sweep()).unwrap();
+    let swept = block_on(fixture.service.maintenance().sweep()).unwrap();
     assert_eq!(swept.containers, CONTAINERS as u64);
-    assert!(fixture.service.check(|_| {}).unwrap().is_clean());
+    assert!(fixture.service.operator(Principal::Account).check(|_| {}).unwrap().is_clean());
     fixture.create("", Kind::Database, r#"{"id":"d"}"#).unwrap();
     assert!(fixture.create_item("c7", r#"{"id":"1","pk":"x"}"#.to_owned()).is_err());
 }
@@ -75,8 +75,11 @@ fn a_drop_that_was_cut_short_is_finished_by_the_sweep() {
     let again = Fixture::over(store, roomy(), ThroughputRules::UNLIMITED);
     let left = offers(&again.service);
     assert!((1..CONTAINERS).contains(&left), "{left} of {CONTAINERS} are still to be dropped");
-    assert!(again.service.check(|_| {}).unwrap().is_clean(), "what is being removed is no stray");
-    let swept = block_on(again.service.sweep()).unwrap();
+    assert!(
+        again.service.operator(Principal::Account).check(|_| {}).unwrap().is_clean(),
+        "what is being removed is no stray"
+    );
+    let swept = block_on(again.service.maintenance().sweep()).unwrap();
     assert_eq!((swept.containers, offers(&again.service)), (CONTAINERS as u64, 0));
-    assert!(again.service.check(|_| {}).unwrap().is_clean());
+    assert!(again.service.operator(Principal::Account).check(|_| {}).unwrap().is_clean());
 }

@@ -133,7 +133,7 @@ impl Fixture {
     }
 
     pub(crate) fn logical_partitions(&self) -> u64 {
-        let report = self.service.check(|_| {}).unwrap();
+        let report = self.service.operator(Principal::Account).check(|_| {}).unwrap();
         assert!(report.is_clean(), "{report:?}");
         report.total.logical_partitions
     }

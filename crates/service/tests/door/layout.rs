@@ -5,7 +5,7 @@ use model::partition_key::{PartitionKey, PartitionKeyDefinition};
 use model::session::SessionToken;
 use service::{
     BulkOperation, BulkPace, Conditions, ContainerAction, Halve, ItemOperation, ItemTarget, Link,
-    RangeId, Reply, Response, Scope, ServiceError, Throughput,
+    Principal, RangeId, Reply, Response, Scope, ServiceError, Throughput,
 };
 use testkit::wait::block_on;
 
@@ -16,7 +16,12 @@ fn link() -> Link {
 }
 
 fn split(fixture: &Fixture, range: u32) {
-    block_on(fixture.service.split(&link(), RangeId(range), Halve::Hashes)).unwrap();
+    block_on(fixture.service.operator(Principal::Account).split(
+        &link(),
+        RangeId(range),
+        Halve::Hashes,
+    ))
+    .unwrap();
 }
 
 fn filled() -> Fixture {
@@ -43,7 +48,10 @@ fn session_tokens_are_honoured_through_the_whole_ancestry() {
     let fixture = filled();
     split(&fixture, 0);
     split(&fixture, 1);
-    block_on(fixture.service.merge(&link(), &[RangeId(3), RangeId(4)])).unwrap();
+    block_on(
+        fixture.service.operator(Principal::Account).merge(&link(), &[RangeId(3), RangeId(4)]),
+    )
+    .unwrap();
     let (range, lsn) = read(&fixture, "").unwrap().receipt.served_by().unwrap();
     let ranges = fixture.ranges("c");
     let ours = ranges.iter().find(|one| one.id == range).unwrap();

@@ -6,8 +6,8 @@ use crate::fixture::Fixture;
 use model::json::Value;
 use model::limits::Limits;
 use service::{
-    Action, CatalogueAction, Kind, Link, Remedy, Reply, ResourceQuery, Rest, ServiceError,
-    Throughput,
+    Action, CatalogueAction, Kind, Link, Principal, Remedy, Reply, ResourceQuery, Rest,
+    ServiceError, Throughput,
 };
 use testkit::wait::block_on;
 
@@ -110,13 +110,15 @@ fn an_autoscale_maximum_grows_with_what_is_stored() {
     fixture.create_container("c", 2, autoscale);
     let offer = || {
         let link = Link::parse("dbs/d/colls/c").unwrap();
-        block_on(fixture.service.throughput(&link, None)).unwrap().throughput
+        block_on(fixture.service.operator(Principal::Account).throughput(&link, None))
+            .unwrap()
+            .throughput
     };
     for id in 0..11 {
         let padding = "x".repeat(10_000);
         let body = format!(r#"{{"id":"{id}","pk":"{id}","padding":"{padding}"}}"#);
         fixture.create_item("c", body).unwrap();
-        block_on(fixture.service.scale()).unwrap();
+        block_on(fixture.service.maintenance().scale()).unwrap();
         let expected = if id < 10 { 1_000 } else { 2_000 };
         assert_eq!(offer().rate(), expected, "{id}");
     }

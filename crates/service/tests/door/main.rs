@@ -10,6 +10,7 @@ mod fixture;
 mod growing;
 mod layout;
 mod limits;
+mod operator;
 mod published;
 mod reindex;
 mod throughput;

@@ -77,7 +77,7 @@ fn items_are_indexed_anew_when_the_policy_changes() {
     fixture.create_container("c", 2, service::Throughput::Manual(18_000));
     let narrow = r#"{"includedPaths":[{"path":"/a/?"}],"excludedPaths":[{"path":"/*"}]}"#;
     set_policy(&fixture, narrow);
-    assert_eq!(block_on(fixture.service.reindex()).unwrap(), 1, "an empty one, too");
+    assert_eq!(block_on(fixture.service.maintenance().reindex()).unwrap(), 1, "an empty one, too");
     for n in 0..ITEMS {
         let body = format!(r#"{{"id":"{n}","pk":"{n}","a":{},"b":{}}}"#, n % 7, n % 3);
         fixture.create_item("c", body).unwrap();
@@ -103,12 +103,16 @@ fn items_are_indexed_anew_when_the_policy_changes() {
     assert_eq!(wanted(&same("mixed")), ["/b/?"], "until all items are indexed by it");
     fixture.logical_partitions();
 
-    assert_eq!(block_on(fixture.service.reindex()).unwrap(), 1);
+    assert_eq!(block_on(fixture.service.maintenance().reindex()).unwrap(), 1);
     let report = same("indexed anew");
     assert_eq!(wanted(&report), [""; 0], "{:?}", report.usage);
     assert!(report.access.contains("/b"), "{}", report.access);
     assert_eq!(index_percent(&fixture), 100);
-    assert_eq!(block_on(fixture.service.reindex()).unwrap(), 0, "nothing is left to do");
+    assert_eq!(
+        block_on(fixture.service.maintenance().reindex()).unwrap(),
+        0,
+        "nothing is left to do"
+    );
     fixture.logical_partitions();
 }
 
@@ -123,7 +127,7 @@ fn items_without_a_value_are_met_once_while_policies_differ() {
         let fixture = Fixture::new();
         fixture.create_container("c", 2, service::Throughput::Manual(18_000));
         set_policy(&fixture, before);
-        block_on(fixture.service.reindex()).unwrap();
+        block_on(fixture.service.maintenance().reindex()).unwrap();
         let create = |numbers: std::ops::Range<usize>| {
             for n in numbers {
                 let a = if n % 3 == 0 { String::new() } else { format!(r#","a":{}"#, n % 40) };

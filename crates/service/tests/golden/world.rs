@@ -130,15 +130,21 @@ impl World {
     }
 
     fn sweep(&mut self) -> Answer {
-        let swept = self.reactor.block_on(self.service().sweep())?;
+        let swept = self.reactor.block_on(self.service().maintenance().sweep())?;
         // Keys differ with the number of buckets, so only their absence is told.
-        assert_eq!(self.reactor.block_on(self.service().sweep())?, service::Swept::default());
+        assert_eq!(
+            self.reactor.block_on(self.service().maintenance().sweep())?,
+            service::Swept::default()
+        );
         Ok(format!("{} resources, {} containers\n", swept.resources, swept.containers))
     }
 
     fn check(&mut self) -> Answer {
         let mut names = Vec::new();
-        let report = self.service().check(|name| names.push(name.to_owned()))?;
+        let report = self
+            .service()
+            .operator(Principal::Account)
+            .check(|name| names.push(name.to_owned()))?;
         if !report.is_clean() {
             return Err(format!("not clean: {report:?}").into());
         }
@@ -147,7 +153,7 @@ impl World {
     }
 
     fn scale(&mut self) -> Answer {
-        Ok(format!("{} splits\n", self.reactor.block_on(self.service().scale())?))
+        Ok(format!("{} splits\n", self.reactor.block_on(self.service().maintenance().scale())?))
     }
 
     /// Memory has nowhere to come back from, so there only the service is new.

@@ -6,10 +6,10 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use service::{Ahead, Service};
+use service::{Ahead, Principal, Service};
 use storage::Durability;
 
-use crate::data::{self, DataArguments, say, say_error};
+use crate::data_dir::{self, DataArguments, say, say_error};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
@@ -30,7 +30,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     if arguments.reset_time {
         reset_time(folder)?;
     }
-    let service = data::open_read_only(folder)?;
+    let service = data_dir::open_read_only(folder)?;
     let is_clean = report(&service)?;
     service.store().close()?;
     Ok(if is_clean { ExitCode::SUCCESS } else { ExitCode::FAILURE })
@@ -38,8 +38,8 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
 
 /// Opens the database for writing, for this and nothing else.
 fn reset_time(folder: &Path) -> anyhow::Result<()> {
-    let service = data::open(folder, data::config(Durability::default()))?;
-    let ahead = service.ahead()?;
+    let service = data_dir::open(folder, data_dir::config(Durability::default()))?;
+    let ahead = service.operator(Principal::Account).ahead()?;
     for one in &ahead {
         say(&format!("setting back {}", describe(one)));
     }
@@ -47,7 +47,7 @@ fn reset_time(folder: &Path) -> anyhow::Result<()> {
         0
     } else {
         let tokio = tokio::runtime::Builder::new_current_thread().build()?;
-        tokio.block_on(service.reset_time())?
+        tokio.block_on(service.operator(Principal::Account).reset_time())?
     };
     say(&format!("{} partitions and {items} items were ahead of the clock", ahead.len()));
     Ok(service.store().close()?)
@@ -60,8 +60,9 @@ fn describe(ahead: &Ahead) -> String {
 
 /// Checks a database and tells what was found. Whether that was nothing.
 pub(crate) fn report(service: &Service) -> anyhow::Result<bool> {
-    let report =
-        service.check(|container| say_error(&format!("checking container {container} …")))?;
+    let report = service
+        .operator(Principal::Account)
+        .check(|container| say_error(&format!("checking container {container} …")))?;
     let total = &report.total;
     say(&format!(
         "{} containers, {} partitions, {} buckets: {} items of {} bytes in {} logical partitions, {} index entries, {} rows",
@@ -80,7 +81,7 @@ pub(crate) fn report(service: &Service) -> anyhow::Result<bool> {
     for stray in &report.strays {
         say(&format!("wrong: keys of {stray}, which nobody knows"));
     }
-    for one in service.ahead()? {
+    for one in service.operator(Principal::Account).ahead()? {
         say(&format!("note: {}; `orrery check --reset-time` sets it back", describe(&one)));
     }
     if report.is_clean() {

@@ -22,9 +22,9 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 
-use crate::front::Front;
+use crate::http::service::HttpService;
+use crate::http::transport::Socket;
 use crate::stop::Stop;
-use crate::transport::Socket;
 
 /// A connection on which nothing happens is closed after this time. Long, because
 /// clients keep pools of connections and lose a request when the server closes
@@ -74,21 +74,26 @@ const HTTP2_PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 /// Serves one client until either side has had enough.
-pub(crate) async fn serve(tcp: TcpStream, tls: TlsAcceptor, front: Arc<Front>, mut stop: Stop) {
-    if !speaks(&tcp, &front, &mut stop).await {
+pub(crate) async fn serve(
+    tcp: TcpStream,
+    tls: TlsAcceptor,
+    http: Arc<HttpService>,
+    mut stop: Stop,
+) {
+    if !speaks(&tcp, &http, &mut stop).await {
         return;
     }
     match greet(tcp, tls).await {
-        Some((Protocol::Http1, socket, unread)) => http1::serve(socket, unread, front, stop).await,
-        Some((Protocol::Http2, socket, unread)) => http2::serve(socket, unread, front, stop).await,
+        Some((Protocol::Http1, socket, unread)) => http1::serve(socket, unread, http, stop).await,
+        Some((Protocol::Http2, socket, unread)) => http2::serve(socket, unread, http, stop).await,
         None => {}
     }
 }
 
 /// Waits until a client sends something or leaves. False when the wait is over for
 /// another reason. Nothing but the socket is held meanwhile.
-async fn speaks(tcp: &TcpStream, front: &Front, stop: &mut Stop) -> bool {
-    let _parked = front.counters.connection_parked();
+async fn speaks(tcp: &TcpStream, http: &HttpService, stop: &mut Stop) -> bool {
+    let _parked = http.counters.connection_parked();
     let mut waited = Duration::ZERO;
     while waited < IDLE_MAX {
         let readable = tokio::select! {
@@ -97,7 +102,7 @@ async fn speaks(tcp: &TcpStream, front: &Front, stop: &mut Stop) -> bool {
         };
         match readable {
             Ok(readable) => return readable.is_ok(),
-            Err(_) if front.room.is_crowded() => return false,
+            Err(_) if http.connections.is_crowded() => return false,
             Err(_) => waited += IDLE_CROWDED_MAX,
         }
     }
@@ -106,17 +111,17 @@ async fn speaks(tcp: &TcpStream, front: &Front, stop: &mut Stop) -> bool {
 
 /// Whether a client takes what was made for it, looked at in every tick.
 #[derive(Debug, Default)]
-struct Taking {
+struct ReaderProgress {
     /// How long answers have been waiting, and what had been taken before.
     waited: Duration,
     taken: u64,
 }
 
-impl Taking {
+impl ReaderProgress {
     /// Whether it is time to give its memory to others.
     fn is_too_slow(&mut self, tick: Duration, waits: bool, crowded: bool, taken: u64) -> bool {
         if !waits || taken.saturating_sub(self.taken) >= TAKEN_BYTES_MIN {
-            *self = Taking { waited: Duration::ZERO, taken };
+            *self = ReaderProgress { waited: Duration::ZERO, taken };
             return false;
         }
         self.waited += tick;
@@ -181,8 +186,8 @@ mod tests {
     #[test]
     fn who_takes_nothing_leaves_when_memory_is_scarce() {
         const TICK: Duration = Duration::from_secs(1);
-        let mut taking = Taking::default();
-        let mut look = |waits, crowded, taken| taking.is_too_slow(TICK, waits, crowded, taken);
+        let mut progress = ReaderProgress::default();
+        let mut look = |waits, crowded, taken| progress.is_too_slow(TICK, waits, crowded, taken);
         assert!((0..100).all(|_| !look(true, false, 0)), "nobody needs the room");
         assert!(look(true, true, 10), "now somebody does");
         assert!(!look(true, true, TAKEN_BYTES_MIN), "it begins to read");

@@ -6,9 +6,9 @@ use std::net::SocketAddr;
 use serde_json::json;
 use storage::Loss;
 
-use crate::data::DurabilitySetting;
-use crate::host::Hosts;
-use crate::settings::{Place, Settings};
+use crate::data_dir::DurabilitySetting;
+use crate::http::host::Hosts;
+use crate::settings::{Settings, StorageLocation};
 
 /// One line for programs.
 pub(crate) fn json_line(
@@ -17,9 +17,9 @@ pub(crate) fn json_line(
     loss: Option<Loss>,
 ) -> String {
     let authority = authority(addresses);
-    let data = match &settings.place {
-        Place::Memory => None,
-        Place::Folder(folder) => Some(folder.display().to_string()),
+    let data = match &settings.location {
+        StorageLocation::Memory => None,
+        StorageLocation::Folder(folder) => Some(folder.display().to_string()),
     };
     json!({
         "event": "ready",
@@ -40,18 +40,18 @@ pub(crate) fn json_line(
 /// Some lines for people.
 pub(crate) fn words(settings: &Settings, addresses: &[SocketAddr], loss: Option<Loss>) -> String {
     let authority = authority(addresses);
-    let data = match (&settings.place, settings.durability) {
-        (Place::Memory, _) => "in memory: gone when the server stops".to_owned(),
-        (Place::Folder(folder), DurabilitySetting::Full) => {
+    let data = match (&settings.location, settings.durability) {
+        (StorageLocation::Memory, _) => "in memory: gone when the server stops".to_owned(),
+        (StorageLocation::Folder(folder), DurabilitySetting::Full) => {
             format!("{} (written to disk before it is answered)", folder.display())
         }
-        (Place::Folder(folder), DurabilitySetting::Os) => {
+        (StorageLocation::Folder(folder), DurabilitySetting::Os) => {
             format!("{} (a power cut can lose the last writes)", folder.display())
         }
     };
-    let certificate = match &settings.place {
-        Place::Memory => "new with every start".to_owned(),
-        Place::Folder(folder) => format!("orrery cert --data {}", folder.display()),
+    let certificate = match &settings.location {
+        StorageLocation::Memory => "new with every start".to_owned(),
+        StorageLocation::Folder(folder) => format!("orrery cert --data {}", folder.display()),
     };
     let lost = loss.map_or(String::new(), |loss| format!("\n  Lost         {loss}"));
     // A key of one's own does not belong into log files.

@@ -6,8 +6,8 @@ use std::process::ExitCode;
 use anyhow::Context as _;
 use runtime::RealClock;
 
-use crate::certificate::{self, Certificate};
-use crate::data::{self, DataArguments, Home};
+use crate::data_dir::{self, DataArguments, DataDir};
+use crate::http::tls::{self, Certificate};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
@@ -21,17 +21,17 @@ pub(crate) struct Arguments {
 /// Works while a server runs on the same folder, and before one ever did.
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let root = &arguments.data.folder;
-    let pem = match certificate::export(&data::tls_folder(root))? {
+    let pem = match tls::export(&data_dir::tls_folder(root))? {
         Some(pem) => pem,
         None => {
-            let home = Home::claim(root)?;
-            let certificate = Certificate::kept(&home.tls_folder(), &[], &RealClock::new())?;
-            home.keep();
+            let dir = DataDir::claim(root)?;
+            let certificate = Certificate::kept(&dir.tls_folder(), &[], &RealClock::new())?;
+            dir.keep();
             certificate.pem
         }
     };
     match &arguments.output {
-        None => data::say(pem.trim_end()),
+        None => data_dir::say(pem.trim_end()),
         Some(path) => write_for_all(path, &pem)
             .with_context(|| format!("{} cannot be written", path.display()))?,
     }

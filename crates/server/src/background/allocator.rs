@@ -8,25 +8,16 @@
 use std::hint::black_box;
 use std::time::Duration;
 
-use crate::stop::Stop;
-
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// mimalloc gives back what has been free for a second.
-const REMIND: Duration = Duration::from_secs(4);
+/// How often a page is freed: mimalloc gives back what has been free for a second.
+pub(super) const PERIOD: Duration = Duration::from_secs(4);
 
 /// More than any page of small blocks has: it gets a page of its own, which is freed with
 /// it. Nothing is written to it, so it takes no memory.
 const BLOCK_BYTES: usize = 4 << 20;
 
-/// Frees a page every few seconds until told to stop.
-pub(crate) async fn run(mut stop: Stop) {
-    loop {
-        drop(black_box(Vec::<u8>::with_capacity(BLOCK_BYTES)));
-        tokio::select! {
-            () = tokio::time::sleep(REMIND) => {}
-            () = stop.raised() => return,
-        }
-    }
+pub(super) fn free_page() {
+    drop(black_box(Vec::<u8>::with_capacity(BLOCK_BYTES)));
 }

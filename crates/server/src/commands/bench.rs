@@ -21,7 +21,7 @@ use service::{
     Request, Service, Throughput,
 };
 
-use crate::data::{self, DurabilitySetting, say};
+use crate::data_dir::{self, DurabilitySetting, say};
 
 /// Throughput of the container: five physical partitions.
 const THROUGHPUT: u32 = 30_000;
@@ -65,8 +65,8 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
 
 async fn measure(arguments: &Arguments, folder: &std::path::Path) -> anyhow::Result<()> {
     let durability = arguments.durability.to_storage();
-    let config = data::config(durability);
-    let service = Arc::new(data::create(folder, config)?);
+    let config = data_dir::config(durability);
+    let service = Arc::new(data_dir::create(folder, config)?);
     let container = prepare(&service).await?;
     let bench = Arc::new(Bench {
         service,

@@ -11,10 +11,11 @@ use anyhow::{Context as _, bail, ensure};
 use runtime::Runtime;
 use storage::{Durability, backup};
 
-use crate::backup::Teller;
-use crate::compact::megabytes;
-use crate::data::{self, Home, say, say_error};
-use crate::{check, rules::Rules};
+use crate::commands::backup::Teller;
+use crate::commands::check;
+use crate::commands::compact::megabytes;
+use crate::data_dir::{self, DataDir, say, say_error};
+use crate::settings::rules::Rules;
 
 /// What the unfinished folder's name ends in.
 const UNFINISHED: &str = ".restoring";
@@ -46,7 +47,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     }
     let done = restored?;
     std::fs::rename(&unfinished, &data)
-        .and_then(|()| data.parent().map_or(Ok(()), data::sync_folder))
+        .and_then(|()| data.parent().map_or(Ok(()), data_dir::sync_folder))
         .with_context(|| format!("{} cannot be renamed", unfinished.display()))?;
     say(&format!("{}: {} rows, {}", data.display(), done.rows, megabytes(done.bytes)));
     Ok(ExitCode::SUCCESS)
@@ -60,18 +61,18 @@ fn beside(data: &Path) -> anyhow::Result<PathBuf> {
 
 fn restore(folder: &Path, unfinished: &Path) -> anyhow::Result<backup::Progress> {
     let (outside, mut teller) = (Runtime::real(), Teller::new("restored"));
-    let home = Home::claim(unfinished)?;
-    let store = home.create_store(data::config(Durability::default()), &outside)?;
+    let dir = DataDir::claim(unfinished)?;
+    let store = dir.create_store(data_dir::config(Durability::default()), &outside)?;
     let done = backup::load(folder, store.as_ref(), |progress| {
         teller.tell(progress);
     })?;
     say_error("checking …");
-    let service = data::open_store(store, &outside, Rules::default())?;
+    let service = data_dir::open_store(store, &outside, Rules::default())?;
     let is_clean = check::report(&service)?;
     service.store().close()?;
     if !is_clean {
         bail!("what the backup holds does not agree, see above");
     }
-    home.keep();
+    dir.keep();
     Ok(done)
 }

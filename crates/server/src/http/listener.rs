@@ -1,4 +1,4 @@
-//! Taking connections, but never more than there is room for.
+//! Accepting connections, up to a limit.
 
 use std::io;
 use std::net::{Ipv6Addr, SocketAddr};
@@ -10,8 +10,8 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_rustls::TlsAcceptor;
 
-use crate::connection;
-use crate::front::Front;
+use crate::http::connection;
+use crate::http::service::HttpService;
 use crate::settings::Listen;
 use crate::stop::Stop;
 
@@ -32,47 +32,50 @@ const DRAIN_MAX: Duration = Duration::from_secs(10);
 /// file handles.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// What a client is told when there is no room. Written only if it fits into the
-/// socket's buffer at once.
+/// The answer to a client beyond the limit. Written only if it fits into the socket's
+/// buffer at once.
 const FULL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/json\r\n\
     connection: close\r\ncontent-length: 89\r\n\r\n\
     {\"code\":\"ServiceUnavailable\",\"message\":\"The server has as many connections as it takes.\"}";
 
-/// Connections at which places count as scarce, in parts of all there are.
+/// The share of all permits above which they count as scarce.
 const CROWDED_PARTS: (usize, usize) = (3, 4);
 
-/// The places for connections.
+/// How many connections are served at a time: each holds a permit.
 #[derive(Debug)]
-pub(crate) struct Room {
-    places: Arc<Semaphore>,
+pub(crate) struct ConnectionLimit {
+    permits: Arc<Semaphore>,
     all: u32,
 }
 
-impl Room {
-    /// As many as there are files and memory for.
-    pub(crate) fn for_this_process(memory: u64) -> Room {
+impl ConnectionLimit {
+    /// As many as the process has file handles and memory for.
+    pub(crate) fn for_this_process(memory: u64) -> ConnectionLimit {
         let by_files = files_max().saturating_sub(FILES_RESERVED);
         let by_memory = u32::try_from(memory / MEMORY_PER_CONNECTION).unwrap_or(u32::MAX);
-        Room::new(CONNECTIONS_MAX.min(by_files).min(by_memory).max(1))
+        ConnectionLimit::new(CONNECTIONS_MAX.min(by_files).min(by_memory).max(1))
     }
 
-    fn new(all: u32) -> Room {
-        Room { places: Arc::new(Semaphore::new(usize::try_from(all).unwrap_or(usize::MAX))), all }
+    fn new(all: u32) -> ConnectionLimit {
+        ConnectionLimit {
+            permits: Arc::new(Semaphore::new(usize::try_from(all).unwrap_or(usize::MAX))),
+            all,
+        }
     }
 
     pub(crate) fn is_crowded(&self) -> bool {
         let all = usize::try_from(self.all).unwrap_or(usize::MAX);
-        let taken = all.saturating_sub(self.places.available_permits());
+        let taken = all.saturating_sub(self.permits.available_permits());
         taken * CROWDED_PARTS.1 > all * CROWDED_PARTS.0
     }
 
-    fn take_place(&self) -> Option<OwnedSemaphorePermit> {
-        Arc::clone(&self.places).try_acquire_owned().ok()
+    fn try_acquire(&self) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.permits).try_acquire_owned().ok()
     }
 
     /// Waits until every connection has ended.
     async fn empty(&self) {
-        let _all = self.places.acquire_many(self.all).await;
+        let _all = self.permits.acquire_many(self.all).await;
     }
 }
 
@@ -111,14 +114,14 @@ impl Listener {
     }
 
     /// Serves until told to stop, then lets running requests finish.
-    pub(crate) async fn run(self, tls: TlsAcceptor, front: Arc<Front>, mut stop: Stop) {
+    pub(crate) async fn run(self, tls: TlsAcceptor, http: Arc<HttpService>, mut stop: Stop) {
         loop {
             let accepted = tokio::select! {
                 accepted = self.accept() => accepted,
                 () = stop.raised() => break,
             };
             match accepted {
-                Ok((tcp, _)) => welcome(tcp, &tls, &front, &stop),
+                Ok((tcp, _)) => welcome(tcp, &tls, &http, &stop),
                 Err(error) => {
                     tracing::warn!(%error, "a connection could not be accepted");
                     tokio::time::sleep(ACCEPT_PAUSE).await;
@@ -126,7 +129,7 @@ impl Listener {
             }
         }
         drop(self);
-        if tokio::time::timeout(DRAIN_MAX, front.room.empty()).await.is_err() {
+        if tokio::time::timeout(DRAIN_MAX, http.connections.empty()).await.is_err() {
             tracing::warn!("some requests did not finish in time and were cut off");
         }
     }
@@ -160,19 +163,19 @@ async fn bind_v6_too(port: u16, listen: Listen) -> anyhow::Result<Option<TcpList
     }
 }
 
-fn welcome(tcp: TcpStream, tls: &TlsAcceptor, front: &Arc<Front>, stop: &Stop) {
-    let Some(place) = front.room.take_place() else {
+fn welcome(tcp: TcpStream, tls: &TlsAcceptor, http: &Arc<HttpService>, stop: &Stop) {
+    let Some(permit) = http.connections.try_acquire() else {
         let _best_effort = tcp.try_write(FULL);
-        front.counters.connection_refused();
+        http.counters.connection_refused();
         return;
     };
     // Answers are written in one piece: waiting for more to send is of no use.
     let _best_effort = tcp.set_nodelay(true);
-    let (tls, front, stop) = (tls.clone(), Arc::clone(front), stop.clone());
+    let (tls, http, stop) = (tls.clone(), Arc::clone(http), stop.clone());
     tokio::spawn(async move {
-        let _open = front.counters.connection_opened();
-        connection::serve(tcp, tls, Arc::clone(&front), stop).await;
-        drop(place);
+        let _open = http.counters.connection_opened();
+        connection::serve(tcp, tls, Arc::clone(&http), stop).await;
+        drop(permit);
     });
 }
 
@@ -201,15 +204,15 @@ mod tests {
 
     #[test]
     fn places_run_out_and_come_back() {
-        let room = Room::new(8);
-        let mut taken: Vec<_> = (0..6).map(|_| room.take_place().unwrap()).collect();
-        assert!(!room.is_crowded());
-        taken.push(room.take_place().unwrap());
-        assert!(room.is_crowded());
-        taken.push(room.take_place().unwrap());
-        assert!(room.take_place().is_none());
+        let limit = ConnectionLimit::new(8);
+        let mut taken: Vec<_> = (0..6).map(|_| limit.try_acquire().unwrap()).collect();
+        assert!(!limit.is_crowded());
+        taken.push(limit.try_acquire().unwrap());
+        assert!(limit.is_crowded());
+        taken.push(limit.try_acquire().unwrap());
+        assert!(limit.try_acquire().is_none());
         taken.truncate(6);
-        assert!(!room.is_crowded() && room.take_place().is_some());
+        assert!(!limit.is_crowded() && limit.try_acquire().is_some());
     }
 
     #[test]

@@ -26,7 +26,7 @@ use service::Service;
 use storage::local::{self, LocalConfig};
 use storage::{Durability, Store};
 
-use crate::rules::Rules;
+use crate::settings::rules::Rules;
 
 /// Where data is kept unless told otherwise.
 pub(crate) const DEFAULT_FOLDER: &str = "orrery-data";
@@ -102,7 +102,7 @@ impl FromStr for DurabilitySetting {
 
 /// A data folder that belongs to this process until it is dropped.
 #[derive(Debug)]
-pub(crate) struct Home {
+pub(crate) struct DataDir {
     root: PathBuf,
     /// The folders that were made for it, the outermost first.
     made: Vec<PathBuf>,
@@ -111,9 +111,9 @@ pub(crate) struct Home {
     _lock: File,
 }
 
-impl Home {
+impl DataDir {
     /// Takes a folder, making it when there is none.
-    pub(crate) fn claim(root: &Path) -> anyhow::Result<Home> {
+    pub(crate) fn claim(root: &Path) -> anyhow::Result<DataDir> {
         let made = make(root)
             .with_context(|| format!("the data folder {} cannot be made", root.display()))?;
         ensure!(
@@ -123,7 +123,7 @@ impl Home {
         );
         let lock = lock(root)?;
         close_to_others(root);
-        Ok(Home { root: root.to_owned(), made, kept: AtomicBool::new(false), _lock: lock })
+        Ok(DataDir { root: root.to_owned(), made, kept: AtomicBool::new(false), _lock: lock })
     }
 
     /// Removes the folders that were made. One that was there stays.
@@ -195,7 +195,7 @@ impl Home {
     }
 }
 
-impl Drop for Home {
+impl Drop for DataDir {
     fn drop(&mut self) {
         if !self.kept.load(Ordering::Acquire) {
             self.unmake();
@@ -236,13 +236,13 @@ pub(crate) fn open_store_read_only(root: &Path) -> anyhow::Result<Arc<dyn Store>
 
 /// Makes a new, empty database in a folder.
 pub(crate) fn create(root: &Path, config: LocalConfig) -> anyhow::Result<Service> {
-    let home = Home::claim(root)?;
+    let dir = DataDir::claim(root)?;
     ensure!(
         !root.join(STORE).exists(),
         "{} holds a database already: choose a new folder",
         root.display()
     );
-    home.open(config, &Runtime::real(), Rules::for_tools())
+    dir.open(config, &Runtime::real(), Rules::for_tools())
 }
 
 pub(crate) fn open_store(

@@ -4,11 +4,9 @@
 mod body;
 mod unread;
 
-use std::future::poll_fn;
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::pin::{Pin, pin};
+use std::panic::resume_unwind;
+use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
-use std::task::Poll;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -17,21 +15,23 @@ use http::request::Parts;
 use http::{HeaderValue, Method, Request, Response, StatusCode};
 use hyper::body::{Body as _, Incoming};
 use runtime::{MemoryBudget, MemoryUsage, on_async_worker};
-use service::Service;
+use service::{Principal, Service};
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 use wire_cosmos::{BODY_BYTES_MAX, Gateway, HttpHead, LetIn};
 
-use self::body::{Memory, Shares, body_of, discard};
+use self::body::{BodyMemory, BodyPermit, body_of, discard};
 pub(crate) use self::unread::{Answers, Outbox};
 use crate::admin::{self, Admin, Route};
+use crate::background;
 use crate::backups::Backups;
-use crate::counters::Counters;
-use crate::host::Hosts;
+use crate::http::counters::Counters;
+use crate::http::host::Hosts;
+use crate::http::listener::ConnectionLimit;
 use crate::layout::Order;
-use crate::listener::Room;
 use crate::memory::{MemoryPlan, MemoryReport};
 use crate::metrics::{self, Durations};
+use crate::panics::catch_panic;
 use crate::stop::Stop;
 
 /// How long a refusal waits for the rest of a body that is thrown away: time for a packet
@@ -58,16 +58,17 @@ impl Client {
 
 /// Everything that answers requests.
 #[derive(Debug)]
-pub(crate) struct Front {
+pub(crate) struct HttpService {
     /// Set when the data has been opened.
     pub(crate) open: OnceLock<Open>,
     pub(crate) admin: Admin,
     pub(crate) counters: Counters,
+    pub(crate) background: background::tasks::Counters,
     pub(crate) durations: Arc<Durations>,
-    pub(crate) room: Room,
+    pub(crate) connections: ConnectionLimit,
     pub(crate) answers: Answers,
     hosts: Hosts,
-    bodies: Memory,
+    bodies: BodyMemory,
     plan: MemoryPlan,
     /// What queries take; theirs to ask for.
     queries: Arc<MemoryBudget>,
@@ -83,23 +84,24 @@ pub(crate) struct Open {
     pub(crate) backups: Arc<Backups>,
 }
 
-impl Front {
+impl HttpService {
     pub(crate) fn new(
         admin: Admin,
-        room: Room,
+        connections: ConnectionLimit,
         hosts: Hosts,
         plan: MemoryPlan,
         (queries, stop): (Arc<MemoryBudget>, Stop),
-    ) -> Front {
-        Front {
+    ) -> HttpService {
+        HttpService {
             open: OnceLock::new(),
             admin,
             counters: Counters::default(),
+            background: background::tasks::Counters::default(),
             durations: Arc::default(),
-            room,
+            connections,
             answers: Answers::new(&plan),
             hosts,
-            bodies: Memory::new(&plan),
+            bodies: BodyMemory::new(&plan),
             plan,
             queries,
             stop,
@@ -128,8 +130,10 @@ impl Front {
     async fn metrics(&self) -> Answer {
         match self.open.get() {
             Some(open) => {
-                let (usage, counters) = (open.service.usage().await, self.counters.readings());
-                let readings = metrics::Readings::of(usage, self.memory(), counters);
+                let usage = open.service.operator(Principal::Account).usage().await;
+                let counters = self.counters.readings();
+                let tasks = self.background.figures();
+                let readings = metrics::Readings::of(usage, self.memory(), counters, tasks);
                 metrics::answer(&self.durations, readings)
             }
             None => admin::ready(self),
@@ -144,7 +148,7 @@ impl Front {
     /// What is held of the memory that clients can make us use, and by whom.
     pub(crate) fn memory(&self) -> MemoryReport {
         let (bodies, bodies_waited) = self.bodies.usage();
-        let limit = self.plan.bodies + self.plan.body_lanes * BODY_BYTES_MAX;
+        let limit = self.plan.bodies + self.plan.bodies_overflow * BODY_BYTES_MAX;
         MemoryReport {
             plan: self.plan,
             parts: [
@@ -176,12 +180,12 @@ impl Front {
             return unavailable("The server is starting.");
         };
         let (head, body) = request.into_parts();
-        let mut shares = Shares::new(client, &self.bodies);
-        match body_of(body, head.headers.contains_key(EXPECT), &mut shares).await {
+        let mut permit = BodyPermit::new(client, &self.bodies);
+        match body_of(body, head.headers.contains_key(EXPECT), &mut permit).await {
             Ok(Some(body)) => {
                 let (service, backups) = (Arc::clone(service), Arc::clone(backups));
                 let carried_out = async move { order.carry_out(&service, &backups, &body).await };
-                to_the_end(carried_out, shares).await
+                to_the_end(carried_out, permit).await
             }
             Ok(None) => problem(StatusCode::PAYLOAD_TOO_LARGE, "TooLarge", "That is too large."),
             Err(answer) => answer,
@@ -227,17 +231,17 @@ impl Front {
         let declared = body.size_hint().upper().and_then(|bytes| usize::try_from(bytes).ok());
         let body_bytes = declared.unwrap_or(BODY_BYTES_MAX).min(BODY_BYTES_MAX);
         let changes = request.is_change();
-        let room = client.outbox.room_for(request.answer_bytes_max(body_bytes)).await;
-        let mut shares = Shares::new(client, &self.bodies);
-        let body = match body_of(body, expects, &mut shares).await {
+        let answer_permit = client.outbox.reserve(request.answer_bytes_max(body_bytes)).await;
+        let mut permit = BodyPermit::new(client, &self.bodies);
+        let body = match body_of(body, expects, &mut permit).await {
             Ok(body) => body,
             Err(answer) => return answer,
         };
         let answering = answering(Arc::clone(gateway), request, body);
         // What only reads goes with its client, and so does a query that it waits for.
-        let response = if changes { to_the_end(answering, shares).await } else { answering.await };
+        let response = if changes { to_the_end(answering, permit).await } else { answering.await };
         let succeeded = response.status().is_success();
-        match self.answers.hold(client, response, Some(room)) {
+        match self.answers.hold(client, response, Some(answer_permit)) {
             Ok(response) => response,
             // It happened, and there is no room to say what.
             Err(_) if changes && succeeded => {
@@ -271,15 +275,15 @@ fn name_host(head: &mut Parts) {
 }
 
 /// A change is made to the end even if its client leaves: dropped half-way, the
-/// disk and the catalogue in memory would no longer agree. It keeps its shares until
+/// disk and the catalogue in memory would no longer agree. It keeps its permit until
 /// then, so that clients which ask and leave cannot pile up work without limit.
 async fn to_the_end(
     answering: impl Future<Output = Answer> + Send + 'static,
-    shares: Shares,
+    permit: BodyPermit,
 ) -> Answer {
     let answering = tokio::spawn(on_async_worker(async move {
         let answer = answering.await;
-        drop(shares);
+        drop(permit);
         answer
     }));
     match answering.await {
@@ -310,15 +314,7 @@ impl Named {
 /// An answer also where the code behind it panics: the fault is ours, and only this
 /// request suffers from it.
 async fn caught(named: Named, answering: impl Future<Output = Answer>) -> Answer {
-    let mut answering = pin!(answering);
-    let polled = poll_fn(|context| {
-        let polled = catch_unwind(AssertUnwindSafe(|| answering.as_mut().poll(context)));
-        match polled {
-            Ok(polled) => polled.map(Some),
-            Err(_) => Poll::Ready(None),
-        }
-    });
-    if let Some(answer) = polled.await {
+    if let Some(answer) = catch_panic(answering).await {
         return answer;
     }
     let Named { method, path, activity_id } = named;
@@ -374,7 +370,9 @@ fn unavailable(message: &str) -> Answer {
 
 #[cfg(test)]
 mod tests {
-    use std::task::{Context, Waker};
+    use std::future::poll_fn;
+    use std::pin::pin;
+    use std::task::{Context, Poll, Waker};
 
     use tokio::sync::Notify;
 
@@ -410,11 +408,11 @@ mod tests {
 
     #[tokio::test]
     async fn a_change_that_panics_is_answered_and_gives_back_its_shares() {
-        let memory = Memory::with(64, 1);
-        let mut shares = Shares::new(&client(), &memory);
-        shares.hold(32 << 10).await;
+        let memory = BodyMemory::with(64, 1);
+        let mut permit = BodyPermit::new(&client(), &memory);
+        permit.hold(32 << 10).await;
         assert!(memory.usage().0.held > 0);
-        let change = to_the_end(async { panic!("as the test wants it") }, shares);
+        let change = to_the_end(async { panic!("as the test wants it") }, permit);
         let (log, _listening) = Captured::begin();
         let answer = caught(named(Method::POST), change).await;
         assert_eq!(answer.status(), StatusCode::INTERNAL_SERVER_ERROR);
@@ -431,9 +429,9 @@ mod tests {
             said.notify_one();
             unavailable("nobody reads this")
         };
-        let shares = Shares::new(&client(), &Memory::with(4, 1));
+        let permit = BodyPermit::new(&client(), &BodyMemory::with(4, 1));
         {
-            let mut client = pin!(to_the_end(change, shares));
+            let mut client = pin!(to_the_end(change, permit));
             let polled = poll_fn(|context| Poll::Ready(client.as_mut().poll(context)));
             assert!(polled.await.is_pending());
         }

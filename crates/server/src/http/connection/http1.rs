@@ -18,10 +18,10 @@ use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::time::{Instant, sleep, timeout};
 
-use super::{ANSWER_MAX, Boxed, HEAD_BYTES_MAX, HEAD_MAX, LINGER_MAX, Taking, speaks};
-use crate::front::{Client, Front};
+use super::{ANSWER_MAX, Boxed, HEAD_BYTES_MAX, HEAD_MAX, LINGER_MAX, ReaderProgress, speaks};
+use crate::http::service::{Client, HttpService};
+use crate::http::transport::{ConnectionActivity, Phase, Socket, Transport};
 use crate::stop::Stop;
-use crate::transport::{Phase, Pulse, Socket, Transport};
 
 /// How often a connection that is not parked is looked at: every limit is kept
 /// within this, and parking takes one to two of it. Short, because allocators do
@@ -43,11 +43,11 @@ const LINGER_BYTES_MAX: u64 = 4 << 20;
 pub(super) async fn serve(
     mut socket: Socket,
     mut unread: Bytes,
-    front: Arc<Front>,
+    http: Arc<HttpService>,
     mut stop: Stop,
 ) {
-    while let Next::Parked(parked, begun) = attended(socket, unread, &front, &stop).await {
-        if begun.is_empty() && !speaks(parked.tcp(), &front, &mut stop).await {
+    while let Next::Parked(parked, begun) = attended(socket, unread, &http, &stop).await {
+        if begun.is_empty() && !speaks(parked.tcp(), &http, &mut stop).await {
             return;
         }
         (socket, unread) = (parked, begun);
@@ -62,27 +62,27 @@ enum Next {
     Parked(Socket, Bytes),
 }
 
-fn attended(socket: Socket, unread: Bytes, front: &Arc<Front>, stop: &Stop) -> Boxed<Next> {
-    Box::pin(attend(socket, unread, Arc::clone(front), stop.clone()))
+fn attended(socket: Socket, unread: Bytes, http: &Arc<HttpService>, stop: &Stop) -> Boxed<Next> {
+    Box::pin(attend(socket, unread, Arc::clone(http), stop.clone()))
 }
 
 /// Lets hyper work until the connection ends, breaks a limit, or can be parked.
-async fn attend(socket: Socket, unread: Bytes, front: Arc<Front>, mut stop: Stop) -> Next {
-    let pulse = Arc::new(Pulse::default());
-    let client = Client::new(socket.scheme(), front.answers.outbox());
+async fn attend(socket: Socket, unread: Bytes, http: Arc<HttpService>, mut stop: Stop) -> Next {
+    let activity = Arc::new(ConnectionActivity::default());
+    let client = Client::new(socket.scheme(), http.answers.outbox());
     let service = service_fn(|request| {
-        pulse.request_begun();
-        let (front, pulse, client) = (Arc::clone(&front), Arc::clone(&pulse), client.clone());
+        activity.request_begun();
+        let (http, activity, client) = (Arc::clone(&http), Arc::clone(&activity), client.clone());
         // Boxed, since hyper can only be stopped between requests if this can move.
         Box::pin(async move {
-            let answer = front.answer(request, &client).await;
-            pulse.request_answered();
+            let answer = http.answer(request, &client).await;
+            activity.request_answered();
             Ok::<_, Infallible>(answer.map(Full::new))
         })
     });
-    let transport = Transport::new(socket, Arc::clone(&pulse), unread);
+    let transport = Transport::new(socket, Arc::clone(&activity), unread);
     let mut connection = Box::new(protocol().serve_connection(TokioIo::new(transport), service));
-    let mut guard = Guard::new(&pulse);
+    let mut guard = Guard::new(&activity);
     let mut tick = pin!(sleep(TICK));
     let mut stopping = false;
     loop {
@@ -101,7 +101,7 @@ async fn attend(socket: Socket, unread: Bytes, front: Arc<Front>, mut stop: Stop
             }
             () = &mut tick => {
                 tick.as_mut().reset(Instant::now() + TICK);
-                match guard.look(front.answers.is_crowded()) {
+                match guard.look(http.answers.is_crowded()) {
                     Verdict::GoOn => {}
                     Verdict::Park if stopping => {}
                     Verdict::Park => {
@@ -148,11 +148,11 @@ async fn end(mut transport: Transport, linger: bool) {
 /// Judges a connection at every tick.
 #[derive(Debug)]
 struct Guard<'a> {
-    pulse: &'a Pulse,
+    activity: &'a ConnectionActivity,
     seen: (Phase, u32),
     /// How long it has been as it was seen.
     unchanged: Duration,
-    taking: Taking,
+    progress: ReaderProgress,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -163,16 +163,16 @@ enum Verdict {
 }
 
 impl<'a> Guard<'a> {
-    fn new(pulse: &'a Pulse) -> Guard<'a> {
+    fn new(activity: &'a ConnectionActivity) -> Guard<'a> {
         let (seen, unchanged) = ((Phase::Idle, 0), Duration::ZERO);
-        Guard { pulse, seen, unchanged, taking: Taking::default() }
+        Guard { activity, seen, unchanged, progress: ReaderProgress::default() }
     }
 
     /// `crowded` says that answers which nobody takes are in others' way.
     fn look(&mut self, crowded: bool) -> Verdict {
-        let now = (self.pulse.phase(), self.pulse.requests());
+        let now = (self.activity.phase(), self.activity.requests());
         let waits = now.0 == Phase::Answering;
-        if self.taking.is_too_slow(TICK, waits, crowded, self.pulse.written()) {
+        if self.progress.is_too_slow(TICK, waits, crowded, self.activity.written()) {
             return Verdict::TooSlow(Phase::Answering);
         }
         if now != self.seen {
@@ -207,9 +207,9 @@ mod tests {
 
     #[test]
     fn a_head_must_come_in_time() {
-        let pulse = Pulse::default();
-        pulse.head_begun();
-        let mut guard = Guard::new(&pulse);
+        let activity = ConnectionActivity::default();
+        activity.head_begun();
+        let mut guard = Guard::new(&activity);
         assert_eq!(guard.look(false), Verdict::GoOn);
         let expected = (vec![Verdict::GoOn], Verdict::TooSlow(Phase::Head));
         assert_eq!(wait(&mut guard, HEAD_MAX), expected);
@@ -217,25 +217,25 @@ mod tests {
 
     #[test]
     fn an_answer_must_be_taken_in_time() {
-        let pulse = Pulse::default();
-        pulse.request_begun();
-        pulse.request_answered();
-        pulse.set_blocked(true);
-        let mut guard = Guard::new(&pulse);
+        let activity = ConnectionActivity::default();
+        activity.request_begun();
+        activity.request_answered();
+        activity.set_blocked(true);
+        let mut guard = Guard::new(&activity);
         assert_eq!(guard.look(false), Verdict::GoOn);
         let expected = (vec![Verdict::GoOn], Verdict::TooSlow(Phase::Answering));
         assert_eq!(wait(&mut guard, ANSWER_MAX), expected);
-        pulse.set_blocked(false);
+        activity.set_blocked(false);
         assert_eq!((guard.look(false), guard.look(false)), (Verdict::GoOn, Verdict::Park));
     }
 
     #[test]
     fn an_answer_must_be_taken_sooner_when_memory_is_scarce() {
-        let pulse = Pulse::default();
-        pulse.request_begun();
-        pulse.request_answered();
-        pulse.set_blocked(true);
-        let mut guard = Guard::new(&pulse);
+        let activity = ConnectionActivity::default();
+        activity.request_begun();
+        activity.request_answered();
+        activity.set_blocked(true);
+        let mut guard = Guard::new(&activity);
         let looks = super::super::ANSWER_CROWDED_MAX.as_millis() / TICK.as_millis();
         let verdicts: Vec<Verdict> = (0..looks).map(|_| guard.look(true)).collect();
         assert_eq!(verdicts.last(), Some(&Verdict::TooSlow(Phase::Answering)));
@@ -243,24 +243,24 @@ mod tests {
 
     #[test]
     fn work_may_take_its_time() {
-        let pulse = Pulse::default();
-        pulse.request_begun();
+        let activity = ConnectionActivity::default();
+        activity.request_begun();
         let expected = (vec![Verdict::GoOn], Verdict::GoOn);
-        assert_eq!(wait(&mut Guard::new(&pulse), IDLE_MAX), expected);
+        assert_eq!(wait(&mut Guard::new(&activity), IDLE_MAX), expected);
     }
 
     #[test]
     fn only_a_connection_without_requests_is_parked() {
-        let pulse = Pulse::default();
-        assert_eq!(Guard::new(&pulse).look(false), Verdict::Park);
-        let mut guard = Guard::new(&pulse);
+        let activity = ConnectionActivity::default();
+        assert_eq!(Guard::new(&activity).look(false), Verdict::Park);
+        let mut guard = Guard::new(&activity);
         for _ in 0..100 {
-            pulse.request_begun();
-            pulse.request_answered();
+            activity.request_begun();
+            activity.request_answered();
             assert_eq!(guard.look(false), Verdict::GoOn);
         }
         assert_eq!(guard.look(false), Verdict::Park);
-        pulse.head_begun();
+        activity.head_begun();
         assert_eq!(guard.look(false), Verdict::GoOn);
         assert_eq!(wait(&mut guard, HEAD_MAX).1, Verdict::TooSlow(Phase::Head));
     }

@@ -19,7 +19,7 @@ use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::pem::PemObject as _;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
-use crate::data::sync_folder;
+use crate::data_dir::sync_folder;
 use crate::settings::HostName;
 
 /// The names that a client on this machine may use.

@@ -11,8 +11,8 @@ use runtime::Runtime;
 use serde_json::{Value, json};
 use storage::backup::{self, Progress};
 
-use crate::compact::megabytes;
-use crate::data::{self, say, say_error};
+use crate::commands::compact::megabytes;
+use crate::data_dir::{self, say, say_error};
 use crate::remote::Remote;
 
 /// How often a server is asked how far it is.
@@ -39,7 +39,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let mut teller = Teller::new("written");
     let done = match &arguments.data {
         Some(data) => {
-            let store = data::open_store_read_only(data)?;
+            let store = data_dir::open_store_read_only(data)?;
             backup::write(store.as_ref(), &folder, |progress| teller.tell(progress))?
         }
         None => {

@@ -7,7 +7,7 @@ use http::Method;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
 
-use crate::data::say;
+use crate::data_dir::say;
 use crate::layout::What;
 use crate::remote::Remote;
 

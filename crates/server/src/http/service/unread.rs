@@ -2,9 +2,9 @@
 //!
 //! An answer counts from the moment it is there until its last byte has been handed to
 //! the socket, or the connection is gone: the count goes with the bytes themselves.
-//! Before a request is worked on, its connection must have room for the longest
-//! answer that it can have, so who does not read is not answered on; and where answers
-//! are about to use up their memory, connections that take nothing are closed early.
+//! Before a request is processed, its connection must get a permit for the longest answer
+//! that it can have, so a client that does not read gets no further answers; and when answers
+//! are about to use up their memory, connections that read nothing are closed early.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use wire_cosmos::ANSWER_BYTES_MAX;
 use super::{Answer, Client};
 use crate::memory::MemoryPlan;
 
-/// Room for answers is counted in shares of this size.
+/// Memory for answers is counted in shares of this size.
 const SHARE_BYTES: usize = 1 << 10;
 
 /// What the answers of one connection may take without asking anybody, so that small
@@ -24,7 +24,7 @@ const SHARE_BYTES: usize = 1 << 10;
 const FREE_SHARES: usize = 64;
 
 /// Parts of the budget that one connection may have. A few clients that do not read
-/// leave room for everybody else.
+/// leave memory for everybody else.
 const CONNECTION_PARTS: usize = 8;
 
 /// Answers count as crowded above this, in parts of the budget.
@@ -40,25 +40,25 @@ pub(crate) struct Answers {
 /// Where the answers of one connection wait to be taken.
 #[derive(Clone, Debug)]
 pub(crate) struct Outbox {
-    room: Arc<Semaphore>,
+    permits: Arc<Semaphore>,
     free: Arc<Semaphore>,
 }
 
-/// Room for an answer that is not there yet.
+/// Memory set aside for an answer that is not there yet.
 #[derive(Debug)]
-pub(super) struct Room {
+pub(super) struct AnswerPermit {
     shares: OwnedSemaphorePermit,
 }
 
 /// An answer and all that it takes up.
 struct Held {
     bytes: Bytes,
-    _memory: Memory,
-    _room: Option<Room>,
+    _memory: AnswerMemory,
+    _permit: Option<AnswerPermit>,
 }
 
 /// Either of the two kinds of memory. Only held.
-enum Memory {
+enum AnswerMemory {
     Free { _shares: OwnedSemaphorePermit },
     Common { _bytes: Reservation },
 }
@@ -78,7 +78,7 @@ impl Answers {
 
     pub(crate) fn outbox(&self) -> Outbox {
         Outbox {
-            room: Arc::new(Semaphore::new(self.connection_shares)),
+            permits: Arc::new(Semaphore::new(self.connection_shares)),
             free: Arc::new(Semaphore::new(FREE_SHARES)),
         }
     }
@@ -87,7 +87,7 @@ impl Answers {
         self.budget.usage()
     }
 
-    /// Whether room becomes scarce because clients do not read.
+    /// Whether memory becomes scarce because clients do not read.
     pub(crate) fn is_crowded(&self) -> bool {
         let MemoryUsage { limit, held, .. } = self.usage();
         held / CROWDED_PARTS.0 > limit / CROWDED_PARTS.1
@@ -98,24 +98,24 @@ impl Answers {
         &self,
         client: &Client,
         answer: Answer,
-        mut room: Option<Room>,
+        mut permit: Option<AnswerPermit>,
     ) -> Result<Answer, OutOfMemory> {
         let (head, bytes) = answer.into_parts();
         if bytes.is_empty() {
             return Ok(Answer::from_parts(head, bytes));
         }
-        if let Some(room) = &mut room {
-            room.shrink_to(bytes.len());
+        if let Some(permit) = &mut permit {
+            permit.shrink_to(bytes.len());
         }
         let memory = self.memory(&client.outbox, bytes.len())?;
-        let bytes = Bytes::from_owner(Held { bytes, _memory: memory, _room: room });
+        let bytes = Bytes::from_owner(Held { bytes, _memory: memory, _permit: permit });
         Ok(Answer::from_parts(head, bytes))
     }
 
-    fn memory(&self, outbox: &Outbox, bytes: usize) -> Result<Memory, OutOfMemory> {
+    fn memory(&self, outbox: &Outbox, bytes: usize) -> Result<AnswerMemory, OutOfMemory> {
         match Arc::clone(&outbox.free).try_acquire_many_owned(permits(shares(bytes))) {
-            Ok(shares) => Ok(Memory::Free { _shares: shares }),
-            Err(_) => Ok(Memory::Common { _bytes: self.budget.reserve(bytes)? }),
+            Ok(shares) => Ok(AnswerMemory::Free { _shares: shares }),
+            Err(_) => Ok(AnswerMemory::Common { _bytes: self.budget.reserve(bytes)? }),
         }
     }
 }
@@ -123,14 +123,14 @@ impl Answers {
 impl Outbox {
     /// Waits until the client has taken enough of its earlier answers. It either does, or
     /// is sent away by the connection's guard.
-    pub(super) async fn room_for(&self, bytes: usize) -> Room {
+    pub(super) async fn reserve(&self, bytes: usize) -> AnswerPermit {
         let wanted = shares(bytes.min(ANSWER_BYTES_MAX));
-        let shares = Arc::clone(&self.room).acquire_many_owned(permits(wanted)).await;
-        Room { shares: shares.expect("the room is never closed") }
+        let shares = Arc::clone(&self.permits).acquire_many_owned(permits(wanted)).await;
+        AnswerPermit { shares: shares.expect("the permits are never closed") }
     }
 }
 
-impl Room {
+impl AnswerPermit {
     fn shrink_to(&mut self, bytes: usize) {
         let surplus = self.shares.num_permits().saturating_sub(shares(bytes));
         drop(self.shares.split(surplus));
@@ -160,10 +160,10 @@ mod tests {
         Answer::new(Bytes::from(vec![0; bytes]))
     }
 
-    fn has_room(client: &Client, bytes: usize) -> Option<Room> {
+    fn try_reserve(client: &Client, bytes: usize) -> Option<AnswerPermit> {
         let mut cx = Context::from_waker(Waker::noop());
-        match pin!(client.outbox.room_for(bytes)).poll(&mut cx) {
-            Poll::Ready(room) => Some(room),
+        match pin!(client.outbox.reserve(bytes)).poll(&mut cx) {
+            Poll::Ready(permit) => Some(permit),
             Poll::Pending => None,
         }
     }
@@ -185,14 +185,14 @@ mod tests {
     fn who_does_not_read_is_not_answered_on() {
         let answers = answers(100 << 20);
         let client = Client::new("http", answers.outbox());
-        let room = has_room(&client, ANSWER_BYTES_MAX);
-        assert!(has_room(&client, 1).is_none(), "an answer may become this long");
-        let unread = answers.hold(&client, large(3 << 20), room).unwrap();
-        assert!(has_room(&client, 1 << 20).is_some(), "it did not");
-        assert!(has_room(&client, ANSWER_BYTES_MAX).is_none());
-        assert!(has_room(&Client::new("http", answers.outbox()), ANSWER_BYTES_MAX).is_some());
+        let permit = try_reserve(&client, ANSWER_BYTES_MAX);
+        assert!(try_reserve(&client, 1).is_none(), "an answer may become this long");
+        let unread = answers.hold(&client, large(3 << 20), permit).unwrap();
+        assert!(try_reserve(&client, 1 << 20).is_some(), "it did not");
+        assert!(try_reserve(&client, ANSWER_BYTES_MAX).is_none());
+        assert!(try_reserve(&Client::new("http", answers.outbox()), ANSWER_BYTES_MAX).is_some());
         drop(unread);
-        assert!(has_room(&client, ANSWER_BYTES_MAX).is_some());
+        assert!(try_reserve(&client, ANSWER_BYTES_MAX).is_some());
     }
 
     #[test]

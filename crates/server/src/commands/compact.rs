@@ -14,7 +14,7 @@ use runtime::{Runtime, Tasks};
 use storage::local::RESERVE;
 use storage::{Durability, Store};
 
-use crate::data::{self, DataArguments, say, say_error};
+use crate::data_dir::{self, DataArguments, say, say_error};
 
 /// How often whoever waits is told how far it is.
 const TELL_EVERY: Duration = Duration::from_secs(1);
@@ -28,10 +28,10 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let folder = &arguments.data.folder;
     let before = bytes_in(folder);
-    let service = data::open(folder, data::config(Durability::default()))?;
+    let service = data_dir::open(folder, data_dir::config(Durability::default()))?;
     say_error("removing what drops left …");
     let tokio = tokio::runtime::Builder::new_current_thread().build()?;
-    let swept = tokio.block_on(service.sweep())?;
+    let swept = tokio.block_on(service.maintenance().sweep())?;
     say_error(&format!(
         "removed {} containers and {} moved buckets, {} keys of them one by one",
         swept.containers, swept.buckets, swept.keys

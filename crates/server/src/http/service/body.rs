@@ -41,7 +41,7 @@ const STRANGER_DISCARD_BYTES_MAX: u64 = 32 << 20;
 pub(super) async fn body_of(
     body: Incoming,
     expects: bool,
-    shares: &mut Shares,
+    shares: &mut BodyPermit,
 ) -> Result<Option<Bytes>, Answer> {
     let received = receive(body, expects, shares);
     match timeout(BODY_MAX, received).await {
@@ -67,7 +67,7 @@ enum Received {
     Broken,
 }
 
-async fn receive(mut body: Incoming, expects: bool, shares: &mut Shares) -> Received {
+async fn receive(mut body: Incoming, expects: bool, shares: &mut BodyPermit) -> Received {
     let declared = body.size_hint().lower();
     if declared > BODY_BYTES_MAX as u64 {
         // Whoever asks first gets the answer first.
@@ -146,28 +146,28 @@ impl Whole {
 
 /// What all bodies together may take.
 #[derive(Clone, Debug)]
-pub(super) struct Memory {
-    /// The budget for what is beyond the allowances of connections, for all bodies that
-    /// are being received or worked on. Who finds none left waits.
+pub(super) struct BodyMemory {
+    /// The budget for what exceeds the allowances of connections, for all bodies that are
+    /// being received or processed. A body that finds none left waits.
     budget: Arc<Semaphore>,
-    /// Bodies that may be received beyond the budget, one after the other in each lane.
-    /// Otherwise bodies that have a part of the budget each, and wait for the rest of
-    /// it, would wait for each other until all of them have run out of time.
-    lanes: Arc<Semaphore>,
+    /// Bodies that may be received beyond the budget, a few at a time. Otherwise bodies that
+    /// hold a part of the budget each, and wait for the rest of it, would wait for each other
+    /// until all of them have run out of time.
+    overflow: Arc<Semaphore>,
     /// Counts what they take, of the one or the other.
     held: Arc<MemoryBudget>,
     waited: Arc<AtomicU64>,
 }
 
-impl Memory {
-    pub(super) fn new(plan: &MemoryPlan) -> Memory {
-        Memory::with(plan.bodies / BODY_SHARE_BYTES, plan.body_lanes)
+impl BodyMemory {
+    pub(super) fn new(plan: &MemoryPlan) -> BodyMemory {
+        BodyMemory::with(plan.bodies / BODY_SHARE_BYTES, plan.bodies_overflow)
     }
 
-    pub(super) fn with(shares: usize, lanes: usize) -> Memory {
-        Memory {
+    pub(super) fn with(shares: usize, overflow: usize) -> BodyMemory {
+        BodyMemory {
             budget: Arc::new(Semaphore::new(shares)),
-            lanes: Arc::new(Semaphore::new(lanes)),
+            overflow: Arc::new(Semaphore::new(overflow)),
             held: MemoryBudget::unlimited(),
             waited: Arc::default(),
         }
@@ -185,24 +185,31 @@ pub(super) fn allowance() -> Arc<Semaphore> {
 }
 
 /// What one body takes, first of its connection's allowance, then of the common
-/// budget, and where that is used up a lane; given back when dropped.
+/// budget, and where that is used up one of the overflow permits; given back when dropped.
 #[derive(Debug)]
-pub(super) struct Shares {
+pub(super) struct BodyPermit {
     allowance: Arc<Semaphore>,
-    memory: Memory,
+    memory: BodyMemory,
     held: Vec<OwnedSemaphorePermit>,
-    /// A body that has one needs no more shares.
-    lane: Option<OwnedSemaphorePermit>,
+    /// A body that has this needs no more of the budget.
+    overflow: Option<OwnedSemaphorePermit>,
     /// Whether it was the memory that the body waited for.
     waiting: bool,
     /// All of it, for the record.
     counted: Option<Reservation>,
 }
 
-impl Shares {
-    pub(super) fn new(client: &Client, memory: &Memory) -> Shares {
+impl BodyPermit {
+    pub(super) fn new(client: &Client, memory: &BodyMemory) -> BodyPermit {
         let (allowance, memory) = (Arc::clone(&client.allowance), memory.clone());
-        Shares { allowance, memory, held: Vec::new(), lane: None, waiting: false, counted: None }
+        BodyPermit {
+            allowance,
+            memory,
+            held: Vec::new(),
+            overflow: None,
+            waiting: false,
+            counted: None,
+        }
     }
 
     pub(super) async fn hold(&mut self, len: usize) {
@@ -216,7 +223,7 @@ impl Shares {
     }
 
     async fn take(&mut self, len: usize) {
-        if self.lane.is_some() {
+        if self.overflow.is_some() {
             return;
         }
         let held: usize = self.held.iter().map(OwnedSemaphorePermit::num_permits).sum();
@@ -230,7 +237,7 @@ impl Shares {
         if due == 0 {
             return;
         }
-        let Memory { budget, lanes, .. } = self.memory.clone();
+        let BodyMemory { budget, overflow, .. } = self.memory.clone();
         if budget.available_permits() < due {
             self.memory.waited.fetch_add(1, Ordering::Relaxed);
         }
@@ -240,8 +247,8 @@ impl Shares {
             permit = budget.acquire_many_owned(count(due)) => {
                 self.keep(permit.expect("the budget is never closed"));
             }
-            permit = lanes.acquire_owned() => {
-                self.lane = Some(permit.expect("the lanes are never closed"));
+            permit = overflow.acquire_owned() => {
+                self.overflow = Some(permit.expect("the overflow permits are never closed"));
             }
         }
         self.waiting = false;
@@ -272,16 +279,16 @@ mod tests {
     use crate::memory::MemorySize;
 
     /// How a body goes on that has come to so many shares.
-    fn hold(shares: &mut Shares, count: usize) -> Poll<()> {
+    fn hold(shares: &mut BodyPermit, count: usize) -> Poll<()> {
         let held = pin!(shares.hold(count * BODY_SHARE_BYTES));
         held.poll(&mut Context::from_waker(Waker::noop()))
     }
 
     #[test]
     fn bodies_that_have_used_up_the_budget_do_not_wait_for_each_other() {
-        let memory = Memory::with(4, 1);
+        let memory = BodyMemory::with(4, 1);
         let answers = Answers::new(&MemoryPlan::of(MemorySize::default()));
-        let body = || Shares::new(&Client::new("http", answers.outbox()), &memory);
+        let body = || BodyPermit::new(&Client::new("http", answers.outbox()), &memory);
         let (mut one, mut other) = (body(), body());
         let half = BODY_FREE_SHARES + 2;
         assert_eq!(
@@ -296,7 +303,10 @@ mod tests {
         assert_eq!(hold(&mut other, half + 2), Poll::Ready(()));
         assert_eq!(hold(&mut other, whole), Poll::Ready(()), "now this one does");
         drop(other);
-        assert_eq!((memory.budget.available_permits(), memory.lanes.available_permits()), (4, 1));
+        assert_eq!(
+            (memory.budget.available_permits(), memory.overflow.available_permits()),
+            (4, 1)
+        );
         assert_eq!(memory.usage().0.held, 0);
     }
 }

@@ -7,7 +7,7 @@
 //! What one client can make us do is bounded three times. hyper counts streams,
 //! resets and bytes of heads, and ends connections that go beyond. [`Guard`] looks
 //! for connections on which nothing moves. And every byte of a body counts
-//! (`crate::front`), however many streams bring them.
+//! (`crate::http::service`), however many streams bring them.
 
 use std::convert::Infallible;
 use std::pin::{Pin, pin};
@@ -24,12 +24,12 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use tokio::time::{Instant, sleep};
 
 use super::{
-    ANSWER_MAX, Boxed, HEAD_BYTES_MAX, HEAD_MAX, IDLE_CROWDED_MAX, LINGER_MAX, TAKEN_BYTES_MIN,
-    Taking,
+    ANSWER_MAX, Boxed, HEAD_BYTES_MAX, HEAD_MAX, IDLE_CROWDED_MAX, LINGER_MAX, ReaderProgress,
+    TAKEN_BYTES_MIN,
 };
-use crate::front::{Client, Front};
+use crate::http::service::{Client, HttpService};
+use crate::http::transport::{ConnectionActivity, Socket, Transport};
 use crate::stop::Stop;
-use crate::transport::{Pulse, Socket, Transport};
 
 /// How often a connection is looked at: every limit is kept within this. Longer than
 /// for HTTP/1, since idle connections are looked at as well.
@@ -67,26 +67,31 @@ const PING_EVERY: Duration = Duration::from_secs(20);
 const PONG_MAX: Duration = Duration::from_secs(20);
 
 /// Serves one client that has sent the preface, which is in `unread`.
-pub(super) fn serve(socket: Socket, unread: Bytes, front: Arc<Front>, stop: Stop) -> Boxed<()> {
-    Box::pin(attend(socket, unread, front, stop))
+pub(super) fn serve(
+    socket: Socket,
+    unread: Bytes,
+    http: Arc<HttpService>,
+    stop: Stop,
+) -> Boxed<()> {
+    Box::pin(attend(socket, unread, http, stop))
 }
 
-async fn attend(socket: Socket, unread: Bytes, front: Arc<Front>, mut stop: Stop) {
-    let pulse = Arc::new(Pulse::default());
+async fn attend(socket: Socket, unread: Bytes, http: Arc<HttpService>, mut stop: Stop) {
+    let activity = Arc::new(ConnectionActivity::default());
     let streams = Arc::new(Streams::default());
-    let client = Client::new(socket.scheme(), front.answers.outbox());
+    let client = Client::new(socket.scheme(), http.answers.outbox());
     let service = service_fn(|request| {
-        let (front, client) = (Arc::clone(&front), client.clone());
+        let (http, client) = (Arc::clone(&http), client.clone());
         let stream = Streams::open(&streams);
         async move {
-            let answer = front.answer(request, &client).await;
+            let answer = http.answer(request, &client).await;
             Ok::<_, Infallible>(answer.map(|left| AnswerBody { left, answering: stream.answer() }))
         }
     });
-    let transport = Transport::new(socket, Arc::clone(&pulse), unread);
+    let transport = Transport::new(socket, Arc::clone(&activity), unread);
     let connection = protocol().serve_connection(TokioIo::new(transport), service);
     let mut connection = pin!(connection);
-    let mut guard = Guard::new(&pulse, &streams);
+    let mut guard = Guard::new(&activity, &streams);
     let mut tick = pin!(sleep(TICK));
     let mut leaving = false;
     loop {
@@ -101,7 +106,7 @@ async fn attend(socket: Socket, unread: Bytes, front: Arc<Front>, mut stop: Stop
             }
             () = &mut tick => {
                 tick.as_mut().reset(Instant::now() + if leaving { LINGER_MAX } else { TICK });
-                let (crowded, scarce) = (front.room.is_crowded(), front.answers.is_crowded());
+                let (crowded, scarce) = (http.connections.is_crowded(), http.answers.is_crowded());
                 match guard.look(crowded, scarce) {
                     _ if leaving && streams.none_open() => return,
                     Verdict::GoOn => continue,
@@ -246,7 +251,7 @@ impl Body for AnswerBody {
 /// Judges a connection at every tick.
 #[derive(Debug)]
 struct Guard<'a> {
-    pulse: &'a Pulse,
+    activity: &'a ConnectionActivity,
     streams: &'a Streams,
     /// How long nothing has followed the preface.
     mute: Duration,
@@ -256,7 +261,7 @@ struct Guard<'a> {
     blocked: (Duration, u64),
     /// Age of the generation of answers.
     generation: Duration,
-    taking: Taking,
+    progress: ReaderProgress,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -268,10 +273,18 @@ enum Verdict {
 }
 
 impl<'a> Guard<'a> {
-    fn new(pulse: &'a Pulse, streams: &'a Streams) -> Guard<'a> {
+    fn new(activity: &'a ConnectionActivity, streams: &'a Streams) -> Guard<'a> {
         let zero = Duration::ZERO;
         let (mute, idle, blocked, generation) = (zero, (zero, 0), (zero, 0), zero);
-        Guard { pulse, streams, mute, idle, blocked, generation, taking: Taking::default() }
+        Guard {
+            activity,
+            streams,
+            mute,
+            idle,
+            blocked,
+            generation,
+            progress: ReaderProgress::default(),
+        }
     }
 
     /// `crowded` says that places for connections are scarce, `scarce` that memory for
@@ -279,7 +292,7 @@ impl<'a> Guard<'a> {
     fn look(&mut self, crowded: bool, scarce: bool) -> Verdict {
         let (waits, taken) =
             (self.streams.has_answers(), self.streams.handed.load(Ordering::Relaxed));
-        let in_the_way = self.taking.is_too_slow(TICK, waits, scarce, taken);
+        let in_the_way = self.progress.is_too_slow(TICK, waits, scarce, taken);
         if in_the_way || self.is_mute() || self.is_blocked() || self.is_answer_overdue() {
             return Verdict::TooSlow;
         }
@@ -294,13 +307,13 @@ impl<'a> Guard<'a> {
     }
 
     fn is_mute(&mut self) -> bool {
-        self.mute = if self.pulse.has_read() { Duration::ZERO } else { self.mute + TICK };
+        self.mute = if self.activity.has_read() { Duration::ZERO } else { self.mute + TICK };
         self.mute >= HEAD_MAX
     }
 
     fn is_blocked(&mut self) -> bool {
-        let written = self.pulse.written();
-        if !self.pulse.is_blocked() {
+        let written = self.activity.written();
+        if !self.activity.is_blocked() {
             self.blocked = (Duration::ZERO, written);
             return false;
         }
@@ -336,23 +349,23 @@ mod tests {
         (verdicts, last)
     }
 
-    fn greeted() -> (Pulse, Arc<Streams>) {
-        let pulse = Pulse::default();
-        pulse.bytes_came();
-        (pulse, Arc::default())
+    fn greeted() -> (ConnectionActivity, Arc<Streams>) {
+        let activity = ConnectionActivity::default();
+        activity.bytes_came();
+        (activity, Arc::default())
     }
 
     #[test]
     fn something_must_follow_the_preface() {
-        let (pulse, streams) = (Pulse::default(), Arc::default());
-        let mut guard = Guard::new(&pulse, &streams);
+        let (activity, streams) = (ConnectionActivity::default(), Arc::default());
+        let mut guard = Guard::new(&activity, &streams);
         assert_eq!(wait(&mut guard, HEAD_MAX), (vec![Verdict::GoOn], Verdict::TooSlow));
     }
 
     #[test]
     fn an_idle_connection_leaves_and_a_used_one_stays() {
-        let (pulse, streams) = greeted();
-        let mut guard = Guard::new(&pulse, &streams);
+        let (activity, streams) = greeted();
+        let mut guard = Guard::new(&activity, &streams);
         assert_eq!(wait(&mut guard, IDLE_MAX), (vec![Verdict::GoOn], Verdict::Leave));
         for _ in 0..1000 {
             drop(Streams::open(&streams));
@@ -368,8 +381,8 @@ mod tests {
 
     #[test]
     fn an_answer_that_is_not_taken_ends_the_connection() {
-        let (pulse, streams) = greeted();
-        let mut guard = Guard::new(&pulse, &streams);
+        let (activity, streams) = greeted();
+        let mut guard = Guard::new(&activity, &streams);
         let _keeps_it_from_being_idle = Streams::open(&streams);
         let stuck = Streams::open(&streams).answer();
         let mut verdicts = (0..2 * ANSWER_MAX.as_secs() / TICK.as_secs()).map(|_| {
@@ -386,15 +399,15 @@ mod tests {
 
     #[test]
     fn a_client_must_take_what_it_asked_for() {
-        let (pulse, streams) = greeted();
-        let mut guard = Guard::new(&pulse, &streams);
+        let (activity, streams) = greeted();
+        let mut guard = Guard::new(&activity, &streams);
         let _keeps_it_from_being_idle = Streams::open(&streams);
-        pulse.set_blocked(true);
+        activity.set_blocked(true);
         for _ in 0..3 {
-            pulse.bytes_went(64 << 10);
+            activity.bytes_went(64 << 10);
             assert_eq!(wait(&mut guard, ANSWER_MAX), (vec![Verdict::GoOn], Verdict::GoOn));
         }
-        pulse.bytes_went(100);
+        activity.bytes_went(100);
         assert_eq!(wait(&mut guard, ANSWER_MAX), (vec![Verdict::GoOn], Verdict::TooSlow));
     }
 

@@ -29,7 +29,7 @@ pub(crate) enum Phase {
 /// touched by the one task of the connection; atomic because tasks move between
 /// threads.
 #[derive(Debug, Default)]
-pub(crate) struct Pulse {
+pub(crate) struct ConnectionActivity {
     state: AtomicU8,
     blocked: AtomicBool,
     /// Requests begun.
@@ -43,7 +43,7 @@ const ANSWERED: u8 = 0;
 const HEAD: u8 = 1;
 const BUSY: u8 = 2;
 
-impl Pulse {
+impl ConnectionActivity {
     pub(crate) fn request_begun(&self) {
         self.requests.fetch_add(1, Ordering::Relaxed);
         self.state.store(BUSY, Ordering::Relaxed);
@@ -183,32 +183,36 @@ impl AsyncWrite for Socket {
     }
 }
 
-/// A socket that reports to a [`Pulse`].
+/// A socket that reports to a [`ConnectionActivity`].
 #[derive(Debug)]
 pub(crate) struct Transport {
     pub(crate) socket: Socket,
-    pulse: Arc<Pulse>,
+    activity: Arc<ConnectionActivity>,
     /// Bytes that were read before and not used; they come first.
     unread: Bytes,
 }
 
 impl Transport {
-    pub(crate) fn new(socket: Socket, pulse: Arc<Pulse>, unread: Bytes) -> Transport {
+    pub(crate) fn new(
+        socket: Socket,
+        activity: Arc<ConnectionActivity>,
+        unread: Bytes,
+    ) -> Transport {
         if !unread.is_empty() {
-            pulse.head_begun();
+            activity.head_begun();
         }
-        Transport { socket, pulse, unread }
+        Transport { socket, activity, unread }
     }
 
     fn wrote(&self, result: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
         if let Poll::Ready(Ok(len)) = result {
-            self.pulse.bytes_went(len);
+            self.activity.bytes_went(len);
         }
         self.note(result)
     }
 
     fn note<T>(&self, result: Poll<T>) -> Poll<T> {
-        self.pulse.set_blocked(result.is_pending());
+        self.activity.set_blocked(result.is_pending());
         result
     }
 }
@@ -227,7 +231,7 @@ impl AsyncRead for Transport {
         let before = buffer.remaining();
         ready!(Pin::new(&mut self.socket).poll_read(cx, buffer))?;
         if buffer.remaining() < before {
-            self.pulse.bytes_came();
+            self.activity.bytes_came();
         }
         Poll::Ready(Ok(()))
     }

@@ -1,0 +1,49 @@
+//! The subcommands of the program besides serving: each works on a data folder that nobody
+//! serves, or asks a running server.
+
+mod backup;
+mod bench;
+mod cert;
+mod check;
+mod compact;
+mod partitions;
+mod restore;
+
+use std::process::ExitCode;
+
+#[derive(Debug, clap::Subcommand)]
+pub(crate) enum Command {
+    /// Print the certificate that clients of https:// have to trust, in PEM.
+    Cert(cert::Arguments),
+    /// Read everything in a data folder and say whether it all agrees.
+    ///
+    /// Nothing in the folder is changed, but by --reset-time: it may be a snapshot, or one that cannot be written to. It must not be in use.
+    Check(check::Arguments),
+    /// Give the disk back what was dropped, deleted and replaced in a data folder.
+    ///
+    /// The folder must not be in use. Takes as long as copying what is kept, and for that
+    /// time as much room again, which a server leaves free.
+    Compact(compact::Arguments),
+    /// Write a consistent copy of everything into a new folder, while the server runs.
+    Backup(backup::Arguments),
+    /// Make a new data folder from a backup, and check it.
+    Restore(restore::Arguments),
+    /// Measure durable writes and point reads on this machine.
+    Bench(bench::Arguments),
+    /// Look at the physical partitions of a container on a running server, split or merge them.
+    Partitions(partitions::Arguments),
+}
+
+impl Command {
+    pub(crate) fn run(&self) -> anyhow::Result<ExitCode> {
+        match self {
+            Command::Cert(arguments) => cert::run(arguments),
+            Command::Check(arguments) => check::run(arguments),
+            Command::Compact(arguments) => compact::run(arguments),
+            Command::Backup(arguments) => backup::run(arguments),
+            Command::Restore(arguments) => restore::run(arguments),
+            Command::Bench(arguments) => bench::run(arguments),
+            Command::Partitions(arguments) => partitions::run(arguments),
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! What whoever runs the database asks of it, rather than a user of its data.
+//!
+//! Operators take the same steps as everybody: their verbs are authorised, and what goes
+//! wrong is accounted for. Only the holder of the account key is an operator.
+
+use std::future::Future;
+use std::sync::Arc;
+
+use cluster::{Ahead, ClusterReport};
+use runtime::on_async_worker;
+use storage::Store;
+
+use crate::account;
+use crate::authorise::{Principal, authorise_operator};
+use crate::error::ServiceError;
+use crate::service::Service;
+
+/// The verbs of an operator, for one who has presented credentials.
+#[derive(Debug)]
+pub struct Operator<'a> {
+    pub(crate) service: &'a Service,
+    principal: Principal,
+}
+
+impl Service {
+    /// The verbs of an operator. Each asks whether the principal may.
+    #[must_use]
+    pub fn operator(&self, principal: Principal) -> Operator<'_> {
+        Operator { service: self, principal }
+    }
+}
+
+impl Operator<'_> {
+    /// Reads everything that is stored and says what does not agree. Keeps the calling
+    /// thread until that is done.
+    pub fn check(&self, progress: impl FnMut(&str)) -> Result<ClusterReport, ServiceError> {
+        self.run_blocking(|service| {
+            Ok(service.cluster.check(&service.containers_to_sweep()?, progress)?)
+        })
+    }
+
+    /// The physical partitions whose time is ahead of the clock.
+    pub fn ahead(&self) -> Result<Vec<Ahead>, ServiceError> {
+        self.run_blocking(|service| Ok(service.cluster.ahead()?))
+    }
+
+    /// Sets the times of those and of what was written to them back to the clock. Returns
+    /// how many items that changed.
+    pub async fn reset_time(&self) -> Result<u64, ServiceError> {
+        self.run(async { Ok(self.service.cluster.reset_time().await?) }).await
+    }
+
+    /// The store whose rows a backup writes down.
+    pub fn backup_source(&self) -> Result<Arc<dyn Store>, ServiceError> {
+        self.run_blocking(|service| Ok(Arc::clone(service.store())))
+    }
+
+    /// Takes an operator's verb through the steps of every request.
+    pub(crate) async fn run<T>(
+        &self,
+        verb: impl Future<Output = Result<T, ServiceError>>,
+    ) -> Result<T, ServiceError> {
+        let steps = async {
+            authorise_operator(&self.principal)?;
+            verb.await
+        };
+        on_async_worker(steps).await.inspect_err(account::report)
+    }
+
+    /// The same for verbs that keep their thread.
+    pub(crate) fn run_blocking<T>(
+        &self,
+        verb: impl FnOnce(&Service) -> Result<T, ServiceError>,
+    ) -> Result<T, ServiceError> {
+        let authorised = authorise_operator(&self.principal);
+        authorised.and_then(|()| verb(self.service)).inspect_err(account::report)
+    }
+}
