@@ -35,11 +35,14 @@ pub struct Exceptions {
     pub long_functions: Vec<LongFunction>,
 }
 
-/// Texts that no file may contain.
+/// Texts that no file may contain, or none in some folders.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Banned {
     pub texts: Vec<String>,
+    /// Where they are banned; everywhere if no folder is named.
+    #[serde(default)]
+    pub folders: Vec<String>,
     pub reason: String,
 }
 

@@ -24,8 +24,8 @@ use model::json;
 use model::limits::Limits;
 use runtime::Runtime;
 use service::{
-    Action, CatalogueAction, ContainerAction, Kind, Link, Principal, Request, Response, Service,
-    ServiceError, Throughput,
+    ContainerVerb, InContainer, ItemAction, ItemOperation, Kind, Link, Principal, Request,
+    ResourceAction, Response, Service, ServiceError, Throughput,
 };
 use storage::StorageError;
 use storage::local::{self, LocalConfig};
@@ -153,7 +153,8 @@ fn create_all(service: &Service) -> Result<()> {
         let database = Link::parse("dbs/d").context("a link")?;
         create(service, database, Kind::Container, &body, Some(Throughput::Manual(rate)))?;
         let body = item_body(HOT_KEY, HOT_ID, 0).into();
-        execute(service, container, ContainerAction::CreateItem { key: None, body })?;
+        let create = ItemOperation::Create { body };
+        execute(service, container, ItemAction::new(None, create))?;
     }
     Ok(())
 }
@@ -166,28 +167,26 @@ fn create(
     throughput: Option<Throughput>,
 ) -> Result<()> {
     let body = json::parse(body.as_bytes())?;
-    let action = CatalogueAction::Create { parent, kind, body, throughput, offer_type: None };
-    let action = Action::Catalogue(action);
+    let action = ResourceAction::Create { parent, kind, body, throughput, offer_type: None };
     block_on(service.execute(Request::new(Principal::Account, action)))?;
     Ok(())
 }
 
 /// Does something in one of [`CONTAINERS`] and waits for the answer.
-pub fn execute(
+pub fn execute<V: ContainerVerb>(
     service: &Service,
     container: usize,
-    action: ContainerAction,
-) -> Result<Response, ServiceError> {
-    Ok(block_on(service.execute(request(container, action)))?)
+    verb: V,
+) -> Result<Response<V::Reply>, ServiceError> {
+    Ok(block_on(service.execute(request(container, verb)))?)
 }
 
 /// The request to do something in one of [`CONTAINERS`].
 #[must_use]
-pub fn request(container: usize, action: ContainerAction) -> Request {
+pub fn request<V>(container: usize, verb: V) -> Request<InContainer<V>> {
     let (name, _) = CONTAINERS.get(container).expect("writers know the containers");
     let container = Link::parse(&format!("dbs/d/colls/{name}")).expect("a link of a container");
-    let action = Action::Container { container, intended_rid: None, merge_aware: true, action };
-    Request::new(Principal::Account, action)
+    Request::new(Principal::Account, InContainer::new(container, verb))
 }
 
 #[cfg(test)]

@@ -8,8 +8,7 @@ use model::name::ItemId;
 use model::partition_key::PartitionKey;
 use runtime::{Random, SeededRandom};
 use service::{
-    Action, CatalogueAction, Conditions, ContainerAction, ItemTarget, Link, Principal, Reply,
-    Request, Service,
+    Conditions, ItemAction, ItemOperation, Link, Principal, Request, ResourceAction, Service,
 };
 use storage::Durability;
 use storage::local::LocalConfig;
@@ -80,7 +79,7 @@ fn fill(service: &Service, container: usize, items: u64, random: &dyn Random) {
         let words = (0..ITEM_BYTES / 16).map(|_| format!("{:016x}", random.next_u64()));
         let text: String = words.collect();
         let body = format!(r#"{{"id":"{number}","pk":"{}","text":"{text}"}}"#, number % KEYS);
-        let create = ContainerAction::CreateItem { key: None, body: body.into() };
+        let create = ItemAction::new(None, ItemOperation::Create { body: body.into() });
         crash::execute(service, container, create).unwrap();
     }
 }
@@ -88,18 +87,16 @@ fn fill(service: &Service, container: usize, items: u64, random: &dyn Random) {
 fn drop_container(service: &Service) {
     let (name, _) = crash::CONTAINERS[DROPPED];
     let link = Link::parse(&format!("dbs/d/colls/{name}")).unwrap();
-    let action = CatalogueAction::Delete { link, conditions: Conditions::default() };
-    block_on(service.execute(Request::new(Principal::Account, Action::Catalogue(action)))).unwrap();
+    let action = ResourceAction::Delete { link, conditions: Conditions::default() };
+    block_on(service.execute(Request::new(Principal::Account, action))).unwrap();
 }
 
 fn read_all(service: &Service) -> Vec<Bytes> {
     let read = |number: u64| {
         let key = Some(PartitionKey::new([(number % KEYS).to_string().as_str()]));
-        let target = ItemTarget { key, id: ItemId::parse(&number.to_string()).unwrap() };
-        let read = ContainerAction::ReadItem { target, conditions: Conditions::default() };
-        let reply = crash::execute(service, KEPT, read).unwrap().reply;
-        let Reply::One { body: Some(body), .. } = reply else { panic!("{reply:?}") };
-        body
+        let id = ItemId::parse(&number.to_string()).unwrap();
+        let read = ItemAction::new(key, ItemOperation::Read { id, if_none_match: None });
+        crash::execute(service, KEPT, read).unwrap().reply.body.unwrap()
     };
     (0..KEPT_ITEMS).map(read).collect()
 }

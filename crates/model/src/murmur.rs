@@ -1,4 +1,4 @@
-//! The two MurmurHash3 variants that partition keys and distinct values are hashed with.
+//! The MurmurHash3 variants that partition keys and distinct values are hashed with.
 //!
 //! Written here because the result is part of the wire contract: clients
 //! compute the same hashes, so an update of a dependency must not change them.
@@ -28,6 +28,20 @@ fn finish32(mut hash: u32) -> u32 {
     hash ^= hash >> 13;
     hash = hash.wrapping_mul(0xC2B2_AE35);
     hash ^ (hash >> 16)
+}
+
+/// The 64-bit cut of MurmurHash3 x64 that the service hashes values with: its first word
+/// alone, over blocks of eight bytes.
+pub(crate) fn hash64_seeded(input: &[u8], seed: u64) -> u64 {
+    let (blocks, tail) = input.as_chunks::<8>();
+    let hash = blocks.iter().fold(seed, |hash, block| {
+        (hash ^ scramble_low(u64::from_le_bytes(*block)))
+            .rotate_left(27)
+            .wrapping_mul(5)
+            .wrapping_add(0x52DC_E729)
+    });
+    let length = u64::try_from(input.len()).expect("a length fits 64 bits");
+    finish64(hash ^ scramble_low(u64::from_le_bytes(padded(tail))) ^ length)
 }
 
 /// MurmurHash3 x64, 128 bits, seed 0, as the number whose high half is the second word.

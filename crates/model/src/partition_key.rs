@@ -20,7 +20,7 @@ use crate::json::{self, Kind, Number, Raw};
 use crate::limits::{KEY_BYTES_MAX, KEY_LEVELS_MAX};
 
 /// A key header may spell every byte of its strings as a six-character escape.
-const HEADER_BYTES_MAX: usize = KEY_LEVELS_MAX * (6 * KEY_BYTES_MAX + 8);
+const JSON_BYTES_MAX: usize = KEY_LEVELS_MAX * (6 * KEY_BYTES_MAX + 8);
 
 /// Characters of a refused value that an error message repeats.
 const SHOWN_CHARS_MAX: usize = 128;
@@ -172,10 +172,10 @@ impl PartitionKey {
         PartitionKey(components.into_iter().map(Into::into).collect())
     }
 
-    /// Parses the `x-ms-documentdb-partitionkey` header: a JSON array of the
-    /// values, where `{}` stands for undefined.
-    pub fn parse_header(text: &str) -> Result<PartitionKey, KeyError> {
-        if text.len() > HEADER_BYTES_MAX {
+    /// Reads what `Display` writes, and clients with it: a JSON array of the values, where
+    /// `{}` stands for undefined.
+    pub fn parse_json(text: &str) -> Result<PartitionKey, KeyError> {
+        if text.len() > JSON_BYTES_MAX {
             return Err(KeyError::TooLong { bytes: text.len() });
         }
         let canonical = json::canonical(text.as_bytes()).map_err(|_| KeyError::invalid(text))?;
@@ -187,7 +187,7 @@ impl PartitionKey {
         if given > KEY_LEVELS_MAX {
             return Err(KeyError::Mismatch { expected: KEY_LEVELS_MAX, given });
         }
-        values.elements().map(|value| header_component(value, text)).collect()
+        values.elements().map(|value| json_component(value, text)).collect()
     }
 
     #[must_use]
@@ -203,11 +203,11 @@ impl PartitionKey {
 }
 
 /// Other than in documents, `{}` must be empty here, and an array makes the
-/// whole header invalid.
-fn header_component(value: Raw<'_>, header: &str) -> Result<KeyComponent, KeyError> {
+/// whole text invalid.
+fn json_component(value: Raw<'_>, text: &str) -> Result<KeyComponent, KeyError> {
     let filled = value.kind() == Kind::Object && value.members().next().is_some();
     if filled || value.kind() == Kind::Array {
-        return Err(KeyError::invalid(header));
+        return Err(KeyError::invalid(text));
     }
     KeyComponent::from_raw(value)
 }
@@ -218,7 +218,7 @@ impl FromIterator<KeyComponent> for PartitionKey {
     }
 }
 
-/// The form of the request header.
+/// As JSON; see [`PartitionKey::parse_json`].
 impl fmt::Display for PartitionKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut out = String::from("[");

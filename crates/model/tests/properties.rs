@@ -145,7 +145,7 @@ const COLLIDING: [(&str, &str); 3] = [
 #[test]
 fn keys_with_one_hash_have_one_epk_and_two_positions() {
     for (victim, like) in COLLIDING {
-        let victim = PartitionKey::parse_header(victim).unwrap();
+        let victim = PartitionKey::parse_json(victim).unwrap();
         let like = PartitionKey::new([like]);
         for definition in [flat(HashVersion::V2), deep(1)] {
             let epks = [&victim, &like].map(|key| definition.epk(key).unwrap());
@@ -319,7 +319,7 @@ proptest! {
 
     #[test]
     fn headers_round_trip(key in key(3)) {
-        prop_assert_eq!(PartitionKey::parse_header(&key.to_string()), Ok(key));
+        prop_assert_eq!(PartitionKey::parse_json(&key.to_string()), Ok(key));
     }
 
     /// A document with the values of a key gives that key.
@@ -414,7 +414,7 @@ proptest! {
     fn parsers_never_panic(text in "\\PC{0,40}", odd in "[/\"'\\\\a\\[\\]{},:#=0-9+-]{0,30}") {
         for text in [&text, &odd] {
             let _ = KeyPath::parse(text);
-            let _ = PartitionKey::parse_header(text);
+            let _ = PartitionKey::parse_json(text);
             let _ = Epk::from_hex(text);
             let _ = SessionToken::parse(text);
             let _ = ItemId::parse(text);

@@ -512,7 +512,7 @@ impl Open {
 fn parse_key(text: &str) -> Result<PartitionKey, Box<dyn Error>> {
     match text {
         "none" => Ok(PartitionKey::NONE),
-        _ if text.starts_with('[') => Ok(PartitionKey::parse_header(text)?),
+        _ if text.starts_with('[') => Ok(PartitionKey::parse_json(text)?),
         _ => Ok(PartitionKey::new([text])),
     }
 }

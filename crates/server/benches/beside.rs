@@ -10,6 +10,9 @@
 #[allow(dead_code, reason = "the bench of throughput uses more of it")]
 #[path = "http/client.rs"]
 mod client;
+#[allow(dead_code, reason = "other benches use more of it")]
+#[path = "http/load.rs"]
+mod load;
 #[allow(dead_code, reason = "the tests of `serve` use more of it")]
 #[path = "../tests/serve/program.rs"]
 mod program;
@@ -22,6 +25,7 @@ use std::time::Duration;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use client::{Client, Document};
+use load::{Latencies, Pace};
 use program::Program;
 
 /// As many as a query on the catalogue covers.
@@ -36,9 +40,7 @@ const MEASURED: Duration = Duration::from_secs(15);
 const ROUNDS: usize = 2;
 
 fn main() {
-    let mut runtime = tokio::runtime::Builder::new_multi_thread();
-    let runtime = runtime.worker_threads(2).enable_all().build().unwrap();
-    runtime.block_on(measure());
+    load::run(measure());
 }
 
 async fn measure() {
@@ -46,17 +48,24 @@ async fn measure() {
     let address = program.address();
     fill(&mut Client::connect(address).await).await;
     for _ in 0..ROUNDS {
-        tell("alone", &read_for_a_while(address).await);
+        let alone = read_for_a_while(address).await;
+        tell("alone", &alone);
         let load = Arc::new(Load::default());
         let running =
             [tokio::spawn(list(address, load.clone())), tokio::spawn(query(address, load.clone()))];
-        tell("beside", &read_for_a_while(address).await);
+        let beside = read_for_a_while(address).await;
+        tell("beside", &beside);
         load.ends.store(true, Ordering::Relaxed);
         for one in running {
             one.await.unwrap();
         }
         let done = |count: &AtomicU64| count.load(Ordering::Relaxed);
-        println!("        {} lists and {} queries", done(&load.lists), done(&load.queries));
+        let ratio = beside.per_mille(990).as_secs_f64() / alone.per_mille(990).as_secs_f64();
+        println!(
+            "        {} lists and {} queries; p99 beside / alone: {ratio:.2}",
+            done(&load.lists),
+            done(&load.queries),
+        );
     }
 }
 
@@ -96,34 +105,31 @@ async fn query(address: SocketAddr, load: Arc<Load>) {
     }
 }
 
-async fn read_for_a_while(address: SocketAddr) -> Vec<Duration> {
+async fn read_for_a_while(address: SocketAddr) -> Latencies {
     let readers: Vec<_> = (0..READERS).map(|number| tokio::spawn(read(address, number))).collect();
     let mut taken = Vec::new();
     for reader in readers {
         taken.extend(reader.await.unwrap());
     }
-    taken.sort_unstable();
-    taken
+    Latencies::new(taken)
 }
 
 async fn read(address: SocketAddr, number: u64) -> Vec<Duration> {
     let mut client = Client::connect(address).await;
-    let (end, mut ticks, mut taken) = (Instant::now() + MEASURED, interval(PACE), Vec::new());
+    let (mut ticks, mut taken, mut at) = (interval(PACE), Vec::new(), number);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut at = number;
-    while ticks.tick().await < end {
+    let mut pace = Pace { ticks, end: Instant::now() + MEASURED };
+    while let Some(began) = pace.next().await {
         at = (at * 31 + 7) % ROWS;
         let document = Document::small(at / BATCH, at % BATCH);
-        let began = Instant::now();
         assert_eq!(client.read(&document).await, 200);
         taken.push(began.elapsed());
     }
     taken
 }
 
-fn tell(name: &str, taken: &[Duration]) {
-    let at = |per_mille: usize| taken[taken.len() * per_mille / 1000];
-    let (p50, p99, max) = (at(500), at(990), taken[taken.len() - 1]);
+fn tell(name: &str, taken: &Latencies) {
+    let (p50, p99, max) = (taken.per_mille(500), taken.per_mille(990), taken.max());
     println!(
         "{name:<7} {:>6} reads  p50 {p50:>8.1?}  p99 {p99:>8.1?}  max {max:>8.1?}",
         taken.len()

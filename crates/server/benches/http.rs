@@ -18,6 +18,9 @@
 mod client;
 #[path = "http/cpu.rs"]
 mod cpu;
+#[allow(dead_code, reason = "other benches use more of it")]
+#[path = "http/load.rs"]
+mod load;
 #[allow(dead_code, reason = "the tests of `serve` use more of it")]
 #[path = "../tests/serve/program.rs"]
 mod program;
@@ -32,6 +35,7 @@ use std::time::Duration;
 use runtime::{Clock as _, RealClock};
 
 use client::{Client, Document};
+use load::Latencies;
 use target::Target;
 
 const CONNECTIONS: u64 = 32;
@@ -40,12 +44,10 @@ const ROUNDS: u64 = 3;
 const PHASE: Duration = Duration::from_secs(3);
 
 fn main() {
-    let mut runtime = tokio::runtime::Builder::new_multi_thread();
-    let runtime = runtime.worker_threads(2).enable_all().build().unwrap();
     if std::env::var(target::CONSTANT).is_ok() {
-        return runtime.block_on(target::serve_constant());
+        return load::run(target::serve_constant());
     }
-    runtime.block_on(async {
+    load::run(async {
         compare().await;
         start::report().await;
     });
@@ -130,12 +132,14 @@ async fn phase(target: &Target, verb: Verb, round: u64, written: &[u64]) -> (Fig
         latencies.extend(taken);
     }
     let elapsed = clock.monotonic() - start;
-    latencies.sort_unstable();
-    let at = |per_mille: usize| latencies[latencies.len() * per_mille / 1000];
+    let latencies = Latencies::new(latencies);
     let count = u32::try_from(latencies.len()).unwrap();
     let cpu = target.cpu().zip(cpu).map(|(after, before)| (after - before) / count);
     let per_second = f64::from(count) / elapsed.as_secs_f64();
-    (Figures { per_second, p50: at(500), p99: at(990), cpu }, counts)
+    (
+        Figures { per_second, p50: latencies.per_mille(500), p99: latencies.per_mille(990), cpu },
+        counts,
+    )
 }
 
 /// One connection: one request after the other until the phase is over. Gives back how

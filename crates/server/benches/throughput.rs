@@ -15,6 +15,9 @@
 #[allow(dead_code, reason = "the bench of `http` uses more of it")]
 #[path = "http/client.rs"]
 mod client;
+#[allow(dead_code, reason = "other benches use more of it")]
+#[path = "http/load.rs"]
+mod load;
 #[allow(dead_code, reason = "the tests of `serve` use more of it")]
 #[path = "../tests/serve/program.rs"]
 mod program;
@@ -27,6 +30,7 @@ use model::partition_key::{PartitionKey, PartitionKeyDefinition};
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
 use client::{Client, Document};
+use load::Pace;
 use program::Program;
 
 const THROUGHPUT: f64 = 18_000.0;
@@ -44,9 +48,7 @@ const WARM_UP: Duration = Duration::from_secs(3);
 const MEASURED: Duration = Duration::from_secs(20);
 
 fn main() {
-    let mut runtime = tokio::runtime::Builder::new_multi_thread();
-    let runtime = runtime.worker_threads(2).enable_all().build().unwrap();
-    runtime.block_on(measure());
+    load::run(measure());
 }
 
 async fn measure() {
@@ -167,14 +169,10 @@ async fn drive(
     ticks.set_missed_tick_behavior(MissedTickBehavior::Burst);
     let (mut charge, mut served, mut refused) = (0.0, 0, 0);
     let begin = usize::try_from(number).unwrap() * 7;
+    let mut pace = Pace { ticks, end: start + MEASURED };
     for key in keys.iter().cycle().skip(begin % keys.len()) {
-        ticks.tick().await;
-        let now = Instant::now();
-        if now >= start + MEASURED {
-            break;
-        }
-        let status = client.read_all(&documents(*key)).await;
-        match status {
+        let Some(now) = pace.next().await else { break };
+        match client.read_all(&documents(*key)).await {
             200 if now >= start => {
                 charge += client.charge();
                 served += 1;

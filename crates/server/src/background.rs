@@ -7,6 +7,7 @@
 //! whatever protocol that leaves work to do says so there.
 
 pub(crate) mod allocator;
+pub(crate) mod backup;
 pub(crate) mod tasks;
 
 use std::pin::Pin;
@@ -14,6 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use operator::TaskFigures;
 use runtime::on_async_worker;
 use service::ServiceError;
 use tokio::task::JoinSet;
@@ -53,16 +55,6 @@ pub(crate) enum Round {
 pub(crate) struct TaskCounters {
     rounds: AtomicU64,
     failures: AtomicU64,
-}
-
-/// The counters of a task at one moment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct TaskFigures {
-    pub(crate) name: &'static str,
-    /// Rounds that were begun.
-    pub(crate) rounds: u64,
-    /// Rounds that ended with an error or a panic.
-    pub(crate) failures: u64,
 }
 
 /// A waker for tasks that only have a period.

@@ -7,6 +7,7 @@ mod cert;
 mod check;
 mod compact;
 mod partitions;
+mod remote;
 mod restore;
 
 use std::process::ExitCode;

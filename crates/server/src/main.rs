@@ -3,23 +3,17 @@
 //!
 //! Must not know: what the layers decide; it wires them.
 
-mod admin;
 mod background;
-mod backups;
 mod commands;
 mod data_dir;
 mod http;
-mod layout;
 mod log;
 mod memory;
-mod metrics;
 mod panics;
-mod remote;
+mod process;
 mod serve;
 mod settings;
-mod statistics;
 mod stop;
-mod throughput;
 
 use std::process::ExitCode;
 

@@ -8,9 +8,7 @@
 use std::str::FromStr;
 
 use model::limits::parse_number;
-use runtime::MemoryUsage;
 use serde::Deserialize;
-use serde_json::{Value, json};
 use storage::local::LocalConfig;
 
 /// What the process may take unless told otherwise: enough for tests with large data,
@@ -89,31 +87,10 @@ impl MemoryPlan {
             queries: part(4),
         }
     }
-}
 
-/// What is held of the parts.
-#[derive(Clone, Debug)]
-pub(crate) struct MemoryReport {
-    pub(crate) plan: MemoryPlan,
-    pub(crate) parts: [(&'static str, MemoryUsage); 3],
-    /// How often a body waited for memory.
-    pub(crate) bodies_waited: u64,
-}
-
-impl MemoryReport {
-    pub(crate) fn to_json(&self) -> Value {
-        let mut report = json!({
-            "limitBytes": self.plan.total,
-            "cache": { "limitBytes": self.plan.cache },
-            "memtables": { "limitBytes": MEMTABLES * self.plan.memtable },
-        });
-        for (name, MemoryUsage { limit, held, high, refused }) in &self.parts {
-            report[*name] = json!({
-                "limitBytes": limit, "heldBytes": held, "highBytes": high, "refused": refused,
-            });
-        }
-        report["bodies"]["waited"] = json!(self.bodies_waited);
-        report
+    /// What all sets of writes together may take.
+    pub(crate) fn memtables(&self) -> u64 {
+        MEMTABLES * self.memtable
     }
 }
 
@@ -138,7 +115,7 @@ mod tests {
             let plan = MemoryPlan::of(text.parse().unwrap());
             let lanes = plan.bodies_overflow * wire_cosmos::BODY_BYTES_MAX;
             let counted = plan.bodies + lanes + plan.answers + plan.queries;
-            let store = plan.cache + MEMTABLES * plan.memtable;
+            let store = plan.cache + plan.memtables();
             let left = plan.total - store - u64::try_from(counted).unwrap();
             assert!(left >= plan.total / 4, "{text}: {left}");
         }

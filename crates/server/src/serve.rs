@@ -6,25 +6,27 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Context as _;
 use bytes::Bytes;
+use http::StatusCode;
+use operator::{OperatorGateway, OperatorKey, RequestDurations};
 use runtime::{MemoryBudget, Runtime};
 use service::Service;
 use storage::Loss;
 use storage::local::LocalConfig;
 use tokio_rustls::TlsAcceptor;
-use wire_cosmos::{Gateway, GatewayConfig};
+use wire_cosmos::{Gateway, GatewayConfig, Observer, Verb};
 
-use crate::admin::Admin;
 use crate::background::{self, tasks};
-use crate::backups::Backups;
 use crate::data_dir::{self, DataDir, say};
 use crate::http::host::Hosts;
 use crate::http::listener::{ConnectionLimit, Listener};
-use crate::http::service::{HttpService, Open};
+use crate::http::service::HttpService;
 use crate::http::tls::Certificate;
 use crate::memory::MemoryPlan;
+use crate::process::ServerProcess;
 use crate::settings::{PartialSettings, Settings, StorageLocation};
 use crate::{log, stop};
 
@@ -68,14 +70,19 @@ async fn serve(settings: Settings, mut outside: Runtime) -> anyhow::Result<()> {
     let keys = settings.account_keys()?;
     let listener = Listener::bind(settings.listen).await?;
     let addresses = listener.addresses()?;
-    let admin = Admin { key: settings.key.clone(), certificate_pem: Bytes::from(certificate.pem) };
     let plan = MemoryPlan::of(settings.memory);
     outside.memory = MemoryBudget::new(plan.queries);
-    let (connections, hosts) =
-        (ConnectionLimit::for_this_process(plan.total), Hosts::new(&settings));
+    let process = Arc::new(ServerProcess::new(plan, Arc::clone(&outside.memory)));
+    let operator = OperatorGateway::new(
+        OperatorKey::new(settings.key.reveal()),
+        Bytes::from(certificate.pem),
+        Arc::clone(&process) as Arc<_>,
+    );
+    let durations = CosmosDurations(Arc::clone(operator.durations()));
     let (stopper, stop) = stop::stop();
-    let for_queries = (Arc::clone(&outside.memory), stop.clone());
-    let http = Arc::new(HttpService::new(admin, connections, hosts, plan, for_queries));
+    let (limit, hosts) = (ConnectionLimit::for_this_process(plan.total), Hosts::new(&settings));
+    let (http, operator) = (Arc::clone(&process), Arc::new(operator));
+    let http = Arc::new(HttpService::new(http, operator, limit, hosts, stop.clone()));
     let tls = TlsAcceptor::from(certificate.config);
     let listening = tokio::spawn(listener.run(tls, Arc::clone(&http), stop.clone()));
 
@@ -83,14 +90,11 @@ async fn serve(settings: Settings, mut outside: Runtime) -> anyhow::Result<()> {
     let region = settings.region.as_str().to_owned();
     let slow_after = Some(settings.slow_after);
     let config = GatewayConfig { keys, region, skew_secs_max: SKEW_SECS_MAX, slow_after };
-    let gateway = Gateway::new(Arc::clone(&service), outside, config);
-    let gateway = Arc::new(gateway.observed_by(Arc::clone(&http.durations) as Arc<_>));
-    let backups = Arc::new(Backups::default());
-    let open = Open { service: Arc::clone(&service), gateway, backups: Arc::clone(&backups) };
-    let opened = http.open.set(open);
-    opened.expect("the data is opened once");
+    let cosmos = Gateway::new(Arc::clone(&service), outside, config);
+    process.opened(Arc::clone(&service));
+    http.opened(Arc::new(cosmos.observed_by(Arc::new(durations))));
     let context = tasks::Context::new(Arc::clone(&service), settings.rules.merge_after);
-    let mut tasks = background::start(tasks::TASKS, &context, http.background.of_tasks(), &stop);
+    let mut tasks = background::start(tasks::TASKS, &context, process.background.of_tasks(), &stop);
     announce(&settings, &addresses, service.store().loss());
 
     signals.stop_asked().await;
@@ -100,7 +104,7 @@ async fn serve(settings: Settings, mut outside: Runtime) -> anyhow::Result<()> {
     service.stop_queries();
     tokio::select! {
         ended = async {
-            backups.end().await;
+            process.backup.end().await;
             while let Some(ended) = tasks.join_next().await {
                 ended?;
             }
@@ -111,6 +115,16 @@ async fn serve(settings: Settings, mut outside: Runtime) -> anyhow::Result<()> {
     tokio::task::spawn_blocking(move || service.store().close())
         .await?
         .context("the data was not closed cleanly")
+}
+
+/// Has the times that the Cosmos protocol takes shown to operators.
+#[derive(Debug)]
+struct CosmosDurations(Arc<RequestDurations>);
+
+impl Observer for CosmosDurations {
+    fn answered(&self, verb: Verb, status: StatusCode, elapsed: Duration) {
+        self.0.record(verb.name(), status.as_u16(), elapsed);
+    }
 }
 
 /// Opens the data off the async workers: replaying a journal can take seconds, and

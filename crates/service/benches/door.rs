@@ -19,7 +19,7 @@ use lab::crash;
 use model::name::ItemId;
 use model::partition_key::PartitionKey;
 use runtime::{Clock, Random, RealClock, Runtime, SeededRandom};
-use service::{Conditions, ContainerAction, ItemTarget, Service};
+use service::{ItemAction, ItemOperation, Service};
 use storage::local::{self, LocalConfig};
 use storage::{Batch, Counters, Durability, Outcome, Store};
 
@@ -105,7 +105,7 @@ impl Ours {
     /// Keys and bytes that creating one document writes.
     fn cost_of_one(&self) -> Counters {
         let before = self.service.store().counters();
-        let action = ContainerAction::CreateItem { key: None, body: document(0) };
+        let action = ItemAction::new(None, ItemOperation::Create { body: document(0) });
         crash::execute(&self.service, CONTAINER, action).unwrap();
         let after = self.service.store().counters();
         let (keys, bytes) = (after.keys - before.keys, after.bytes - before.bytes);
@@ -116,7 +116,7 @@ impl Ours {
     fn create_round(&self, first: u64) -> f64 {
         rate(CREATES_PER_ROUND, |number| async move {
             let body = document(first + number);
-            let action = ContainerAction::CreateItem { key: None, body };
+            let action = ItemAction::new(None, ItemOperation::Create { body });
             self.service.execute(crash::request(CONTAINER, action)).await.unwrap();
         })
     }
@@ -126,8 +126,8 @@ impl Ours {
         rate(READS_PER_ROUND, |_| {
             let number = random.next_u64() % written;
             let key = Some(PartitionKey::new([key(number).as_str()]));
-            let target = ItemTarget { key, id: ItemId::parse(&number.to_string()).unwrap() };
-            let action = ContainerAction::ReadItem { target, conditions: Conditions::default() };
+            let id = ItemId::parse(&number.to_string()).unwrap();
+            let action = ItemAction::new(key, ItemOperation::Read { id, if_none_match: None });
             async { drop(self.service.execute(crash::request(CONTAINER, action)).await.unwrap()) }
         })
     }
@@ -230,7 +230,7 @@ fn fill(folder: &Path, gigabytes: f64) -> u64 {
     while (stored_bytes(folder) as f64) < gigabytes * 1e9 {
         rate(STEP, |number| {
             let body = document(items + number);
-            let action = ContainerAction::CreateItem { key: None, body };
+            let action = ItemAction::new(None, ItemOperation::Create { body });
             let request = crash::request(CONTAINER, action);
             async { drop(ours.service.execute(request).await.unwrap()) }
         });
@@ -261,11 +261,9 @@ fn tell_opening(folder: &Path) {
     let clock = RealClock::new();
     let service = crash::open_or_create(folder, LocalConfig::default()).unwrap();
     let opened = clock.monotonic();
-    let target = ItemTarget {
-        key: Some(PartitionKey::new([crash::HOT_KEY])),
-        id: ItemId::parse(crash::HOT_ID).unwrap(),
-    };
-    let action = ContainerAction::ReadItem { target, conditions: Conditions::default() };
+    let key = Some(PartitionKey::new([crash::HOT_KEY]));
+    let id = ItemId::parse(crash::HOT_ID).unwrap();
+    let action = ItemAction::new(key, ItemOperation::Read { id, if_none_match: None });
     crash::execute(&service, CONTAINER, action).unwrap();
     let answered = clock.monotonic();
     clock.sleep(Duration::from_millis(200));
@@ -284,7 +282,7 @@ fn write_and_die(folder: &Path) -> ! {
     let ours = Ours { service: crash::open_or_create(folder, LocalConfig::default()).unwrap() };
     rate(5_000, |number| {
         let body = document((1 << 40) + number);
-        let action = ContainerAction::CreateItem { key: None, body };
+        let action = ItemAction::new(None, ItemOperation::Create { body });
         let request = crash::request(CONTAINER, action);
         async { drop(ours.service.execute(request).await.unwrap()) }
     });

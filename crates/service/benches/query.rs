@@ -21,7 +21,7 @@ use std::time::Duration;
 use lab::{Lab, median};
 use model::json::{self, Value};
 use model::limits::Limits;
-use service::{Approach, ContainerAction, ItemQuery, Reply, Scope};
+use service::{Approach, ItemQuery, QueryRows, Scope};
 use testkit::files::bytes_in;
 
 const SIZES: &str = "10000,100000";
@@ -144,10 +144,7 @@ fn rows(lab: &Lab, text: &str, parameters: &str) -> (Vec<String>, String) {
             approach: Approach::Index,
             is_timed: false,
         };
-        let response = lab.ask(ContainerAction::QueryItems(Box::new(query)));
-        let Reply::Rows { rows: page, rest, report, .. } = response.reply else {
-            panic!("rows are asked for")
-        };
+        let QueryRows { rows: page, rest, report, .. } = lab.ask(query);
         rows.extend(page.iter().map(|row| String::from_utf8_lossy(row).into_owned()));
         if rest.is_none() {
             return (rows, report.access);

@@ -21,9 +21,7 @@ use model::name::ItemId;
 use model::partition_key::PartitionKey;
 use model::position::{Lsn, Timestamp};
 use runtime::{Random, SeededRandom};
-use service::{
-    ChangeForm, ChangeList, ChangeStart, Conditions, ContainerAction, ItemTarget, Reply, Scope,
-};
+use service::{ChangeList, ChangeStart, ItemAction, ItemOperation, ReadRanges, Scope};
 
 const KEYS: &str = "10000,100000";
 const PARTITIONS: [u32; 3] = [1, 50, 500];
@@ -92,10 +90,10 @@ fn read_often(lab: &Lab, keys: u64) -> Duration {
     let read = |_| {
         let number = random.next_u64() % keys;
         let key = Some(PartitionKey::new([key(number).as_str()]));
-        let target = ItemTarget { key, id: ItemId::parse("item").unwrap() };
-        let action = ContainerAction::ReadItem { target, conditions: Conditions::default() };
-        let (response, time) = lab.timed(|| lab.ask(action));
-        assert!(matches!(response.reply, Reply::One { .. }), "{number} is there");
+        let id = ItemId::parse("item").unwrap();
+        let action = ItemAction::new(key, ItemOperation::Read { id, if_none_match: None });
+        let (item, time) = lab.timed(|| lab.ask(action));
+        assert!(item.body.is_some(), "{number} is there");
         time
     };
     median((0..READ).map(read).collect())
@@ -105,13 +103,10 @@ fn read_often(lab: &Lab, keys: u64) -> Duration {
 /// are none behind it, and none since a time.
 fn follow_often(lab: &Lab) -> [Duration; 3] {
     let follow = |start: ChangeStart, since: Option<Timestamp>| {
-        let (scope, session, form) = (Scope::default(), None, ChangeForm::Item);
-        let list = ChangeList { scope, session, start, since, items_max: CHANGES, form };
-        let (response, time) = lab.timed(|| lab.ask(ContainerAction::ListChanges(list)));
-        let Reply::Changes { bodies, through, .. } = response.reply else {
-            panic!("changes are asked for")
-        };
-        (bodies.len(), through, time)
+        let (scope, session) = (Scope::default(), None);
+        let list = ChangeList { scope, session, start, since, items_max: CHANGES };
+        let (feed, time) = lab.timed(|| lab.ask(list));
+        (feed.changes.len(), feed.through, time)
     };
     let (_, end, _) = follow(ChangeStart::Now, None);
     let last = ChangeStart::After(Lsn::from_u64(end.get() - CHANGES as u64));
@@ -134,11 +129,8 @@ fn follow_often(lab: &Lab) -> [Duration; 3] {
 fn list_often(lab: &Lab) -> (usize, Duration) {
     let mut ranges = 0;
     let list = |_| {
-        let (response, time) = lab.timed(|| lab.ask(ContainerAction::ReadRanges));
-        let Reply::Ranges { ranges: listed, .. } = response.reply else {
-            panic!("a map is asked for")
-        };
-        ranges = listed.len();
+        let (listed, time) = lab.timed(|| lab.ask(ReadRanges));
+        ranges = listed.ranges.len();
         time
     };
     let times = (0..LISTED).map(list).collect();

@@ -11,15 +11,14 @@ use partition::EffectKind;
 
 use crate::error::{Remedy, ServiceError};
 use crate::receipt::Receipt;
-use crate::request::CatalogueAction;
-use crate::response::{Failure, Reply, Response};
+use crate::response::{Failure, Feed, ResourceReply, ResourceRest, Response};
 
 /// The last step of every request, done or not: its receipt goes with the answer.
 /// Faults of ours are logged here, once.
-pub(crate) fn account(
-    done: Result<Reply, ServiceError>,
+pub(crate) fn account<R>(
+    done: Result<R, ServiceError>,
     receipt: Receipt,
-) -> Result<Response, Failure> {
+) -> Result<Response<R>, Failure> {
     match done {
         Ok(reply) => Ok(Response { reply, receipt }),
         Err(error) => {
@@ -50,63 +49,36 @@ pub(crate) fn refused(error: &ServiceError, attempt: Work) -> Work {
     }
 }
 
-/// How requests on the catalogue are charged.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum CatalogueTab {
-    Reading,
-    Querying,
-    Changing,
+/// What a verb on one resource is charged for.
+pub(crate) fn resource(writes: bool, done: &Result<ResourceReply, ServiceError>) -> Work {
+    let attempt = if writes { Work::RefusedWrite } else { Work::Probe };
+    match done {
+        Err(error) => refused(error, attempt),
+        Ok(reply) => resource_work(reply.kind, reply.body.as_ref().map_or(0, Bytes::len)),
+    }
 }
 
-impl CatalogueTab {
-    pub(crate) fn of(action: &CatalogueAction) -> CatalogueTab {
-        use CatalogueAction::{Create, Delete, List, MigrateOffer, Query, Read, Replace, Upsert};
-        match action {
-            Read { .. } | List { .. } => CatalogueTab::Reading,
-            Query { .. } => CatalogueTab::Querying,
-            Create { .. }
-            | Upsert { .. }
-            | Replace { .. }
-            | MigrateOffer { .. }
-            | Delete { .. } => CatalogueTab::Changing,
-        }
+/// What a list of resources is charged for.
+pub(crate) fn resource_list(done: &Result<Feed<ResourceRest>, ServiceError>) -> Work {
+    match done {
+        Err(error) => refused(error, Work::Probe),
+        Ok(feed) => Work::Read { bytes: bytes_of(&feed.bodies) },
     }
+}
 
-    pub(crate) fn work(self, done: &Result<Reply, ServiceError>) -> Work {
-        match done {
-            Err(error) => refused(error, self.attempt()),
-            Ok(Reply::One { kind, body, .. } | Reply::Offer { kind, body, .. }) => {
-                resource_work(*kind, body.as_ref().map_or(0, Bytes::len))
-            }
-            Ok(Reply::Feed { bodies, .. }) => self.feed_work(bodies),
-            Ok(
-                Reply::Batch { .. }
-                | Reply::Bulk { .. }
-                | Reply::Changes { .. }
-                | Reply::Ranges { .. }
-                | Reply::Rows { .. }
-                | Reply::QueryPlan { .. }
-                | Reply::Statistics { .. },
-            ) => Work::Probe,
+/// What a query on resources is charged for.
+pub(crate) fn resource_query(done: &Result<Feed<ResourceRest>, ServiceError>) -> Work {
+    match done {
+        Err(error) => refused(error, Work::Probe),
+        Ok(Feed { bodies, .. }) => {
+            let (items, output_bytes) = (bodies.len() as u64, bytes_of(bodies));
+            Work::Query(Scanned { items, entries: 0, output_bytes })
         }
     }
+}
 
-    fn attempt(self) -> Work {
-        match self {
-            CatalogueTab::Reading | CatalogueTab::Querying => Work::Probe,
-            CatalogueTab::Changing => Work::RefusedWrite,
-        }
-    }
-
-    fn feed_work(self, bodies: &[Bytes]) -> Work {
-        let bytes = bodies.iter().map(Bytes::len).sum::<usize>() as u64;
-        match self {
-            CatalogueTab::Querying => {
-                Work::Query(Scanned { items: bodies.len() as u64, entries: 0, output_bytes: bytes })
-            }
-            CatalogueTab::Reading | CatalogueTab::Changing => Work::Read { bytes },
-        }
-    }
+fn bytes_of(bodies: &[Bytes]) -> u64 {
+    bodies.iter().map(Bytes::len).sum::<usize>() as u64
 }
 
 /// A change counts as one of the smallest item with one term, its name.

@@ -3,52 +3,29 @@
 use model::limits::Limits;
 
 use crate::error::ServiceError;
-use crate::request::{ContainerAction, ItemOperation};
 use crate::resolve::Resolved;
+use crate::verb::Verb;
 
-/// An action that may be performed now.
-#[derive(Debug)]
-pub(crate) struct Admitted {
-    pub(crate) resolved: Resolved,
+/// A verb within its limits.
+pub(crate) struct Checked<V: Verb> {
+    pub(crate) resolved: Resolved<V>,
 }
 
 /// Page sizes beyond this are cut: a page has to fit into memory.
 pub(crate) const PAGE_ITEMS_MAX: usize = 1_000;
 
-pub(crate) fn admit(resolved: Resolved, limits: &Limits) -> Result<Admitted, ServiceError> {
-    if let Resolved::Container { action, .. } = &resolved {
-        check_operations(action, limits)?;
-    }
-    Ok(Admitted { resolved })
-}
-
-fn check_operations(action: &ContainerAction, limits: &Limits) -> Result<(), ServiceError> {
-    let (count, bytes): (usize, usize) = match action {
-        ContainerAction::Batch { operations, .. } => {
-            (operations.len(), operations.iter().map(body_bytes).sum())
+/// The size of one document is checked when it is parsed; this is about several.
+pub(crate) fn check_limits<V: Verb>(
+    resolved: Resolved<V>,
+    limits: &Limits,
+) -> Result<Checked<V>, ServiceError> {
+    if let Some(operations) = resolved.verb.facts().operations() {
+        check_count(operations.count, limits)?;
+        if operations.bytes as u64 > limits.request_bytes_max {
+            return Err(ServiceError::TooLarge { message: "Request size is too large".to_owned() });
         }
-        ContainerAction::Bulk { operations, .. } => {
-            (operations.len(), operations.iter().map(|bulk| body_bytes(&bulk.operation)).sum())
-        }
-        // One document each, whose size is checked when it is parsed.
-        ContainerAction::ReadRanges
-        | ContainerAction::ReadStatistics { .. }
-        | ContainerAction::CreateItem { .. }
-        | ContainerAction::UpsertItem { .. }
-        | ContainerAction::ReadItem { .. }
-        | ContainerAction::ReplaceItem { .. }
-        | ContainerAction::DeleteItem { .. }
-        | ContainerAction::PatchItem { .. }
-        | ContainerAction::ListItems { .. }
-        | ContainerAction::ListChanges(_)
-        | ContainerAction::QueryItems(_)
-        | ContainerAction::PlanQuery { .. } => return Ok(()),
-    };
-    check_count(count, limits)?;
-    if bytes as u64 > limits.request_bytes_max {
-        return Err(ServiceError::TooLarge { message: "Request size is too large".to_owned() });
     }
-    Ok(())
+    Ok(Checked { resolved })
 }
 
 fn check_count(count: usize, limits: &Limits) -> Result<(), ServiceError> {
@@ -61,16 +38,4 @@ fn check_count(count: usize, limits: &Limits) -> Result<(), ServiceError> {
         ));
     }
     Ok(())
-}
-
-fn body_bytes(operation: &ItemOperation) -> usize {
-    match operation {
-        ItemOperation::Create { body }
-        | ItemOperation::Upsert { body, .. }
-        | ItemOperation::Replace { body, .. }
-        | ItemOperation::Patch { body, .. } => body.len(),
-        ItemOperation::Read { .. }
-        | ItemOperation::Delete { .. }
-        | ItemOperation::Unreadable { .. } => 0,
-    }
 }

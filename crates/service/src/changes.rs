@@ -2,10 +2,8 @@
 
 use std::time::Duration;
 
-use bytes::Bytes;
 use cluster::ClusterError;
 use model::charge::Work;
-use model::json::{self, Raw};
 use model::position::Lsn;
 use partition::{ChangePage, Changes, Item};
 
@@ -13,14 +11,30 @@ use crate::admit::PAGE_ITEMS_MAX;
 use crate::error::ServiceError;
 use crate::items::{check_session, named, scope_prefix};
 use crate::receipt::Receipt;
-use crate::request::{ChangeForm, ChangeList, ChangeStart, Scope};
+use crate::request::{ChangeList, ChangeStart, Scope};
 use crate::resolve::ResolvedContainer;
-use crate::response::Reply;
+use crate::response::{Change, ChangeFeed};
 use crate::service::Service;
+use crate::verb::{ContainerVerb, ItemFacts, Reach};
 use crate::visit::Visit;
 
-/// The property of a change that says where it is.
-const POSITION: &str = "_lsn";
+impl ContainerVerb for ChangeList {
+    type Reply = ChangeFeed;
+
+    fn facts(&self) -> ItemFacts<'_> {
+        let reach = Reach::of(self.scope.key.as_ref());
+        ItemFacts { names_partitions: self.scope.range.is_some(), ..ItemFacts::reading(reach) }
+    }
+
+    async fn perform(
+        self,
+        service: &Service,
+        container: &ResolvedContainer,
+        receipt: &mut Receipt,
+    ) -> Result<ChangeFeed, ServiceError> {
+        service.list_changes(container, self, receipt).await
+    }
+}
 
 impl Service {
     pub(crate) async fn list_changes(
@@ -28,7 +42,7 @@ impl Service {
         entry: &ResolvedContainer,
         list: ChangeList,
         receipt: &mut Receipt,
-    ) -> Result<Reply, ServiceError> {
+    ) -> Result<ChangeFeed, ServiceError> {
         let within = self.scope_range(entry, &list.scope)?;
         let partition = entry.route(&within.min)?;
         let visit = Visit::begin(&partition, receipt)?;
@@ -55,15 +69,12 @@ impl Service {
         }
         visit.end(key.as_ref(), receipt);
         check_session(entry, list.session.as_ref(), receipt)?;
-        let tell = match list.form {
-            ChangeForm::Item => told,
-            ChangeForm::Envelope => enveloped,
-        };
-        Ok(Reply::Changes {
+        let change = |item: &Item| Change { text: item.text.clone(), lsn: item.lsn, ts: item.ts };
+        Ok(ChangeFeed {
             owner_rid: entry.rid.to_string(),
             through: through(list.start, &page, lsn),
             complete: page.cut.is_none(),
-            bodies: page.items.iter().map(tell).collect(),
+            changes: page.items.iter().map(change).collect(),
         })
     }
 }
@@ -97,36 +108,4 @@ fn page_work(page: &ChangePage) -> impl Iterator<Item = Work> {
     let passed = Work::Passed { changes: page.passed };
     let items = page.items.iter().map(|item| Work::Read { bytes: item.own_bytes() });
     items.chain(looked).chain([passed])
-}
-
-/// An item beside what is known of its change, which is no part of it.
-fn enveloped(item: &Item) -> Bytes {
-    let (lsn, secs) = (item.lsn, item.ts.secs());
-    let metadata = format!(",\"metadata\":{{\"lsn\":{lsn},\"crts\":{secs}}}}}");
-    [b"{\"current\":", item.text.as_ref(), metadata.as_bytes()].concat().into()
-}
-
-/// An item as a change: with the position of its commit. Whoever copies changes
-/// into another container stores such a position, too, which is not that of the copy.
-fn told(item: &Item) -> Bytes {
-    let json = item.json();
-    let mut text = match json.get(POSITION) {
-        Some(_) => without_position(json),
-        None => json.text().strip_suffix('}').unwrap_or_default().to_owned(),
-    };
-    // The system properties stand before it.
-    text.push_str(&format!(",\"{POSITION}\":{}}}", item.lsn));
-    text.into()
-}
-
-/// The text of an object up to its last brace, without a stored position.
-fn without_position(object: Raw<'_>) -> String {
-    let mut text = String::with_capacity(object.text().len());
-    for (name, value) in object.members().filter(|(name, _)| name != POSITION) {
-        text.push(if text.is_empty() { '{' } else { ',' });
-        json::write_string(&mut text, &name);
-        text.push(':');
-        text.push_str(value.text());
-    }
-    text
 }

@@ -1,7 +1,7 @@
 //! Why a request was not done, named by what the client does about it.
 //!
-//! Texts are those that the service's clients know. Status codes are the
-//! business of each protocol.
+//! Texts are those that the service's clients know, as far as they say nothing about a
+//! protocol. Status codes, and texts that name headers, are the business of each protocol.
 
 use cluster::{ClusterError, Refusal};
 use model::json::{JsonError, Object, Value};
@@ -14,6 +14,8 @@ use model::throughput::ThroughputError;
 use partition::{DocumentError, PatchError, Problem};
 use query::QueryError;
 use storage::StorageError;
+
+use crate::response::QueryPlan;
 
 #[derive(Debug, thiserror::Error)]
 pub enum ServiceError {
@@ -34,14 +36,11 @@ pub enum ServiceError {
     #[error("{report}")]
     Query { report: Value },
     /// The query asks several partitions, and its sender did not agree to that.
-    #[error(
-        "Cross partition query is required but disabled. Please set x-ms-documentdb-query-enablecrosspartition to true, \
-         specify x-ms-documentdb-partitionkey, or revise your query to avoid this exception."
-    )]
+    #[error("The query asks several partitions, which its sender has not agreed to.")]
     AcrossPartitions,
     /// The query has to be sent to each partition and its rows merged, as the plan says.
-    #[error("The provided cross partition query can not be directly served by the gateway.")]
-    NeedsMerge { plan: Value },
+    #[error("The rows that partitions have for this query must be merged by its sender.")]
+    NeedsMerge { plan: Box<QueryPlan> },
     /// The partition key is not that of the container or of the document.
     #[error(
         "Partition key provided either doesn't correspond to definition in the collection or doesn't match partition \
@@ -49,7 +48,7 @@ pub enum ServiceError {
     )]
     KeyMismatch,
     /// A document without one of the values of a hierarchical key.
-    #[error("PartitionKey extracted from document doesn't match the one specified in the header.")]
+    #[error("The document lacks a value of the partition key that was given with it.")]
     KeyLacking,
     /// It was not begun, as one before it failed.
     #[error("Another operation of the batch failed.")]
@@ -98,8 +97,7 @@ pub enum ServiceError {
     /// The container's partitions were merged, and the client does not say that it
     /// can follow that. Use a newer one.
     #[error(
-        "The partitions of this container have been merged, which this client does not declare to support. Update the SDK, \
-         or set bit 1 of x-ms-cosmos-sdk-supportedcapabilities."
+        "The partitions of this container have been merged, which this client does not follow."
     )]
     MergeUnaware,
     /// The logical partition is full. Delete something, or use another key.

@@ -9,14 +9,13 @@ use model::json::{self, Raw, Value};
 use model::partition_key::PartitionKey;
 use model::rid::{ContainerRid, ItemRid};
 
-use crate::authorise::writes;
 use crate::catalogue::ContainerEntry;
 use crate::error::ServiceError;
 use crate::kind::{Kind, Link};
 use crate::receipt::Receipt;
-use crate::request::{Action, CatalogueAction, ChangeList, ContainerAction};
 use crate::resolve::{ResolvedContainer, is_by_rid, rid_of};
 use crate::service::Service;
+use crate::verb::{Facts, ItemFacts, NamedItem, Reach, Subject};
 
 /// The resource, what may be done to it, and the logical partition it is limited to, or
 /// the beginning of hierarchical keys.
@@ -59,7 +58,7 @@ impl Service {
             _ => return None,
         };
         let key = match permission.get("resourcePartitionKey").filter(|key| !key.is_null()) {
-            Some(key) => Some(PartitionKey::parse_header(&key.to_string()).ok()?),
+            Some(key) => Some(PartitionKey::parse_json(&key.to_string()).ok()?),
             None => None,
         };
         let (link, item) = Link::parse_with_item(text("resource")?)?;
@@ -76,46 +75,39 @@ impl Service {
         Some(Grant { container: entry.rid, extent, mode, key })
     }
 
-    /// Whether a grant allows an action. What does not exist is not granted.
+    /// Whether a grant allows a verb. What does not exist is not granted.
     pub(crate) async fn covers(
         &self,
         grant: &Grant,
-        action: &Action,
+        facts: &Facts<'_>,
     ) -> Result<bool, ServiceError> {
-        if grant.mode == Mode::Read && writes(action) {
+        if grant.mode == Mode::Read && facts.writes {
             return Ok(false);
         }
-        match action {
-            Action::Catalogue(action) => Ok(self.covers_resource(grant, action).await),
-            Action::Container { container, action, .. } => match self.container_around(container) {
-                Some(entry) if entry.rid == grant.container => {
-                    let by_rid = is_by_rid(container, &entry.names);
-                    self.covers_items(grant, &entry.into(), by_rid, action).await
-                }
-                Some(_) | None => Ok(false),
-            },
+        let (link, inside) = match &facts.subject {
+            Subject::Resource(link) => (link, false),
+            Subject::Inside(link, _) => (link, true),
+            Subject::Items(link, _) => (link, true),
+        };
+        let Some(entry) = self.container_around(link).filter(|it| it.rid == grant.container) else {
+            return Ok(false);
+        };
+        match &facts.subject {
+            Subject::Items(_, facts) => {
+                let by_rid = is_by_rid(link, &entry.names);
+                self.covers_items(grant, &entry.into(), by_rid, facts).await
+            }
+            // Clients cannot find an item without reading its container first.
+            Subject::Resource(link) if !facts.writes && link.kind() == Some(Kind::Container) => {
+                Ok(true)
+            }
+            Subject::Resource(_) | Subject::Inside(..) => {
+                Ok(self.covers_resource(grant, link, inside).await)
+            }
         }
     }
 
-    async fn covers_resource(&self, grant: &Grant, action: &CatalogueAction) -> bool {
-        let (link, inside) = match action {
-            CatalogueAction::Read { link, .. }
-            | CatalogueAction::Replace { link, .. }
-            | CatalogueAction::MigrateOffer { link, .. }
-            | CatalogueAction::Delete { link, .. } => (link, false),
-            CatalogueAction::Create { parent, .. }
-            | CatalogueAction::Upsert { parent, .. }
-            | CatalogueAction::List { parent, .. }
-            | CatalogueAction::Query { parent, .. } => (parent, true),
-        };
-        if self.container_around(link).is_none_or(|entry| entry.rid != grant.container) {
-            return false;
-        }
-        // Clients cannot find an item without reading its container first.
-        let is_container = link.kind() == Some(Kind::Container);
-        if is_container && matches!(action, CatalogueAction::Read { .. }) {
-            return true;
-        }
+    async fn covers_resource(&self, grant: &Grant, link: &Link, inside: bool) -> bool {
         match &grant.extent {
             Extent::Container => grant.key.is_none(),
             Extent::Item(_) | Extent::ItemRid(_) => false,
@@ -129,52 +121,37 @@ impl Service {
         grant: &Grant,
         entry: &ResolvedContainer,
         by_rid: bool,
-        action: &ContainerAction,
+        facts: &ItemFacts<'_>,
     ) -> Result<bool, ServiceError> {
-        if matches!(action, ContainerAction::ReadRanges) {
+        if matches!(facts.reach, Reach::Layout) {
             return Ok(true);
         }
         let definition = entry.key_definition();
-        let inside = |key: &PartitionKey| keys_are(action, |given| definition.covers(key, given));
+        let inside =
+            |key: &PartitionKey| facts.reach.is_within(|given| definition.covers(key, given));
         if !grant.key.as_ref().is_none_or(inside) {
             return Ok(false);
         }
-        match &grant.extent {
-            Extent::Container => Ok(true),
-            Extent::Item(_) | Extent::ItemRid(_) => {
-                self.covers_item(&grant.extent, entry, by_rid, action).await
+        match (&grant.extent, &facts.item) {
+            (Extent::Container, _) => Ok(true),
+            (Extent::Item(_) | Extent::ItemRid(_), Some(item)) => {
+                self.covers_item(&grant.extent, entry, by_rid, item).await
             }
-            Extent::Script(_) => Ok(false),
+            (Extent::Item(_) | Extent::ItemRid(_), None) | (Extent::Script(_), _) => Ok(false),
         }
     }
 
-    /// Whether an action concerns the item of a grant and no other.
+    /// Whether an item is the one of a grant, and stays it.
     async fn covers_item(
         &self,
         extent: &Extent,
         entry: &ResolvedContainer,
         by_rid: bool,
-        action: &ContainerAction,
+        item: &NamedItem<'_>,
     ) -> Result<bool, ServiceError> {
-        let (target, body) = match action {
-            ContainerAction::ReadItem { target, .. }
-            | ContainerAction::DeleteItem { target, .. }
-            | ContainerAction::PatchItem { target, .. } => (target, None),
-            ContainerAction::ReplaceItem { target, body, .. } => (target, Some(body)),
-            ContainerAction::ReadRanges
-            | ContainerAction::ReadStatistics { .. }
-            | ContainerAction::CreateItem { .. }
-            | ContainerAction::UpsertItem { .. }
-            | ContainerAction::Batch { .. }
-            | ContainerAction::Bulk { .. }
-            | ContainerAction::ListItems { .. }
-            | ContainerAction::ListChanges(_)
-            | ContainerAction::QueryItems(_)
-            | ContainerAction::PlanQuery { .. } => return Ok(false),
-        };
-        let addressed = target.id.as_str();
-        let actual = match rid_of(entry.rid, target).filter(|_| by_rid) {
-            Some(rid) => self.id_behind(entry, target, rid).await?,
+        let addressed = item.id.as_str();
+        let actual = match rid_of(entry.rid, item.id).filter(|_| by_rid) {
+            Some(rid) => self.id_behind(entry, item.key, rid).await?,
             None => Some(addressed.to_owned()),
         };
         let granted = match extent {
@@ -184,7 +161,7 @@ impl Service {
         };
         // A replacement may give its item another id, which is not granted.
         let stays = |body: &Bytes| actual.as_ref().is_some_and(|id| names(body, id));
-        Ok(granted && body.is_none_or(stays))
+        Ok(granted && item.replacement.is_none_or(stays))
     }
 
     /// The container that a link names or leads through.
@@ -210,34 +187,6 @@ impl Service {
 /// The kind of script that a link names, if it names one.
 fn script_of(link: &Link) -> Option<Kind> {
     link.kind().filter(|kind| kind.parent() == Some(Kind::Container))
-}
-
-/// Whether an action names keys for all that it touches, and these do. What it does not
-/// name, it does not reach: items are found by the key itself, not by its hash, and no
-/// document may say another key than its request.
-fn keys_are(action: &ContainerAction, these: impl Fn(&PartitionKey) -> bool) -> bool {
-    let is = |given: Option<&PartitionKey>| given.is_some_and(&these);
-    match action {
-        ContainerAction::ReadRanges => true,
-        // They name the other keys as well.
-        ContainerAction::ReadStatistics { .. } => false,
-        ContainerAction::CreateItem { key, .. } | ContainerAction::UpsertItem { key, .. } => {
-            is(key.as_ref())
-        }
-        ContainerAction::ReadItem { target, .. }
-        | ContainerAction::ReplaceItem { target, .. }
-        | ContainerAction::DeleteItem { target, .. }
-        | ContainerAction::PatchItem { target, .. } => is(target.key.as_ref()),
-        ContainerAction::Batch { key, .. } => is(Some(key)),
-        ContainerAction::Bulk { operations, .. } => {
-            operations.iter().all(|bulk| is(Some(&bulk.key)))
-        }
-        ContainerAction::ListItems { scope, .. }
-        | ContainerAction::ListChanges(ChangeList { scope, .. }) => is(scope.key.as_ref()),
-        ContainerAction::QueryItems(query) => is(query.scope.key.as_ref()),
-        // Says nothing about items.
-        ContainerAction::PlanQuery { .. } => true,
-    }
 }
 
 fn names(body: &[u8], id: &str) -> bool {

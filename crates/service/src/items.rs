@@ -13,28 +13,160 @@ use model::name::ItemId;
 use model::partition_key::{KeyComponent, KeyKind, Location, PartitionKey};
 use model::session::{RangeToken, SINGLE_REGION_VERSION, SessionToken};
 use partition::{
-    Command, Document, Effect, EffectKind, ItemPage, Operation, Outcome, Patch, Position,
+    Command, Document, Effect, EffectKind, EtagMatch, ItemPage, Operation, Outcome, Patch, Position,
 };
 
 use crate::account;
 use crate::admit::PAGE_ITEMS_MAX;
 use crate::error::ServiceError;
 use crate::receipt::{Holding, Receipt};
-use crate::request::{BulkOperation, BulkPace, Conditions, ItemOperation, ItemTarget, Scope};
+use crate::request::{
+    Batch, Bulk, BulkOperation, BulkPace, ItemAction, ItemOperation, ListItems, Scope,
+};
 use crate::resolve::ResolvedContainer;
-use crate::response::{BulkResult, ItemResult, Reply, Rest};
+use crate::response::{BulkResult, Feed, ItemResult};
 use crate::service::Service;
+use crate::verb::{ContainerVerb, ItemFacts, NamedItem, Operations, Reach};
 use crate::visit::Visit;
 
 /// What the system properties add to an item, at most.
 const OWN_BYTES: u64 = 1_024;
 
-/// Which items a client wants to see next.
-pub(crate) struct ItemList<'a> {
-    pub(crate) scope: &'a Scope,
-    pub(crate) session: Option<&'a SessionToken>,
-    pub(crate) after: Option<Position>,
-    pub(crate) items_max: usize,
+impl ItemOperation {
+    /// What has to be known of an operation before it is parsed.
+    fn facts(&self) -> OperationFacts<'_> {
+        use ItemOperation::{Create, Delete, Patch, Read, Replace, Unreadable, Upsert};
+        let (writes, id, body) = match self {
+            Create { body } | Upsert { body, .. } => (true, None, Some(body)),
+            Replace { id, body, .. } | Patch { id, body, .. } => (true, Some(id), Some(body)),
+            Delete { id, .. } => (true, Some(id), None),
+            Read { id, .. } => (false, Some(id), None),
+            Unreadable { .. } => (false, None, None),
+        };
+        OperationFacts { writes, id, body }
+    }
+
+    fn id_mut(&mut self) -> Option<&mut ItemId> {
+        use ItemOperation::{Create, Delete, Patch, Read, Replace, Unreadable, Upsert};
+        match self {
+            Read { id, .. } | Replace { id, .. } | Delete { id, .. } | Patch { id, .. } => Some(id),
+            Create { .. } | Upsert { .. } | Unreadable { .. } => None,
+        }
+    }
+
+    /// What takes the place of an item that is named, perhaps under another id.
+    fn replacement(&self) -> Option<&Bytes> {
+        if let ItemOperation::Replace { body, .. } = self { Some(body) } else { None }
+    }
+}
+
+struct OperationFacts<'a> {
+    writes: bool,
+    /// The item that it names.
+    id: Option<&'a ItemId>,
+    body: Option<&'a Bytes>,
+}
+
+fn sum<'a>(operations: impl Iterator<Item = &'a ItemOperation>) -> Operations {
+    operations.fold(Operations::default(), |Operations { count, bytes }, operation| {
+        let body = operation.facts().body.map_or(0, Bytes::len);
+        Operations { count: count + 1, bytes: bytes + body }
+    })
+}
+
+impl ContainerVerb for ItemAction {
+    type Reply = ItemResult;
+
+    fn facts(&self) -> ItemFacts<'_> {
+        let OperationFacts { writes, id, .. } = self.operation.facts();
+        let (key, replacement) = (self.key.as_ref(), self.operation.replacement());
+        let item = id.map(|id| NamedItem { key, id, replacement });
+        ItemFacts { writes, item, ..ItemFacts::reading(Reach::of(key)) }
+    }
+
+    fn item_mut(&mut self) -> Option<(Option<&PartitionKey>, &mut ItemId)> {
+        Some((self.key.as_ref(), self.operation.id_mut()?))
+    }
+
+    async fn perform(
+        self,
+        service: &Service,
+        container: &ResolvedContainer,
+        receipt: &mut Receipt,
+    ) -> Result<ItemResult, ServiceError> {
+        let ItemAction { key, operation, session } = self;
+        if let ItemOperation::Read { id, if_none_match } = &operation {
+            let read = ItemRead { key: key.as_ref(), id, if_none_match: if_none_match.as_ref() };
+            let item = service.read_item(container, read, session.as_ref(), receipt).await?;
+            service.note_size(container, receipt);
+            return Ok(item);
+        }
+        service.write_item(container, key.as_ref(), operation, receipt).await
+    }
+}
+
+impl ContainerVerb for Batch {
+    type Reply = Vec<ItemResult>;
+
+    fn facts(&self) -> ItemFacts<'_> {
+        let operations = Some(sum(self.operations.iter()));
+        ItemFacts { operations, ..ItemFacts::writing(Reach::Key(&self.key)) }
+    }
+
+    async fn perform(
+        self,
+        service: &Service,
+        container: &ResolvedContainer,
+        receipt: &mut Receipt,
+    ) -> Result<Vec<ItemResult>, ServiceError> {
+        let asked = (&self.key, self.session.as_ref());
+        service.batch(container, asked, self.operations, receipt).await
+    }
+}
+
+impl ContainerVerb for Bulk {
+    type Reply = Vec<BulkResult>;
+
+    fn facts(&self) -> ItemFacts<'_> {
+        let keys = self.operations.iter().map(|bulk| &bulk.key).collect();
+        let operations = Some(sum(self.operations.iter().map(|bulk| &bulk.operation)));
+        let names_partitions = self.range.is_some();
+        ItemFacts { operations, names_partitions, ..ItemFacts::writing(Reach::Keys(keys)) }
+    }
+
+    async fn perform(
+        self,
+        service: &Service,
+        container: &ResolvedContainer,
+        receipt: &mut Receipt,
+    ) -> Result<Vec<BulkResult>, ServiceError> {
+        service.bulk(container, self.range, (self.operations, self.pace), receipt).await
+    }
+}
+
+impl ContainerVerb for ListItems {
+    type Reply = Feed<Position>;
+
+    fn facts(&self) -> ItemFacts<'_> {
+        let reach = Reach::of(self.scope.key.as_ref());
+        ItemFacts { names_partitions: self.scope.range.is_some(), ..ItemFacts::reading(reach) }
+    }
+
+    async fn perform(
+        self,
+        service: &Service,
+        container: &ResolvedContainer,
+        receipt: &mut Receipt,
+    ) -> Result<Feed<Position>, ServiceError> {
+        service.list_items(container, self, receipt).await
+    }
+}
+
+/// An item to read.
+pub(crate) struct ItemRead<'a> {
+    pub(crate) key: Option<&'a PartitionKey>,
+    pub(crate) id: &'a ItemId,
+    pub(crate) if_none_match: Option<&'a EtagMatch>,
 }
 
 impl Service {
@@ -45,7 +177,7 @@ impl Service {
         key: Option<&PartitionKey>,
         operation: ItemOperation,
         receipt: &mut Receipt,
-    ) -> Result<Reply, ServiceError> {
+    ) -> Result<ItemResult, ServiceError> {
         let replaced = if let ItemOperation::Replace { id, .. } = &operation {
             key.zip(Some(id.clone()))
         } else {
@@ -64,7 +196,7 @@ impl Service {
         let effect = self.apply_one(entry, location, operation, receipt).await?;
         receipt.item_lsn = Some(effect.lsn);
         self.note_size(entry, receipt);
-        Ok(Reply::One { kind: effect.kind, etag: effect.etag, body: effect.text })
+        Ok(result(effect))
     }
 
     /// Takes down how much the partition holds that answered.
@@ -92,16 +224,15 @@ impl Service {
     pub(crate) async fn read_item(
         &self,
         entry: &ResolvedContainer,
-        target: &ItemTarget,
-        conditions: &Conditions,
+        ItemRead { key, id, if_none_match }: ItemRead<'_>,
+        session: Option<&SessionToken>,
         receipt: &mut Receipt,
-    ) -> Result<Reply, ServiceError> {
-        let location = self.locate(entry, target.key.as_ref(), None);
+    ) -> Result<ItemResult, ServiceError> {
+        let location = self.locate(entry, key, None);
         let location = receipt.paid_if_refused(location, Work::Probe)?;
         let partition = entry.route(&location.position)?;
         let visit = Visit::begin(&partition, receipt)?;
-        let named = (&location.position, &target.id);
-        let if_none_match = conditions.if_none_match.as_ref();
+        let named = (&location.position, id);
         let read = self.cluster.read_at(&entry.container, &partition, named, if_none_match);
         let found = receipt.served(read.await?);
         receipt.worked(&match &found {
@@ -109,11 +240,10 @@ impl Service {
             Err(problem) => problem.work(Work::Probe),
         });
         visit.end(Some(&location.position), receipt);
-        check_session(entry, conditions.session.as_ref(), receipt)?;
+        check_session(entry, session, receipt)?;
         let effect = found?;
         receipt.item_lsn = Some(effect.lsn);
-        self.note_size(entry, receipt);
-        Ok(Reply::One { kind: effect.kind, etag: effect.etag, body: effect.text })
+        Ok(result(effect))
     }
 
     /// All operations in one logical partition, or none.
@@ -123,7 +253,7 @@ impl Service {
         (key, session): (&PartitionKey, Option<&SessionToken>),
         operations: Vec<ItemOperation>,
         receipt: &mut Receipt,
-    ) -> Result<Reply, ServiceError> {
+    ) -> Result<Vec<ItemResult>, ServiceError> {
         let failed = |at, error| ServiceError::Batch { at, error: Box::new(error) };
         let location = self.locate(entry, Some(key), None)?;
         if session.is_some() {
@@ -139,9 +269,7 @@ impl Service {
         });
         let operations = checked.collect::<Result<Vec<Operation>, ServiceError>>()?;
         match self.apply(entry, Command { location, operations }, receipt).await {
-            Ok(outcome) => {
-                Ok(Reply::Batch { results: outcome.effects.into_iter().map(result).collect() })
-            }
+            Ok(outcome) => Ok(outcome.effects.into_iter().map(result).collect()),
             Err(ClusterError::Command { error, .. }) => Err(failed(error.at, error.problem.into())),
             Err(other) => Err(other.into()),
         }
@@ -154,7 +282,7 @@ impl Service {
         range: Option<RangeId>,
         (operations, pace): (Vec<BulkOperation>, BulkPace),
         receipt: &mut Receipt,
-    ) -> Result<Reply, ServiceError> {
+    ) -> Result<Vec<BulkResult>, ServiceError> {
         if let Some(range) = range {
             let accepts = self.cluster.accepts(&entry.container, range).await;
             accepts.map_err(|error| named(entry, error))?;
@@ -179,7 +307,7 @@ impl Service {
             receipt.add(&part);
             results.push(result);
         }
-        Ok(Reply::Bulk { results })
+        Ok(results)
     }
 
     /// One operation after the other; those behind the first that fails are not begun.
@@ -189,7 +317,7 @@ impl Service {
         range: Option<&(RangeId, EpkRange)>,
         operations: Vec<BulkOperation>,
         receipt: &mut Receipt,
-    ) -> Reply {
+    ) -> Vec<BulkResult> {
         let room = Room::new(&self.limits);
         let mut results: Vec<BulkResult> = Vec::with_capacity(operations.len());
         for operation in operations {
@@ -203,7 +331,7 @@ impl Service {
             receipt.add(&part);
             results.push(BulkResult { result, charge: part.charge });
         }
-        Reply::Bulk { results }
+        results
     }
 
     async fn bulk_operation(
@@ -227,10 +355,11 @@ impl Service {
     pub(crate) async fn list_items(
         &self,
         entry: &ResolvedContainer,
-        list: ItemList<'_>,
+        list: ListItems,
         receipt: &mut Receipt,
-    ) -> Result<Reply, ServiceError> {
-        let ItemList { scope, session, mut after, items_max } = list;
+    ) -> Result<Feed<Position>, ServiceError> {
+        let ListItems { scope, session, mut after, items_max } = list;
+        let (scope, session) = (&scope, session.as_ref());
         let items_max = items_max.clamp(1, PAGE_ITEMS_MAX);
         let within = self.scope_range(entry, scope)?;
         let prefix = scope_prefix(entry, scope);
@@ -273,8 +402,7 @@ impl Service {
                 break;
             }
         }
-        let (owner_rid, rest) = (entry.rid.to_string(), after.map(Rest::AfterItem));
-        Ok(Reply::Feed { owner_rid, bodies, rest })
+        Ok(Feed { owner_rid: entry.rid.to_string(), bodies, rest: after })
     }
 
     /// The part of the ring that a list covers.
@@ -347,14 +475,7 @@ impl Service {
         operation: ItemOperation,
         receipt: &mut Receipt,
     ) -> Result<(Operation, Location), ServiceError> {
-        let attempt = match operation {
-            ItemOperation::Read { .. } | ItemOperation::Unreadable { .. } => Work::Probe,
-            ItemOperation::Create { .. }
-            | ItemOperation::Upsert { .. }
-            | ItemOperation::Replace { .. }
-            | ItemOperation::Delete { .. }
-            | ItemOperation::Patch { .. } => Work::RefusedWrite,
-        };
+        let attempt = if operation.facts().writes { Work::RefusedWrite } else { Work::Probe };
         receipt.paid_if_refused(self.parse_operation(entry, key, operation), attempt)
     }
 

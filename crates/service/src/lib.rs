@@ -23,6 +23,7 @@ mod operator;
 mod partitions;
 mod provision;
 mod queries;
+mod read_items;
 mod receipt;
 mod redistribute;
 mod reindex;
@@ -32,6 +33,7 @@ mod resources;
 mod response;
 mod service;
 mod statistics;
+mod verb;
 mod visit;
 
 pub use authorise::Principal;
@@ -51,15 +53,23 @@ pub use partition::{Approach, EffectKind, EtagMatch, Position};
 pub use partitions::{LayoutChange, PartitionInfo};
 pub use provision::{Throttle, ThrottleError, ThroughputRules};
 pub use queries::advice_on;
-pub use query::{Advice, Features, Impact, IndexSpec, IndexUse};
+pub use query::{
+    Advice, AggregateKind, DistinctType, Features, Impact, IndexSpec, IndexUse, QueryInfo,
+    RingRange,
+};
+pub use read_items::ReadItems;
 pub use receipt::{Amount, Holding, Owner, Receipt};
 pub use redistribute::{Redistribution, ThroughputInfo};
 pub use request::{
-    Action, BulkOperation, BulkPace, CatalogueAction, ChangeForm, ChangeList, ChangeStart,
-    Conditions, ContainerAction, ItemOperation, ItemQuery, ItemTarget, Request, ResourceQuery,
-    ResumeFilter, Scope,
+    Batch, Bulk, BulkOperation, BulkPace, ChangeList, ChangeStart, Conditions, InContainer,
+    ItemAction, ItemOperation, ItemQuery, ListItems, ListResources, PlanQuery, QueryResources,
+    ReadRanges, ReadStatistics, Request, ResourceAction, ResumeFilter, Scope,
 };
 pub use resources::Swept;
-pub use response::{BulkResult, Failure, ItemResult, RangeInfo, Reply, Response, Rest};
+pub use response::{
+    BulkResult, Change, ChangeFeed, Failure, Feed, ItemResult, QueryPlan, QueryRows, RangeInfo,
+    Ranges, ResourceReply, ResourceRest, Response,
+};
 pub use service::Service;
 pub use statistics::{ContainerUsage, PartitionStatistics, Usage};
+pub use verb::{ContainerVerb, Verb};

@@ -55,16 +55,20 @@ impl Operator<'_> {
         self.run_blocking(|service| Ok(Arc::clone(service.store())))
     }
 
-    /// Takes an operator's verb through the steps of every request.
-    pub(crate) async fn run<T>(
+    /// Takes an operator's verb through the steps of every request. They are rare, so they
+    /// are in a box, and small for whoever awaits them among other things.
+    pub(crate) fn run<T>(
         &self,
         verb: impl Future<Output = Result<T, ServiceError>>,
-    ) -> Result<T, ServiceError> {
-        let steps = async {
-            authorise_operator(&self.principal)?;
-            verb.await
-        };
-        on_async_worker(steps).await.inspect_err(account::report)
+    ) -> impl Future<Output = Result<T, ServiceError>> {
+        let (authorised, verb) = (authorise_operator(&self.principal), Box::pin(verb));
+        async {
+            let steps = async {
+                authorised?;
+                verb.await
+            };
+            on_async_worker(steps).await.inspect_err(account::report)
+        }
     }
 
     /// The same for verbs that keep their thread.

@@ -6,9 +6,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cluster::{ClusterError, Halve, MergeRule, RangeId, RangeRecord, Sizes, Stage, Transition};
+use model::charge::Work;
 use model::epk::EpkRange;
 use model::json::Value;
-use model::position::Lsn;
+use model::position::{Lsn, Timestamp};
 use partition::Head;
 
 use crate::catalogue::ContainerEntry;
@@ -18,7 +19,13 @@ use crate::maintenance::Maintenance;
 use crate::offer::Offer;
 use crate::operator::Operator;
 use crate::provision::can_grow;
+use crate::receipt::Receipt;
+use crate::reindex;
+use crate::request::ReadRanges;
+use crate::resolve::ResolvedContainer;
+use crate::response::{RangeInfo, Ranges};
 use crate::service::Service;
+use crate::verb::{ContainerVerb, ItemFacts, Reach};
 
 /// One physical partition.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,6 +54,39 @@ impl Service {
     pub fn observed_by(mut self, observer: impl Fn(Stage) + Send + Sync + 'static) -> Service {
         self.cluster = self.cluster.observed_by(observer);
         self
+    }
+}
+
+impl ContainerVerb for ReadRanges {
+    type Reply = Ranges;
+
+    fn facts(&self) -> ItemFacts<'_> {
+        ItemFacts { names_partitions: true, ..ItemFacts::reading(Reach::Layout) }
+    }
+
+    async fn perform(
+        self,
+        service: &Service,
+        entry: &ResolvedContainer,
+        receipt: &mut Receipt,
+    ) -> Result<Ranges, ServiceError> {
+        receipt.worked(&Work::Probe);
+        let (map, sizes) = service.cluster.sizes(Arc::clone(&entry.layout)).await?;
+        let info = |(record, head): (&RangeRecord, Head)| RangeInfo {
+            id: record.id,
+            range: record.range.clone(),
+            parents: record.parents.clone(),
+            change: record.change,
+            lsn: Lsn::from_u64(head.lsn).max(record.lsn_floor),
+            ts_secs: Timestamp::from_millis(head.ts_millis).secs(),
+            items: head.items,
+            item_bytes: head.bytes,
+            fraction: map.fraction(record),
+        };
+        let ranges: Vec<RangeInfo> = map.ranges().iter().zip(sizes).map(info).collect();
+        let items = ranges.iter().map(|range| range.items).sum();
+        let index_percent = reindex::percent(&entry.container, items);
+        Ok(Ranges { container: entry.rid, change: map.change(), ranges, index_percent })
     }
 }
 

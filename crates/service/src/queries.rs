@@ -14,7 +14,7 @@ use model::json::Value;
 use model::partition_key::{KeyError, PartitionKey, PartitionKeyDefinition};
 use model::position::Ordinal;
 use query::{
-    Advice, Bound, Context, Features, KeyRanges, KeyShape, Meter, Parameters, Path, PathStep,
+    Advice, Bound, Context, Features, KeyRanges, KeyShape, Meter, Parameters, Path, PathStep, Plan,
     Query, QueryError, QueryLimits,
 };
 
@@ -22,10 +22,11 @@ use crate::admit::PAGE_ITEMS_MAX;
 use crate::error::ServiceError;
 use crate::items::{check_session, named, scope_prefix};
 use crate::receipt::Receipt;
-use crate::request::{ItemQuery, ResumeFilter, Scope};
+use crate::request::{ItemQuery, PlanQuery, ResumeFilter, Scope};
 use crate::resolve::ResolvedContainer;
-use crate::response::Reply;
+use crate::response::{QueryPlan, QueryRows};
 use crate::service::Service;
+use crate::verb::{ContainerVerb, ItemFacts, Reach};
 use crate::visit::Visit;
 
 const EVERY_ORDINAL: Range<u64> = 0..u64::MAX;
@@ -47,6 +48,41 @@ pub fn advice_on(text: &str) -> Vec<Advice> {
     Query::parse(text).map(|query| query.advice()).unwrap_or_default()
 }
 
+impl ContainerVerb for ItemQuery {
+    type Reply = QueryRows;
+
+    fn facts(&self) -> ItemFacts<'_> {
+        let reach = Reach::of(self.scope.key.as_ref());
+        ItemFacts { names_partitions: self.scope.range.is_some(), ..ItemFacts::reading(reach) }
+    }
+
+    async fn perform(
+        self,
+        service: &Service,
+        container: &ResolvedContainer,
+        receipt: &mut Receipt,
+    ) -> Result<QueryRows, ServiceError> {
+        service.query_items(container, self, receipt).await
+    }
+}
+
+impl ContainerVerb for PlanQuery {
+    type Reply = QueryPlan;
+
+    fn facts(&self) -> ItemFacts<'_> {
+        ItemFacts::reading(Reach::Nothing)
+    }
+
+    async fn perform(
+        self,
+        service: &Service,
+        container: &ResolvedContainer,
+        receipt: &mut Receipt,
+    ) -> Result<QueryPlan, ServiceError> {
+        service.plan_query(container, self, receipt).await
+    }
+}
+
 impl Service {
     /// Answers one page of a query. From the text on, all of it is done on a thread for
     /// queries: even a short one can take long to bind.
@@ -55,7 +91,7 @@ impl Service {
         entry: &ResolvedContainer,
         query: ItemQuery,
         receipt: &mut Receipt,
-    ) -> Result<Reply, ServiceError> {
+    ) -> Result<QueryRows, ServiceError> {
         let (now, bounds) = (self.now(), self.page_bounds(query.items_max));
         let compiler = self.compiler(entry);
         let (covered, payer) = (self.scope_range(entry, &query.scope)?, receipt.payer);
@@ -98,7 +134,7 @@ impl Service {
         }
         report.times = whole(answered.times, report.times);
         let (owner_rid, report) = (entry.rid.to_string(), Box::new(report));
-        Ok(Reply::Rows { owner_rid, rows, rest, report })
+        Ok(QueryRows { owner_rid, rows, rest, report })
     }
 
     fn page_bounds(&self, items_max: usize) -> PageBounds {
@@ -114,16 +150,15 @@ impl Service {
     pub(crate) async fn plan_query(
         &self,
         entry: &ResolvedContainer,
-        (text, parameters): (String, Value),
-        features: Features,
+        PlanQuery { text, parameters, features }: PlanQuery,
         receipt: &mut Receipt,
-    ) -> Result<Reply, ServiceError> {
+    ) -> Result<QueryPlan, ServiceError> {
         receipt.worked(&Work::Probe);
         let compiler = self.compiler(entry);
         let plan = self.cluster.take_turns(move |turn| {
             compiler.watched(turn, None).client_plan(&text, &parameters, &features)
         });
-        Ok(Reply::QueryPlan { plan: plan.await.map_err(|error| named(entry, error))?? })
+        plan.await.map_err(|error| named(entry, error))?
     }
 
     /// What a query may know of the world and of its container.
@@ -258,7 +293,7 @@ impl Compiler {
         text: &str,
         parameters: &Value,
         features: &Features,
-    ) -> Result<Value, ServiceError> {
+    ) -> Result<QueryPlan, ServiceError> {
         let definition = self.entry.key_definition();
         let plan = || -> Result<_, QueryError> {
             let parameters = parse_parameters(parameters)?;
@@ -266,8 +301,8 @@ impl Compiler {
             let query = Query::parse_within(text, QueryLimits::service())?;
             query.plan(&parameters, &self.context, &shape, features)
         };
-        let plan = plan().map_err(|error| refused(&error, text))?;
-        Ok(plan.to_value(definition))
+        let Plan { info, ranges } = plan().map_err(|error| refused(&error, text))?;
+        Ok(QueryPlan { info, ranges: ranges.on_ring(definition) })
     }
 
     /// Refuses what the service's gateway leaves to its clients, and gives the plan for it.
@@ -280,7 +315,7 @@ impl Compiler {
             return Ok(());
         }
         let plan = self.client_plan(&query.text, &query.parameters, &Features::all())?;
-        Err(ServiceError::NeedsMerge { plan })
+        Err(ServiceError::NeedsMerge { plan: Box::new(plan) })
     }
 
     fn bind(&self, query: &Query, parameters: &Value) -> Result<Bound, QueryError> {

@@ -15,39 +15,51 @@ use query::Features;
 use crate::authorise::Principal;
 use crate::kind::{Kind, Link};
 use crate::offer::{Migration, OfferType};
-use crate::response::Rest;
+use crate::response::ResourceRest;
 
 /// One request: who asks for what.
 #[derive(Clone, Debug)]
-pub struct Request {
+pub struct Request<V> {
     pub principal: Principal,
-    pub action: Action,
-    /// Who is charged, when throughput does not suffice for all.
+    /// Whose throughput it uses, when that does not suffice for all.
     pub caller: Caller,
+    pub verb: V,
 }
 
-impl Request {
+impl<V> Request<V> {
     /// A request of the usual priority.
     #[must_use]
-    pub fn new(principal: Principal, action: Action) -> Request {
-        Request { principal, action, caller: Caller::default() }
+    pub fn new(principal: Principal, verb: V) -> Request<V> {
+        Request { principal, caller: Caller::default(), verb }
     }
 }
 
-/// The preconditions and promises that go with a request on one resource.
+/// A verb on the items or partitions of one container.
+#[derive(Clone, Debug)]
+pub struct InContainer<V> {
+    pub container: Link,
+    /// The resource id that the container must have, if the client says so: it may have
+    /// been dropped and created anew since the client looked.
+    pub intended_rid: Option<String>,
+    /// Whether the client can follow merges of physical partitions. Only asked of those
+    /// who name them.
+    pub merge_aware: bool,
+    pub verb: V,
+}
+
+impl<V> InContainer<V> {
+    /// For callers who know the container and follow its layout.
+    #[must_use]
+    pub fn new(container: Link, verb: V) -> InContainer<V> {
+        InContainer { container, intended_rid: None, merge_aware: true, verb }
+    }
+}
+
+/// The preconditions of a verb on one resource.
 #[derive(Clone, Debug, Default)]
 pub struct Conditions {
     pub if_match: Option<EtagMatch>,
     pub if_none_match: Option<EtagMatch>,
-    /// What the client has seen already: an answer may not be older.
-    pub session: Option<SessionToken>,
-}
-
-/// An item by key and id.
-#[derive(Clone, Debug)]
-pub struct ItemTarget {
-    pub key: Option<PartitionKey>,
-    pub id: ItemId,
 }
 
 /// Which items a list covers: those that all three allow.
@@ -119,26 +131,74 @@ pub enum ItemOperation {
     },
 }
 
-/// Everything that can be asked for.
+/// One operation on one item.
 #[derive(Clone, Debug)]
-pub enum Action {
-    /// Something about resources other than items.
-    Catalogue(CatalogueAction),
-    /// Something about the items or partitions of one container.
-    Container {
-        container: Link,
-        /// The resource id that the container must have, if the client says so: it
-        /// may have been dropped and created anew since the client looked.
-        intended_rid: Option<String>,
-        /// Whether the client can follow merges of physical partitions. Only asked
-        /// of those who name them.
-        merge_aware: bool,
-        action: ContainerAction,
-    },
+pub struct ItemAction {
+    pub key: Option<PartitionKey>,
+    pub operation: ItemOperation,
+    /// What the client has seen already: what it reads may not be older.
+    pub session: Option<SessionToken>,
 }
 
+impl ItemAction {
+    /// Of a client that has seen nothing yet.
+    #[must_use]
+    pub fn new(key: Option<PartitionKey>, operation: ItemOperation) -> ItemAction {
+        ItemAction { key, operation, session: None }
+    }
+}
+
+/// Operations in one logical partition, all or nothing.
 #[derive(Clone, Debug)]
-pub enum CatalogueAction {
+pub struct Batch {
+    pub key: PartitionKey,
+    pub operations: Vec<ItemOperation>,
+    /// What the client has seen already: it is not done where less is known.
+    pub session: Option<SessionToken>,
+}
+
+/// Operations each for itself.
+#[derive(Clone, Debug)]
+pub struct Bulk {
+    /// Where the client believes all of them to be.
+    pub range: Option<RangeId>,
+    pub operations: Vec<BulkOperation>,
+    pub pace: BulkPace,
+}
+
+/// Items in the order of their hashed keys.
+#[derive(Clone, Debug)]
+pub struct ListItems {
+    pub scope: Scope,
+    /// What the client has seen already: an answer may not be older.
+    pub session: Option<SessionToken>,
+    pub after: Option<Position>,
+    pub items_max: usize,
+}
+
+/// Asks how a client that asks each partition by itself runs a query.
+#[derive(Clone, Debug)]
+pub struct PlanQuery {
+    pub text: String,
+    /// The client's list of names and values.
+    pub parameters: Value,
+    /// What the client can do with the rows of several partitions.
+    pub features: Features,
+}
+
+/// Asks for the physical partitions.
+#[derive(Clone, Copy, Debug)]
+pub struct ReadRanges;
+
+/// Asks what the physical partitions hold and do, with the largest keys of each.
+#[derive(Clone, Copy, Debug)]
+pub struct ReadStatistics {
+    pub keys_max: usize,
+}
+
+/// One verb on one resource of the catalogue: anything but an item.
+#[derive(Clone, Debug)]
+pub enum ResourceAction {
     /// Creates a resource inside `parent`.
     Create {
         parent: Link,
@@ -173,105 +233,34 @@ pub enum CatalogueAction {
         migration: Migration,
         conditions: Conditions,
     },
-    /// Lists what `parent` contains of one kind, from behind `after`.
-    List {
-        parent: Link,
-        kind: Kind,
-        after: Option<String>,
-        items_max: usize,
-    },
-    /// Like `List`, for those that a query selects.
-    Query {
-        parent: Link,
-        kind: Kind,
-        query: ResourceQuery,
-    },
 }
 
-/// A query on resources other than items.
+/// Lists what `parent` contains of one kind, in the order of names.
 #[derive(Clone, Debug)]
-pub struct ResourceQuery {
+pub struct ListResources {
+    pub parent: Link,
+    pub kind: Kind,
+    pub after: Option<String>,
+    pub items_max: usize,
+}
+
+/// A query on what `parent` contains of one kind.
+#[derive(Clone, Debug)]
+pub struct QueryResources {
+    pub parent: Link,
+    pub kind: Kind,
     pub text: String,
     /// The client's list of names and values.
     pub parameters: Value,
     /// Where the page before ended.
-    pub after: Option<Rest>,
+    pub after: Option<ResourceRest>,
     pub items_max: usize,
     /// A resource as the client would read it, which is what the query is about.
     pub shown: fn(Bytes) -> Bytes,
 }
 
-#[derive(Clone, Debug)]
-pub enum ContainerAction {
-    /// The physical partitions.
-    ReadRanges,
-    /// What the physical partitions hold and do, with the largest keys of each.
-    ReadStatistics {
-        keys_max: usize,
-    },
-    CreateItem {
-        key: Option<PartitionKey>,
-        body: Bytes,
-    },
-    UpsertItem {
-        key: Option<PartitionKey>,
-        body: Bytes,
-        conditions: Conditions,
-    },
-    ReadItem {
-        target: ItemTarget,
-        conditions: Conditions,
-    },
-    ReplaceItem {
-        target: ItemTarget,
-        body: Bytes,
-        conditions: Conditions,
-    },
-    DeleteItem {
-        target: ItemTarget,
-        conditions: Conditions,
-    },
-    PatchItem {
-        target: ItemTarget,
-        body: Bytes,
-        conditions: Conditions,
-    },
-    /// All or nothing, in one logical partition.
-    Batch {
-        key: PartitionKey,
-        operations: Vec<ItemOperation>,
-        /// What the client has seen already: it is not done where less is known.
-        session: Option<SessionToken>,
-    },
-    /// Each for itself. `range` is where the client believes them to be.
-    Bulk {
-        range: Option<RangeId>,
-        operations: Vec<BulkOperation>,
-        pace: BulkPace,
-    },
-    /// Items in the order of their hashed keys.
-    ListItems {
-        scope: Scope,
-        /// What the client has seen already: an answer may not be older.
-        session: Option<SessionToken>,
-        after: Option<Position>,
-        items_max: usize,
-    },
-    /// The latest versions of items in the order of their changes.
-    ListChanges(ChangeList),
-    /// Rows that a query makes of items.
-    QueryItems(Box<ItemQuery>),
-    /// How a client that asks each partition by itself runs a query.
-    PlanQuery {
-        text: String,
-        parameters: Value,
-        /// What the client can do with the rows of several partitions.
-        features: Features,
-    },
-}
-
-/// Which changes a client wants to see next. They are those of one physical
-/// partition, as positions are.
+/// The latest versions of items in the order of their changes: which of them a client
+/// wants to see next. They are those of one physical partition, as positions are.
 #[derive(Clone, Debug)]
 pub struct ChangeList {
     pub scope: Scope,
@@ -281,16 +270,6 @@ pub struct ChangeList {
     /// Changes of this second and of earlier ones are left out.
     pub since: Option<Timestamp>,
     pub items_max: usize,
-    pub form: ChangeForm,
-}
-
-/// How a change is told.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ChangeForm {
-    /// As the item, with one more property, `_lsn`.
-    Item,
-    /// As an object in which the item is `current`, and what is known of the change `metadata`.
-    Envelope,
 }
 
 /// Where a client begins to follow changes.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use cluster::{ClusterError, Container, Layout, RangeId, Slot};
 use model::epk::Epk;
 use model::name::ItemId;
-use model::partition_key::PartitionKeyDefinition;
+use model::partition_key::{PartitionKey, PartitionKeyDefinition};
 use model::rid::{ContainerRid, ItemRid};
 
 use crate::authorise::Authorised;
@@ -13,12 +13,13 @@ use crate::catalogue::ContainerEntry;
 use crate::error::ServiceError;
 use crate::kind::{Kind, Link};
 use crate::receipt::{Owner, Receipt};
-use crate::request::{Action, CatalogueAction, ChangeList, ContainerAction, ItemTarget};
+use crate::request::InContainer;
 use crate::service::Service;
+use crate::verb::{ContainerVerb, Verb};
 
 /// A container as one request finds it: with the layout that it goes by to its end.
 #[derive(Clone, Debug)]
-pub(crate) struct ResolvedContainer {
+pub struct ResolvedContainer {
     pub(crate) rid: ContainerRid,
     /// Its names, as the owner of what it contains.
     pub(crate) names: Owner,
@@ -53,64 +54,67 @@ impl ResolvedContainer {
     }
 }
 
-/// An action with what its names stand for.
-#[derive(Debug)]
-pub(crate) enum Resolved {
-    /// Finds its resources itself, as finding and changing them must be one step.
-    Catalogue(CatalogueAction),
-    Container {
-        container: ResolvedContainer,
-        action: ContainerAction,
-    },
+/// A verb with what its names stand for.
+pub(crate) struct Resolved<V: Verb> {
+    pub(crate) verb: V,
+    pub(crate) place: V::Place,
 }
 
 impl Service {
-    pub(crate) async fn resolve(
+    pub(crate) async fn resolve<V: Verb>(
         &self,
-        Authorised { action }: Authorised,
+        Authorised { mut verb }: Authorised<V>,
         receipt: &mut Receipt,
-    ) -> Result<Resolved, ServiceError> {
-        Ok(match action {
-            Action::Catalogue(action) => Resolved::Catalogue(action),
-            Action::Container { container: link, intended_rid, merge_aware, mut action } => {
-                let container = ResolvedContainer::from(self.container(&link)?);
-                receipt.owner = Some(container.names.clone());
-                if intended_rid.is_some_and(|rid| *container.names.rid != rid) {
-                    return Err(ServiceError::ContainerRecreated);
-                }
-                if !merge_aware && container.layout.map().merged() && knows_ranges(&action) {
-                    return Err(ServiceError::MergeUnaware);
-                }
-                if let Some(target) = target_of(&mut action)
-                    && is_by_rid(&link, &container.names)
-                {
-                    self.resolve_item(&container, target).await?;
-                }
-                Resolved::Container { container, action }
-            }
-        })
+    ) -> Result<Resolved<V>, ServiceError> {
+        let place = verb.resolve(self, receipt).await?;
+        Ok(Resolved { verb, place })
+    }
+
+    /// Finds the container that a verb is about, and the item where that is named by its
+    /// resource id.
+    pub(crate) async fn resolve_container<V: ContainerVerb>(
+        &self,
+        InContainer { container: link, intended_rid, merge_aware, verb }: &mut InContainer<V>,
+        receipt: &mut Receipt,
+    ) -> Result<ResolvedContainer, ServiceError> {
+        let container = ResolvedContainer::from(self.container(link)?);
+        receipt.owner = Some(container.names.clone());
+        if intended_rid.as_ref().is_some_and(|rid| *container.names.rid != **rid) {
+            return Err(ServiceError::ContainerRecreated);
+        }
+        let merged = !*merge_aware && container.layout.map().merged();
+        if merged && verb.facts().names_partitions {
+            return Err(ServiceError::MergeUnaware);
+        }
+        if let Some((key, id)) = verb.item_mut()
+            && is_by_rid(link, &container.names)
+        {
+            self.resolve_item(&container, key, id).await?;
+        }
+        Ok(container)
     }
 
     /// In a link by resource ids the last one is an item's, too.
     async fn resolve_item(
         &self,
         container: &ResolvedContainer,
-        target: &mut ItemTarget,
+        key: Option<&PartitionKey>,
+        id: &mut ItemId,
     ) -> Result<(), ServiceError> {
-        let Some(rid) = rid_of(container.rid, target) else { return Ok(()) };
-        let id = self.id_behind(container, target, rid).await?;
-        target.id = ItemId::parse(&id.ok_or(ServiceError::NotFound)?)?;
+        let Some(rid) = rid_of(container.rid, id) else { return Ok(()) };
+        let found = self.id_behind(container, key, rid).await?;
+        *id = ItemId::parse(&found.ok_or(ServiceError::NotFound)?)?;
         Ok(())
     }
 
-    /// The id of the item that a target's resource id means.
+    /// The id of the item that a resource id means.
     pub(crate) async fn id_behind(
         &self,
         container: &ResolvedContainer,
-        target: &ItemTarget,
+        key: Option<&PartitionKey>,
         rid: ItemRid,
     ) -> Result<Option<String>, ServiceError> {
-        let position = self.locate(container, target.key.as_ref(), None)?.position;
+        let position = self.locate(container, key, None)?.position;
         let (owner, ordinal) = (container.route(&position)?, rid.ordinal());
         Ok(self.cluster.id_of(&container.container, &owner, &position, ordinal).await?)
     }
@@ -131,47 +135,7 @@ pub(crate) fn is_by_rid(link: &Link, names: &Owner) -> bool {
     link.to_string() != *names.link
 }
 
-/// The resource id that a target may be addressed by.
-pub(crate) fn rid_of(container: ContainerRid, target: &ItemTarget) -> Option<ItemRid> {
-    ItemRid::parse(target.id.as_str()).ok().filter(|rid| rid.container() == container)
-}
-
-/// Whether an action makes sense only to somebody who knows the physical partitions.
-fn knows_ranges(action: &ContainerAction) -> bool {
-    match action {
-        ContainerAction::ReadRanges => true,
-        ContainerAction::Bulk { range, .. } => range.is_some(),
-        ContainerAction::ListItems { scope, .. }
-        | ContainerAction::ListChanges(ChangeList { scope, .. }) => scope.range.is_some(),
-        ContainerAction::QueryItems(query) => query.scope.range.is_some(),
-        ContainerAction::ReadStatistics { .. }
-        | ContainerAction::CreateItem { .. }
-        | ContainerAction::UpsertItem { .. }
-        | ContainerAction::ReadItem { .. }
-        | ContainerAction::ReplaceItem { .. }
-        | ContainerAction::DeleteItem { .. }
-        | ContainerAction::PatchItem { .. }
-        | ContainerAction::Batch { .. }
-        | ContainerAction::PlanQuery { .. } => false,
-    }
-}
-
-/// The item that an action is about, if it is about one by name.
-fn target_of(action: &mut ContainerAction) -> Option<&mut ItemTarget> {
-    match action {
-        ContainerAction::ReadItem { target, .. }
-        | ContainerAction::ReplaceItem { target, .. }
-        | ContainerAction::DeleteItem { target, .. }
-        | ContainerAction::PatchItem { target, .. } => Some(target),
-        ContainerAction::ReadRanges
-        | ContainerAction::ReadStatistics { .. }
-        | ContainerAction::CreateItem { .. }
-        | ContainerAction::UpsertItem { .. }
-        | ContainerAction::Batch { .. }
-        | ContainerAction::Bulk { .. }
-        | ContainerAction::ListItems { .. }
-        | ContainerAction::ListChanges(_)
-        | ContainerAction::QueryItems(_)
-        | ContainerAction::PlanQuery { .. } => None,
-    }
+/// The resource id that an item of a container may be addressed by.
+pub(crate) fn rid_of(container: ContainerRid, id: &ItemId) -> Option<ItemRid> {
+    ItemRid::parse(id.as_str()).ok().filter(|rid| rid.container() == container)
 }

@@ -15,15 +15,17 @@ use model::rid::{ContainerRid, DatabaseRid, UserRid};
 use model::throughput::Throughput;
 use partition::{EffectKind, EtagMatch};
 
+use crate::account;
 use crate::admit::PAGE_ITEMS_MAX;
 use crate::catalogue::{Counters, Record, Stored, item_id, item_prefix};
 use crate::error::ServiceError;
 use crate::kind::{Kind, Link};
 use crate::offer::{Offer, OfferType};
 use crate::receipt::{Amount, Holding, Receipt};
-use crate::request::Conditions;
-use crate::response::{Reply, Rest};
+use crate::request::{Conditions, ListResources, ResourceAction};
+use crate::response::{Feed, ResourceReply, ResourceRest};
 use crate::service::{Service, id_of};
+use crate::verb::{Facts, Subject, Verb};
 use resolve::Parent;
 pub use sweep::Swept;
 
@@ -34,7 +36,90 @@ pub(crate) struct Asked {
     pub(crate) offer_type: Option<OfferType>,
 }
 
+impl Verb for ResourceAction {
+    type Reply = ResourceReply;
+    /// It finds its resources itself, as finding and changing them must be one step.
+    type Place = ();
+
+    fn facts(&self) -> Facts<'_> {
+        use ResourceAction::{Create, Delete, MigrateOffer, Read, Replace, Upsert};
+        let (writes, subject) = match self {
+            Read { link, .. } => (false, Subject::Resource(link)),
+            Replace { link, .. } | MigrateOffer { link, .. } | Delete { link, .. } => {
+                (true, Subject::Resource(link))
+            }
+            Create { parent, kind, .. } | Upsert { parent, kind, .. } => {
+                (true, Subject::Inside(parent, *kind))
+            }
+        };
+        Facts { writes, subject }
+    }
+
+    async fn resolve(&mut self, _: &Service, _: &mut Receipt) -> Result<(), ServiceError> {
+        Ok(())
+    }
+
+    async fn perform(
+        self,
+        service: &Service,
+        (): (),
+        receipt: &mut Receipt,
+    ) -> Result<ResourceReply, ServiceError> {
+        let writes = self.facts().writes;
+        let done = service.act_on_resource(self, receipt).await;
+        receipt.worked(&account::resource(writes, &done));
+        done
+    }
+}
+
+impl Verb for ListResources {
+    type Reply = Feed<ResourceRest>;
+    type Place = ();
+
+    fn facts(&self) -> Facts<'_> {
+        Facts { writes: false, subject: Subject::Inside(&self.parent, self.kind) }
+    }
+
+    async fn resolve(&mut self, _: &Service, _: &mut Receipt) -> Result<(), ServiceError> {
+        Ok(())
+    }
+
+    async fn perform(
+        self,
+        service: &Service,
+        (): (),
+        receipt: &mut Receipt,
+    ) -> Result<Feed<ResourceRest>, ServiceError> {
+        let done = service.list(self, receipt).await;
+        receipt.worked(&account::resource_list(&done));
+        done
+    }
+}
+
 impl Service {
+    async fn act_on_resource(
+        &self,
+        action: ResourceAction,
+        receipt: &mut Receipt,
+    ) -> Result<ResourceReply, ServiceError> {
+        use ResourceAction::{Create, Delete, MigrateOffer, Read, Replace, Upsert};
+        match action {
+            Create { parent, kind, body, throughput, offer_type } => {
+                let asked = Asked { throughput, offer_type };
+                self.create(&parent, kind, &body, asked, receipt).await
+            }
+            Upsert { parent, kind, body } => self.upsert(&parent, kind, &body, receipt).await,
+            Read { link, conditions } => self.read(&link, &conditions, receipt).await,
+            Replace { link, body, conditions } => {
+                self.replace(&link, &body, &conditions, receipt).await
+            }
+            MigrateOffer { link, migration, conditions } => {
+                self.migrate_offer(&link, migration, &conditions, receipt).await
+            }
+            Delete { link, conditions } => self.delete(&link, &conditions, receipt).await,
+        }
+    }
+
     pub(crate) async fn create(
         &self,
         parent: &Link,
@@ -42,7 +127,7 @@ impl Service {
         body: &Value,
         asked: Asked,
         receipt: &mut Receipt,
-    ) -> Result<Reply, ServiceError> {
+    ) -> Result<ResourceReply, ServiceError> {
         let mut counters = self.changes.lock().await;
         let parent = self.parent(parent, kind, receipt).await?;
         let created = match kind {
@@ -76,7 +161,7 @@ impl Service {
         kind: Kind,
         body: &Value,
         receipt: &mut Receipt,
-    ) -> Result<Reply, ServiceError> {
+    ) -> Result<ResourceReply, ServiceError> {
         let name = definition::name(body)?;
         let link = parent.clone().child(kind, name.as_str());
         let link =
@@ -94,7 +179,7 @@ impl Service {
         link: &Link,
         conditions: &Conditions,
         receipt: &mut Receipt,
-    ) -> Result<Reply, ServiceError> {
+    ) -> Result<ResourceReply, ServiceError> {
         let stored = self.stored(link, receipt).await?;
         let etag = Some(stored.etag.clone());
         let unchanged = conditions
@@ -102,7 +187,8 @@ impl Service {
             .as_ref()
             .is_some_and(|condition| condition.matches(&stored.etag));
         if unchanged {
-            return Ok(Reply::One { kind: EffectKind::NotModified, etag, body: None });
+            let kind = EffectKind::NotModified;
+            return Ok(ResourceReply { kind, etag, body: None, offer: None });
         }
         self.note_scripts(&stored.record, receipt).await;
         let (kind, body) = (EffectKind::Read, Some(stored.render()));
@@ -115,7 +201,7 @@ impl Service {
         body: &Value,
         conditions: &Conditions,
         receipt: &mut Receipt,
-    ) -> Result<Reply, ServiceError> {
+    ) -> Result<ResourceReply, ServiceError> {
         let _one_at_a_time = self.changes.lock().await;
         let old = self.stored(link, receipt).await?.record;
         let if_match = conditions.if_match.clone();
@@ -139,7 +225,7 @@ impl Service {
         link: &Link,
         conditions: &Conditions,
         receipt: &mut Receipt,
-    ) -> Result<Reply, ServiceError> {
+    ) -> Result<ResourceReply, ServiceError> {
         let _one_at_a_time = self.changes.lock().await;
         let record = self.stored(link, receipt).await?.record;
         let if_match = conditions.if_match.clone();
@@ -167,31 +253,25 @@ impl Service {
             }
         }
         self.dropped.notify_one();
-        Ok(Reply::One { kind: EffectKind::Deleted, etag: None, body: None })
+        Ok(ResourceReply { kind: EffectKind::Deleted, etag: None, body: None, offer: None })
     }
 
-    pub(crate) async fn list(
+    async fn list(
         &self,
-        parent: &Link,
-        kind: Kind,
-        after: Option<&str>,
-        items_max: usize,
+        ListResources { parent, kind, after, items_max }: ListResources,
         receipt: &mut Receipt,
-    ) -> Result<Reply, ServiceError> {
-        let parent = self.parent(parent, kind, receipt).await?;
+    ) -> Result<Feed<ResourceRest>, ServiceError> {
+        let parent = self.parent(&parent, kind, receipt).await?;
         let prefix = item_prefix(kind, parent.rid());
-        let after = after.map(|name| item_id(kind, parent.rid(), name));
+        let after = after.map(|name| item_id(kind, parent.rid(), &name));
         let items_max = items_max.clamp(1, PAGE_ITEMS_MAX);
         let (items, more) = self.cluster.list_system(&prefix, after.as_deref(), items_max).await?;
         let last = items.last().map(id_of);
         let name = last.filter(|_| more).and_then(|id| Some(id.strip_prefix(&prefix)?.to_owned()));
         let render = |item| Stored::read(kind, parent.rid(), item).map(|stored| stored.render());
         let bodies = items.iter().map(render).collect::<Result<_, _>>()?;
-        Ok(Reply::Feed {
-            owner_rid: parent.rid().to_owned(),
-            bodies,
-            rest: name.map(Rest::AfterName),
-        })
+        let rest = name.map(ResourceRest::AfterName);
+        Ok(Feed { owner_rid: parent.rid().to_owned(), bodies, rest })
     }
 
     async fn create_database(
@@ -372,7 +452,11 @@ impl Service {
     }
 
     /// The answer after a write: what is stored now.
-    async fn reply(&self, record: &Record, kind: EffectKind) -> Result<Reply, ServiceError> {
+    async fn reply(
+        &self,
+        record: &Record,
+        kind: EffectKind,
+    ) -> Result<ResourceReply, ServiceError> {
         let item = self.cluster.read_system(&record.item_id())?.ok_or(ServiceError::NotFound)?;
         let stored = Stored::read(record.kind, &record.parent_rid, &item)?;
         self.told(record, kind, Some(stored.etag.clone()), Some(stored.render())).await
@@ -385,12 +469,10 @@ impl Service {
         kind: EffectKind,
         etag: Option<Etag>,
         body: Option<Bytes>,
-    ) -> Result<Reply, ServiceError> {
-        if record.kind == Kind::Offer {
-            let status = self.offer_status(record).await?;
-            return Ok(Reply::Offer { kind, etag, body, status });
-        }
-        Ok(Reply::One { kind, etag, body })
+    ) -> Result<ResourceReply, ServiceError> {
+        let offer =
+            if record.kind == Kind::Offer { Some(self.offer_status(record).await?) } else { None };
+        Ok(ResourceReply { kind, etag, body, offer })
     }
 }
 

@@ -5,20 +5,19 @@ use cluster::{Cursor, QueryReport, RangeId};
 use model::charge::Charge;
 use model::epk::EpkRange;
 use model::etag::Etag;
-use model::json::Value;
-use model::position::Lsn;
+use model::position::{Lsn, Timestamp};
 use model::rid::ContainerRid;
-use partition::{EffectKind, Position};
+use partition::EffectKind;
+use query::{QueryInfo, RingRange};
 
 use crate::error::ServiceError;
 use crate::offer::OfferStatus;
 use crate::receipt::Receipt;
-use crate::statistics::PartitionStatistics;
 
 /// The answer to a request that was done.
 #[derive(Debug)]
-pub struct Response {
-    pub reply: Reply,
+pub struct Response<R> {
+    pub reply: R,
     pub receipt: Receipt,
 }
 
@@ -57,57 +56,83 @@ pub struct RangeInfo {
     pub fraction: f64,
 }
 
-/// What came of it.
+/// A resource of the catalogue, or the news that it is gone or unchanged.
 #[derive(Debug)]
-pub enum Reply {
-    /// One resource or item, or the news that it is gone or unchanged.
-    One { kind: EffectKind, etag: Option<Etag>, body: Option<Bytes> },
-    /// An offer, and what is told about it besides its text.
-    Offer { kind: EffectKind, etag: Option<Etag>, body: Option<Bytes>, status: OfferStatus },
-    /// Some of many, and where to go on. Each body is JSON text.
-    Feed { owner_rid: String, bodies: Vec<Bytes>, rest: Option<Rest> },
-    /// Some changes, each the JSON text of an item.
-    Changes {
-        owner_rid: String,
-        bodies: Vec<Bytes>,
-        /// Behind the last of them.
-        through: Lsn,
-        /// Whether these were all there are by now.
-        complete: bool,
-    },
-    /// Some of the rows of a query, and where to go on. Each row is JSON text.
-    Rows { owner_rid: String, rows: Vec<Bytes>, rest: Option<Cursor>, report: Box<QueryReport> },
-    /// How a client runs a query by itself: the text of a plan.
-    QueryPlan { plan: Value },
-    /// The operations of a batch that was done.
-    Batch { results: Vec<ItemResult> },
-    /// The operations of a bulk request, each with its own answer.
-    Bulk { results: Vec<BulkResult> },
-    /// What the physical partitions hold and do.
-    Statistics { partitions: Vec<PartitionStatistics> },
-    Ranges {
-        container: ContainerRid,
-        /// The last change of the layout.
-        change: u64,
-        ranges: Vec<RangeInfo>,
-        /// How many of a hundred items have the entries of the indexing policy in force.
-        /// A hundred only if all have.
-        index_percent: u8,
-    },
+pub struct ResourceReply {
+    pub kind: EffectKind,
+    pub etag: Option<Etag>,
+    pub body: Option<Bytes>,
+    /// What is told about an offer besides its text.
+    pub offer: Option<OfferStatus>,
 }
 
-/// Where a feed goes on.
+/// Some of many, each as JSON text, and where to go on.
+#[derive(Debug)]
+pub struct Feed<R> {
+    pub owner_rid: String,
+    pub bodies: Vec<Bytes>,
+    pub rest: Option<R>,
+}
+
+/// Where a feed of resources goes on.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Rest {
-    /// Behind the resource of that name.
+pub enum ResourceRest {
+    /// After the resource of that name.
     AfterName(String),
-    /// Behind so many rows of a query on resources.
+    /// After that many rows of a query.
     AfterRows(u64),
-    /// Behind that item.
-    AfterItem(Position),
 }
 
-/// One operation on one item.
+/// Some changes, in their order.
+#[derive(Debug)]
+pub struct ChangeFeed {
+    pub owner_rid: String,
+    pub changes: Vec<Change>,
+    /// The position after the last of them.
+    pub through: Lsn,
+    /// Whether these were all there are by now.
+    pub complete: bool,
+}
+
+/// The latest version of an item, and where in the order of changes it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Change {
+    pub text: Bytes,
+    pub lsn: Lsn,
+    pub ts: Timestamp,
+}
+
+/// Some of the rows of a query, each as JSON text, and where to go on.
+#[derive(Debug)]
+pub struct QueryRows {
+    pub owner_rid: String,
+    pub rows: Vec<Bytes>,
+    pub rest: Option<Cursor>,
+    pub report: Box<QueryReport>,
+}
+
+/// How a client runs a query that asks each partition by itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QueryPlan {
+    /// What the client does with the rows of the partitions.
+    pub info: QueryInfo,
+    /// The parts of the ring to ask.
+    pub ranges: Vec<RingRange>,
+}
+
+/// How a container is cut into physical partitions.
+#[derive(Debug)]
+pub struct Ranges {
+    pub container: ContainerRid,
+    /// The last change of the layout.
+    pub change: u64,
+    pub ranges: Vec<RangeInfo>,
+    /// How many of a hundred items have the entries of the indexing policy in force.
+    /// A hundred only if all have.
+    pub index_percent: u8,
+}
+
+/// What came of one operation on one item.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ItemResult {
     pub kind: EffectKind,

@@ -4,32 +4,27 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
 
-use cluster::{Cluster, ContainerSpec, Pool, RangeRecord};
-use model::charge::Work;
+use cluster::{Cluster, ContainerSpec, Pool};
 use model::json::Value;
 use model::limits::{Growth, Limits};
 use model::policy::{ContainerDefinition, IndexingPolicy};
-use model::position::{Lsn, Timestamp};
+use model::position::Timestamp;
 use model::rid::{ContainerRid, DatabaseRid};
-use partition::{ContainerNumber, Head, Item};
+use partition::{ContainerNumber, Item};
 use runtime::{Runtime, on_async_worker};
 use storage::Store;
 
-use crate::account::{self, CatalogueTab};
-use crate::admit::{self, Admitted};
+use crate::account;
+use crate::admit::{Checked, check_limits};
 use crate::catalogue::{COUNTERS, Counters, Directory, Record, Stored, item_prefix};
 use crate::error::ServiceError;
-use crate::items::ItemList;
 use crate::kind::Kind;
 use crate::provision::ThroughputRules;
 use crate::receipt::Receipt;
-use crate::reindex;
-use crate::request::{
-    CatalogueAction, Conditions, ContainerAction, ItemOperation, ItemTarget, Request,
-};
-use crate::resolve::{Resolved, ResolvedContainer};
-use crate::resources::Asked;
-use crate::response::{Failure, RangeInfo, Reply, Response};
+use crate::request::Request;
+use crate::resolve::Resolved;
+use crate::response::{Failure, Response};
+use crate::verb::Verb;
 
 /// Records read at once while the catalogue is walked.
 const CHUNK_RECORDS: usize = 256;
@@ -95,22 +90,34 @@ impl Service {
         Ok(service)
     }
 
-    /// Does one request. Every protocol and every request goes through these five steps.
+    /// Does one request. Every protocol and every verb goes through these five steps.
     ///
     /// To be driven to its end, in a task of its own where clients may go away: a
     /// change of the catalogue that is dropped half-way may be on the disk without
     /// being known in memory until a restart.
-    pub async fn execute(&self, request: Request) -> Result<Response, Failure> {
-        let mut receipt = Receipt::of(request.caller);
-        let done = on_async_worker(self.run(request, &mut receipt)).await;
+    pub async fn execute<V: Verb>(
+        &self,
+        Request { principal, caller, verb }: Request<V>,
+    ) -> Result<Response<V::Reply>, Failure> {
+        let mut receipt = Receipt::of(caller);
+        let steps = async {
+            let authorised = self.authorise(&principal, verb).await?;
+            let resolved = self.resolve(authorised, &mut receipt).await?;
+            let checked = check_limits(resolved, &self.limits)?;
+            self.perform(checked, &mut receipt).await
+        };
+        let done = on_async_worker(steps).await;
         account::account(done, receipt)
     }
 
-    async fn run(&self, request: Request, receipt: &mut Receipt) -> Result<Reply, ServiceError> {
-        let authorised = self.authorise(request).await?;
-        let resolved = self.resolve(authorised, receipt).await?;
-        let admitted = admit::admit(resolved, &self.limits)?;
-        self.perform(admitted, receipt).await
+    /// Does it. What comes to a partition is admitted there, once it is known which one that
+    /// is, and pays there what it has cost.
+    async fn perform<V: Verb>(
+        &self,
+        Checked { resolved: Resolved { verb, place } }: Checked<V>,
+        receipt: &mut Receipt,
+    ) -> Result<V::Reply, ServiceError> {
+        verb.perform(self, place, receipt).await
     }
 
     #[must_use]
@@ -132,106 +139,6 @@ impl Service {
     #[must_use]
     pub fn store(&self) -> &Arc<dyn Store> {
         self.cluster.store()
-    }
-
-    async fn perform(
-        &self,
-        Admitted { resolved }: Admitted,
-        receipt: &mut Receipt,
-    ) -> Result<Reply, ServiceError> {
-        match resolved {
-            Resolved::Catalogue(action) => {
-                let tab = CatalogueTab::of(&action);
-                let done = self.perform_in_catalogue(action, receipt).await;
-                receipt.worked(&tab.work(&done));
-                done
-            }
-            Resolved::Container { container, action } => {
-                self.perform_in_container(&container, action, receipt).await
-            }
-        }
-    }
-
-    async fn perform_in_catalogue(
-        &self,
-        action: CatalogueAction,
-        receipt: &mut Receipt,
-    ) -> Result<Reply, ServiceError> {
-        use CatalogueAction::{Create, Delete, List, MigrateOffer, Query, Read, Replace, Upsert};
-        match action {
-            Create { parent, kind, body, throughput, offer_type } => {
-                let asked = Asked { throughput, offer_type };
-                self.create(&parent, kind, &body, asked, receipt).await
-            }
-            Upsert { parent, kind, body } => self.upsert(&parent, kind, &body, receipt).await,
-            Read { link, conditions } => self.read(&link, &conditions, receipt).await,
-            Replace { link, body, conditions } => {
-                self.replace(&link, &body, &conditions, receipt).await
-            }
-            MigrateOffer { link, migration, conditions } => {
-                self.migrate_offer(&link, migration, &conditions, receipt).await
-            }
-            Delete { link, conditions } => self.delete(&link, &conditions, receipt).await,
-            List { parent, kind, after, items_max } => {
-                self.list(&parent, kind, after.as_deref(), items_max, receipt).await
-            }
-            Query { parent, kind, query } => self.query(&parent, kind, query, receipt).await,
-        }
-    }
-
-    async fn perform_in_container(
-        &self,
-        container: &ResolvedContainer,
-        action: ContainerAction,
-        receipt: &mut Receipt,
-    ) -> Result<Reply, ServiceError> {
-        use ContainerAction::{
-            Batch, Bulk, CreateItem, DeleteItem, ListChanges, ListItems, PatchItem, PlanQuery,
-            QueryItems, ReadItem, ReadRanges, ReadStatistics, ReplaceItem, UpsertItem,
-        };
-        let (key, operation) = match action {
-            ReadRanges => return self.read_ranges(container, receipt).await,
-            ReadStatistics { keys_max } => {
-                receipt.worked(&Work::Probe);
-                let partitions = self.statistics_of(container, keys_max).await?;
-                return Ok(Reply::Statistics { partitions });
-            }
-            ReadItem { target, conditions } => {
-                return self.read_item(container, &target, &conditions, receipt).await;
-            }
-            ListItems { scope, session, after, items_max } => {
-                let (scope, session) = (&scope, session.as_ref());
-                let list = ItemList { scope, session, after, items_max };
-                return self.list_items(container, list, receipt).await;
-            }
-            ListChanges(list) => return self.list_changes(container, list, receipt).await,
-            QueryItems(query) => return self.query_items(container, *query, receipt).await,
-            PlanQuery { text, parameters, features } => {
-                let query = (text, parameters);
-                return self.plan_query(container, query, features, receipt).await;
-            }
-            Batch { key, operations, session } => {
-                let session = session.as_ref();
-                return self.batch(container, (&key, session), operations, receipt).await;
-            }
-            Bulk { range, operations, pace } => {
-                return self.bulk(container, range, (operations, pace), receipt).await;
-            }
-            CreateItem { key, body } => (key, ItemOperation::Create { body }),
-            UpsertItem { key, body, conditions: Conditions { if_match, .. } } => {
-                (key, ItemOperation::Upsert { body, if_match })
-            }
-            ReplaceItem { target: ItemTarget { key, id }, body, conditions } => {
-                (key, ItemOperation::Replace { id, body, if_match: conditions.if_match })
-            }
-            DeleteItem { target: ItemTarget { key, id }, conditions } => {
-                (key, ItemOperation::Delete { id, if_match: conditions.if_match })
-            }
-            PatchItem { target: ItemTarget { key, id }, body, conditions } => {
-                (key, ItemOperation::Patch { id, body, if_match: conditions.if_match })
-            }
-        };
-        self.write_item(container, key.as_ref(), operation, receipt).await
     }
 
     pub(crate) fn directory(&self) -> RwLockReadGuard<'_, Directory> {
@@ -292,30 +199,6 @@ impl Service {
                 records.push(Stored::read(kind, parent_rid, item)?);
             }
         }
-    }
-
-    async fn read_ranges(
-        &self,
-        entry: &ResolvedContainer,
-        receipt: &mut Receipt,
-    ) -> Result<Reply, ServiceError> {
-        receipt.worked(&Work::Probe);
-        let (map, sizes) = self.cluster.sizes(Arc::clone(&entry.layout)).await?;
-        let info = |(record, head): (&RangeRecord, Head)| RangeInfo {
-            id: record.id,
-            range: record.range.clone(),
-            parents: record.parents.clone(),
-            change: record.change,
-            lsn: Lsn::from_u64(head.lsn).max(record.lsn_floor),
-            ts_secs: Timestamp::from_millis(head.ts_millis).secs(),
-            items: head.items,
-            item_bytes: head.bytes,
-            fraction: map.fraction(record),
-        };
-        let ranges: Vec<RangeInfo> = map.ranges().iter().zip(sizes).map(info).collect();
-        let items = ranges.iter().map(|range| range.items).sum();
-        let index_percent = reindex::percent(&entry.container, items);
-        Ok(Reply::Ranges { container: entry.rid, change: map.change(), ranges, index_percent })
     }
 
     fn load_directory(&self) -> Result<(), ServiceError> {

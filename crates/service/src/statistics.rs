@@ -3,14 +3,18 @@
 use std::sync::Arc;
 
 use cluster::{Gauge, KeyCharge, KeySummary, Layout, Sizes, Totals};
+use model::charge::Work;
 
 use crate::catalogue::ContainerEntry;
 use crate::error::ServiceError;
 use crate::kind::Link;
 use crate::operator::Operator;
 use crate::partitions::{PartitionInfo, partitions_of};
+use crate::receipt::Receipt;
+use crate::request::ReadStatistics;
 use crate::resolve::ResolvedContainer;
 use crate::service::Service;
+use crate::verb::{ContainerVerb, ItemFacts, Reach};
 
 /// Everything that is known about one physical partition.
 #[derive(Clone, Debug, PartialEq)]
@@ -43,6 +47,25 @@ pub struct ContainerUsage {
     pub partitions: Vec<(PartitionInfo, Usage)>,
     /// What all partitions counted that it ever had.
     pub totals: Totals,
+}
+
+impl ContainerVerb for ReadStatistics {
+    type Reply = Vec<PartitionStatistics>;
+
+    /// They name the largest keys, whosever they are.
+    fn facts(&self) -> ItemFacts<'_> {
+        ItemFacts::reading(Reach::Everything)
+    }
+
+    async fn perform(
+        self,
+        service: &Service,
+        container: &ResolvedContainer,
+        receipt: &mut Receipt,
+    ) -> Result<Vec<PartitionStatistics>, ServiceError> {
+        receipt.worked(&Work::Probe);
+        service.statistics_of(container, self.keys_max).await
+    }
 }
 
 impl Operator<'_> {

@@ -19,8 +19,8 @@ use model::name::ItemId;
 use model::partition_key::PartitionKey;
 use model::session::SessionToken;
 use service::{
-    BulkOperation, BulkPace, BulkResult, ContainerAction, EffectKind, EtagMatch, Failure,
-    ItemOperation, ItemResult, Link, Reply, ServiceError,
+    Batch, Bulk, BulkOperation, BulkPace, BulkResult, EffectKind, EtagMatch, Failure,
+    ItemOperation, ItemResult, Link, ServiceError,
 };
 
 use crate::binary_json;
@@ -123,7 +123,7 @@ impl Wording<'_> {
         let key = self
             .key
             .as_deref()
-            .map(|key| PartitionKey::parse_header(key).map_err(WireError::key))
+            .map(|key| PartitionKey::parse_json(key).map_err(WireError::key))
             .transpose()?;
         let minimal = self.minimal || all_minimal;
         Ok(Parsed { key, minimal, operation: self.operation()? })
@@ -237,13 +237,9 @@ async fn atomic(
     let minimal: Vec<bool> = parsed.iter().map(|parsed| parsed.minimal).collect();
     let operations = parsed.into_iter().map(|parsed| parsed.operation);
     let operations = operations.collect::<Result<Vec<_>, WireError>>()?;
-    let action = ContainerAction::Batch { key, operations, session };
-    match call.try_container(container, action).await {
+    match call.try_container(container, Batch { key, operations, session }).await {
         Ok(response) => {
-            let Reply::Batch { results } = response.reply else {
-                return Ok(Answer::empty(StatusCode::INTERNAL_SERVER_ERROR));
-            };
-            let done = results.into_iter().zip(minimal);
+            let done = response.reply.into_iter().zip(minimal);
             let outcomes: Vec<Outcome> =
                 done.map(|(result, minimal)| Outcome::done(call, result, minimal)).collect();
             Ok(form.answer(StatusCode::OK, &outcomes)?.with_receipt(&response.receipt))
@@ -273,11 +269,9 @@ async fn bulk(
         Ok(BulkOperation { key, operation: operation.unwrap_or_else(unreadable) })
     };
     let operations = parsed.into_iter().map(keyed).collect::<Result<Vec<_>, WireError>>()?;
-    let action = ContainerAction::Bulk { range: range_id(call)?, operations, pace };
-    let response = call.container(container, action).await.map_err(plainly_missing)?;
-    let Reply::Bulk { results } = response.reply else {
-        return Ok(Answer::empty(StatusCode::INTERNAL_SERVER_ERROR));
-    };
+    let bulk = Bulk { range: range_id(call)?, operations, pace };
+    let response = call.container(container, bulk).await.map_err(plainly_missing)?;
+    let results = response.reply;
     let all_done = results.iter().all(|bulk| bulk.result.is_ok());
     let each = results.into_iter().zip(minimal);
     let outcomes: Vec<Outcome> = each

@@ -7,9 +7,11 @@
 
 use std::borrow::Cow;
 
+use bytes::Bytes;
 use http::StatusCode;
+use model::json::{self, Raw};
 use model::position::{Lsn, Timestamp};
-use service::{ChangeForm, ChangeList, ChangeStart, ContainerAction, Link, Reply};
+use service::{Change, ChangeFeed, ChangeList, ChangeStart, Link};
 
 use crate::auth::parse_rfc1123;
 use crate::error::WireError;
@@ -26,6 +28,8 @@ const SINCE: &str = "if-modified-since";
 const FORM: &str = "x-ms-cosmos-changefeed-wire-format-version";
 /// The one form that has a name.
 const ENVELOPES: &str = "2021-09-15";
+/// The property of a change that says where it is.
+const POSITION: &str = "_lsn";
 
 pub(crate) async fn list(call: &Call<'_>, container: Link) -> Result<Answer, WireError> {
     check_kind(call)?;
@@ -35,13 +39,11 @@ pub(crate) async fn list(call: &Call<'_>, container: Link) -> Result<Answer, Wir
         start: start(call)?,
         since: since(call)?,
         items_max: call.headers.items_max(PAGE_ITEMS_DEFAULT)?,
-        form: form(call)?,
     };
-    let response = call.container(container, ContainerAction::ListChanges(list)).await?;
-    let Reply::Changes { owner_rid, bodies, through, complete } = response.reply else {
-        return Ok(Answer::empty(StatusCode::INTERNAL_SERVER_ERROR));
-    };
-    let bodies = all_shown(call, bodies);
+    let form = form(call)?;
+    let response = call.container(container, list).await?;
+    let ChangeFeed { owner_rid, changes, through, complete } = response.reply;
+    let bodies = all_shown(call, changes.iter().map(form).collect());
     let mut answer = if bodies.is_empty() && complete {
         Answer::empty(StatusCode::NOT_MODIFIED)
     } else {
@@ -64,10 +66,11 @@ fn check_kind(call: &Call<'_>) -> Result<(), WireError> {
     }
 }
 
-fn form(call: &Call<'_>) -> Result<ChangeForm, WireError> {
+/// How a change is told.
+fn form(call: &Call<'_>) -> Result<fn(&Change) -> Bytes, WireError> {
     match call.headers.text(FORM) {
-        None | Some("") => Ok(ChangeForm::Item),
-        Some(ENVELOPES) => Ok(ChangeForm::Envelope),
+        None | Some("") => Ok(told),
+        Some(ENVELOPES) => Ok(enveloped),
         Some(_) => Err(call.headers.invalid(FORM)),
     }
 }
@@ -112,4 +115,36 @@ fn before_all(text: &str) -> Option<Timestamp> {
     let is_year = year.len() == FIRST_YEAR.len() && year.bytes().all(|b| b.is_ascii_digit());
     let in_it = parse_rfc1123(&format!("Thu, {date} {month} {FIRST_YEAR} {time} {zone}"));
     in_it.filter(|_| is_year && year < FIRST_YEAR).map(|_| Timestamp::from_millis(0))
+}
+
+/// An item beside what is known of its change, which is no part of it.
+fn enveloped(change: &Change) -> Bytes {
+    let (lsn, secs) = (change.lsn, change.ts.secs());
+    let metadata = format!(",\"metadata\":{{\"lsn\":{lsn},\"crts\":{secs}}}}}");
+    [b"{\"current\":", change.text.as_ref(), metadata.as_bytes()].concat().into()
+}
+
+/// An item as a change: with the position of its commit. Whoever copies changes
+/// into another container stores such a position, too, which is not that of the copy.
+fn told(change: &Change) -> Bytes {
+    let json = Raw::trusted(std::str::from_utf8(&change.text).unwrap_or_default());
+    let mut text = match json.get(POSITION) {
+        Some(_) => without_position(json),
+        None => json.text().strip_suffix('}').unwrap_or_default().to_owned(),
+    };
+    // The system properties stand before it.
+    text.push_str(&format!(",\"{POSITION}\":{}}}", change.lsn));
+    text.into()
+}
+
+/// The text of an object up to its last brace, without a stored position.
+fn without_position(object: Raw<'_>) -> String {
+    let mut text = String::with_capacity(object.text().len());
+    for (name, value) in object.members().filter(|(name, _)| name != POSITION) {
+        text.push(if text.is_empty() { '{' } else { ',' });
+        json::write_string(&mut text, &name);
+        text.push(':');
+        text.push_str(value.text());
+    }
+    text
 }

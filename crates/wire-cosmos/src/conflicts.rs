@@ -3,7 +3,7 @@
 //! There is one region, so no write ever lost: the feed of every container is empty.
 
 use http::{Method, StatusCode};
-use service::{ContainerAction, Link};
+use service::{Link, ReadRanges};
 
 use crate::error::WireError;
 use crate::gateway::Call;
@@ -14,7 +14,7 @@ pub(crate) async fn feed(call: &Call<'_>, container: Link) -> Result<Answer, Wir
     if *call.method != Method::GET && !(*call.method == Method::POST && is_query(call.headers)) {
         return Err(call.not_allowed());
     }
-    let response = call.container(container, ContainerAction::ReadRanges).await?;
+    let response = call.container(container, ReadRanges).await?;
     let owner = response.receipt.owner.as_ref().map(|owner| &*owner.rid).unwrap_or_default();
     let mut answer = Answer::json(StatusCode::OK, envelope(owner, "Conflicts", &[]));
     answer.set("x-ms-item-count", "0");
@@ -26,6 +26,6 @@ pub(crate) async fn conflict(call: &Call<'_>, container: Link) -> Result<Answer,
         return Err(call.not_allowed());
     }
     // The container must be there, and the client be allowed to read it.
-    call.container(container, ContainerAction::ReadRanges).await?;
+    call.container(container, ReadRanges).await?;
     Err(WireError::not_found())
 }

@@ -11,7 +11,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use model::epk::Epk;
 use model::hex::{self, Lower};
 use model::rid::ItemRid;
-use service::{Cursor, Position, Rest};
+use service::{Cursor, Position, ResourceRest};
 
 use crate::error::WireError;
 
@@ -22,13 +22,17 @@ const ACROSS_ENDS: &str = r#"","range":{"min":"","max":"FF"}}"#;
 /// What tokens begin with that count rows. Names are spelled without these letters.
 const AFTER_ROWS: &str = "rows-";
 
-/// The token of a place in a feed of resources or items.
-pub(crate) fn token(rest: &Rest) -> String {
+/// The token of a place in a feed of resources.
+pub(crate) fn token(rest: &ResourceRest) -> String {
     match rest {
-        Rest::AfterName(name) => hex(name),
-        Rest::AfterRows(count) => format!("{AFTER_ROWS}{count}"),
-        Rest::AfterItem(position) => format!("{}:{}", position.epk, hex(&position.id)),
+        ResourceRest::AfterName(name) => hex(name),
+        ResourceRest::AfterRows(count) => format!("{AFTER_ROWS}{count}"),
     }
+}
+
+/// The token of a place in a feed of items.
+pub(crate) fn position_token(position: &Position) -> String {
+    format!("{}:{}", position.epk, hex(&position.id))
 }
 
 pub(crate) fn parse_name(token: &str) -> Result<String, WireError> {
@@ -36,10 +40,10 @@ pub(crate) fn parse_name(token: &str) -> Result<String, WireError> {
 }
 
 /// Where a query on resources goes on.
-pub(crate) fn parse_resource(token: &str) -> Result<Rest, WireError> {
+pub(crate) fn parse_resource(token: &str) -> Result<ResourceRest, WireError> {
     match token.strip_prefix(AFTER_ROWS) {
-        Some(count) => count.parse().map(Rest::AfterRows).map_err(|_| malformed()),
-        None => parse_name(token).map(Rest::AfterName),
+        Some(count) => count.parse().map(ResourceRest::AfterRows).map_err(|_| malformed()),
+        None => parse_name(token).map(ResourceRest::AfterName),
     }
 }
 
@@ -105,13 +109,13 @@ mod tests {
     proptest! {
         #[test]
         fn tokens_lead_back(name in ".+", id in ".*", rows: u64) {
-            let token = token(&Rest::AfterName(name.clone()));
+            let token = token(&ResourceRest::AfterName(name.clone()));
             prop_assert_eq!(&parse_name(&token).unwrap(), &name);
-            prop_assert_eq!(parse_resource(&token).unwrap(), Rest::AfterName(name));
-            let rows = Rest::AfterRows(rows);
+            prop_assert_eq!(parse_resource(&token).unwrap(), ResourceRest::AfterName(name));
+            let rows = ResourceRest::AfterRows(rows);
             prop_assert_eq!(parse_resource(&super::token(&rows)).unwrap(), rows);
             let position = Position { epk: Epk::from_hex("05C1").unwrap(), id };
-            let token = super::token(&Rest::AfterItem(position.clone()));
+            let token = position_token(&position);
             prop_assert_eq!(parse_position(&token).unwrap(), position);
         }
 

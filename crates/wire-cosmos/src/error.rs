@@ -7,6 +7,8 @@ use service::{Failure, Reason, Receipt, ServiceError};
 
 use crate::auth::Refused;
 use crate::binary_json::BinaryJsonError;
+use crate::headers::{ACROSS_PARTITIONS, CAPABILITIES, PARTITION_KEY};
+use crate::query::plan;
 use crate::route::PathError;
 
 /// Sub-statuses that clients act on.
@@ -59,7 +61,7 @@ impl Detail {
             return Detail::Query(report.clone());
         }
         if let ServiceError::NeedsMerge { plan } = error {
-            return Detail::Plan(plan.clone());
+            return Detail::Plan(plan::value(plan));
         }
         Detail::None
     }
@@ -162,7 +164,7 @@ impl From<ServiceError> for WireError {
         let (status, substatus) = status_of(cause);
         let retry_after_ms = retry_after_ms(cause);
         let detail = Detail::of(cause);
-        WireError { detail, retry_after_ms, ..WireError::new(status, substatus, cause.to_string()) }
+        WireError { detail, retry_after_ms, ..WireError::new(status, substatus, message(cause)) }
     }
 }
 
@@ -170,6 +172,32 @@ impl From<Failure> for WireError {
     fn from(Failure { error, receipt }: Failure) -> WireError {
         WireError { receipt: Some(receipt), ..WireError::from(error) }
     }
+}
+
+/// What clients of this protocol are told: mostly what the service says, otherwise the same
+/// in terms of headers.
+fn message(error: &ServiceError) -> String {
+    if let ServiceError::AcrossPartitions = error {
+        return format!(
+            "Cross partition query is required but disabled. Please set {ACROSS_PARTITIONS} to true, \
+             specify {PARTITION_KEY}, or revise your query to avoid this exception."
+        );
+    }
+    if let ServiceError::NeedsMerge { .. } = error {
+        return "The provided cross partition query can not be directly served by the gateway."
+            .to_owned();
+    }
+    if let ServiceError::KeyLacking = error {
+        return "PartitionKey extracted from document doesn't match the one specified in the header."
+            .to_owned();
+    }
+    if let ServiceError::MergeUnaware = error {
+        return format!(
+            "The partitions of this container have been merged, which this client does not declare to support. \
+             Update the SDK, or set bit 1 of {CAPABILITIES}."
+        );
+    }
+    error.to_string()
 }
 
 /// How long a client should wait, where waiting helps.

@@ -10,8 +10,8 @@ use model::limits::Limits;
 use model::position::Timestamp;
 use runtime::Runtime;
 use service::{
-    Action, Caller, CatalogueAction, ContainerAction, Failure, Grant, Link, Principal, Request,
-    Response, Service, ServiceError,
+    Caller, ContainerVerb, Failure, Grant, InContainer, Link, Principal, Ranges, ReadRanges,
+    Request, Response, Service, ServiceError, Verb as ServiceVerb,
 };
 
 use tracing::Instrument as _;
@@ -272,16 +272,19 @@ impl Call<'_> {
         }
     }
 
-    pub(crate) async fn catalogue(&self, action: CatalogueAction) -> Result<Response, WireError> {
-        Ok(self.execute(Action::Catalogue(action)).await?)
+    pub(crate) async fn catalogue<V: ServiceVerb>(
+        &self,
+        verb: V,
+    ) -> Result<Response<V::Reply>, WireError> {
+        Ok(self.execute(verb).await?)
     }
 
-    pub(crate) async fn container(
+    pub(crate) async fn container<V: ContainerVerb>(
         &self,
         container: Link,
-        action: ContainerAction,
-    ) -> Result<Response, WireError> {
-        Ok(self.try_container(container, action).await?)
+        verb: V,
+    ) -> Result<Response<V::Reply>, WireError> {
+        Ok(self.try_container(container, verb).await?)
     }
 
     pub(crate) fn now(&self) -> Timestamp {
@@ -314,39 +317,41 @@ impl Call<'_> {
     }
 
     /// Like `container`, for callers that look into the error.
-    pub(crate) async fn try_container(
+    pub(crate) async fn try_container<V: ContainerVerb>(
         &self,
         container: Link,
-        action: ContainerAction,
-    ) -> Result<Response, Failure> {
-        self.in_container(container, self.headers.merge_aware(), action).await
+        verb: V,
+    ) -> Result<Response<V::Reply>, Failure> {
+        self.in_container(container, self.headers.merge_aware(), verb).await
     }
 
     /// The ranges of a container for what is told of all of them together, for which
     /// the client need not know that there are any.
-    pub(crate) async fn ranges_behind(&self, container: Link) -> Result<Response, WireError> {
-        Ok(self.in_container(container, true, ContainerAction::ReadRanges).await?)
+    pub(crate) async fn ranges_behind(
+        &self,
+        container: Link,
+    ) -> Result<Response<Ranges>, WireError> {
+        Ok(self.in_container(container, true, ReadRanges).await?)
     }
 
-    async fn in_container(
+    async fn in_container<V: ContainerVerb>(
         &self,
         container: Link,
         merge_aware: bool,
-        action: ContainerAction,
-    ) -> Result<Response, Failure> {
+        verb: V,
+    ) -> Result<Response<V::Reply>, Failure> {
         // Some clients print what they do not know.
         let intended_rid = self
             .headers
             .text("x-ms-cosmos-intended-collection-rid")
             .filter(|rid| *rid != "null")
             .map(str::to_owned);
-        self.execute(Action::Container { container, intended_rid, merge_aware, action }).await
+        self.execute(InContainer { container, intended_rid, merge_aware, verb }).await
     }
 
-    async fn execute(&self, action: Action) -> Result<Response, Failure> {
+    async fn execute<V: ServiceVerb>(&self, verb: V) -> Result<Response<V::Reply>, Failure> {
         let principal = self.principal.clone();
-        let request = Request { caller: self.caller, ..Request::new(principal, action) };
-        self.gateway.service.execute(request).await
+        self.gateway.service.execute(Request { principal, caller: self.caller, verb }).await
     }
 
     pub(crate) fn body(&self) -> Result<&Bytes, WireError> {

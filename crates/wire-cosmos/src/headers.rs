@@ -10,9 +10,11 @@ use service::{
 
 use crate::error::WireError;
 
+pub(crate) const ACROSS_PARTITIONS: &str = "x-ms-documentdb-query-enablecrosspartition";
 pub(crate) const ACTIVITY_ID: &str = "x-ms-activity-id";
 pub(crate) const BATCH_ATOMIC: &str = "x-ms-cosmos-batch-atomic";
 pub(crate) const BATCH_CONTINUE: &str = "x-ms-cosmos-batch-continue-on-error";
+pub(crate) const CAPABILITIES: &str = "x-ms-cosmos-sdk-supportedcapabilities";
 const CONSISTENCY_LEVEL: &str = "x-ms-consistency-level";
 pub(crate) const CONTINUATION: &str = "x-ms-continuation";
 pub(crate) const END_EPK: &str = "x-ms-end-epk";
@@ -116,7 +118,7 @@ impl<'a> Headers<'a> {
             Some(value) => {
                 let text = std::str::from_utf8(value.as_bytes())
                     .map_err(|_| self.invalid(PARTITION_KEY))?;
-                Ok(Some(PartitionKey::parse_header(text).map_err(WireError::key)?))
+                Ok(Some(PartitionKey::parse_json(text).map_err(WireError::key)?))
             }
         }
     }
@@ -127,11 +129,7 @@ impl<'a> Headers<'a> {
         if self.text(IF_NONE_MATCH) == Some("") {
             return Err(self.invalid(IF_NONE_MATCH));
         }
-        Ok(Conditions {
-            if_match: etag("if-match"),
-            if_none_match: etag(IF_NONE_MATCH),
-            session: self.session()?,
-        })
+        Ok(Conditions { if_match: etag("if-match"), if_none_match: etag(IF_NONE_MATCH) })
     }
 
     /// What the client has seen already.
@@ -238,7 +236,7 @@ impl<'a> Headers<'a> {
     /// Whether the client says that it can follow merges of partitions.
     pub(crate) fn merge_aware(self) -> bool {
         const MERGE: u64 = 1;
-        let capabilities = self.text("x-ms-cosmos-sdk-supportedcapabilities");
+        let capabilities = self.text(CAPABILITIES);
         capabilities
             .and_then(|bits| bits.trim().parse::<u64>().ok())
             .is_some_and(|bits| bits & MERGE != 0)

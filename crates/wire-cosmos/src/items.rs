@@ -3,7 +3,10 @@
 use http::{Method, StatusCode};
 use model::epk::{Epk, EpkRange};
 use model::name::ItemId;
-use service::{ContainerAction, EffectKind, ItemTarget, Link, RangeId, Reply, Response, Scope};
+use service::{
+    Conditions, EffectKind, Feed, ItemAction, ItemOperation, ItemResult, Link, ListItems, RangeId,
+    Response, Scope,
+};
 
 use crate::batch;
 use crate::changes;
@@ -41,17 +44,17 @@ pub(crate) fn only_asks(headers: Headers<'_>) -> bool {
 /// Requests on one item.
 pub(crate) async fn item(call: &Call<'_>, container: Link, id: &str) -> Result<Answer, WireError> {
     let id = ItemId::parse(id).map_err(|error| WireError::bad_request(error.to_string()))?;
-    let target = ItemTarget { key: call.headers.partition_key()?, id };
-    let conditions = call.headers.conditions()?;
-    let action = match *call.method {
-        Method::GET => ContainerAction::ReadItem { target, conditions },
-        Method::PUT => ContainerAction::ReplaceItem { target, body: call.json_text()?, conditions },
-        Method::DELETE => ContainerAction::DeleteItem { target, conditions },
-        Method::PATCH => {
-            ContainerAction::PatchItem { target, body: call.body()?.clone(), conditions }
-        }
+    let key = call.headers.partition_key()?;
+    let Conditions { if_match, if_none_match } = call.headers.conditions()?;
+    let session = call.headers.session()?;
+    let operation = match *call.method {
+        Method::GET => ItemOperation::Read { id, if_none_match },
+        Method::PUT => ItemOperation::Replace { id, body: call.json_text()?, if_match },
+        Method::DELETE => ItemOperation::Delete { id, if_match },
+        Method::PATCH => ItemOperation::Patch { id, body: call.body()?.clone(), if_match },
         _ => return Err(call.not_allowed()),
     };
+    let action = ItemAction { key, operation, session };
     let response = call.container(container, action).await.map_err(without_owner)?;
     Ok(one(call, response))
 }
@@ -68,14 +71,14 @@ fn without_owner(mut error: WireError) -> WireError {
 async fn write(call: &Call<'_>, container: Link) -> Result<Answer, WireError> {
     refuse_triggers(call)?;
     call.headers.check_indexing_directive()?;
-    call.headers.session()?;
+    let session = call.headers.session()?;
     let (key, body) = (call.headers.partition_key()?, call.json_text()?);
-    let action = if call.headers.flag(IS_UPSERT) {
-        ContainerAction::UpsertItem { key, body, conditions: call.headers.conditions()? }
+    let operation = if call.headers.flag(IS_UPSERT) {
+        ItemOperation::Upsert { body, if_match: call.headers.conditions()?.if_match }
     } else {
-        ContainerAction::CreateItem { key, body }
+        ItemOperation::Create { body }
     };
-    let response = call.container(container, action).await?;
+    let response = call.container(container, ItemAction { key, operation, session }).await?;
     Ok(one(call, response))
 }
 
@@ -94,12 +97,10 @@ async fn list(call: &Call<'_>, container: Link) -> Result<Answer, WireError> {
     let scope = scope(call)?;
     let items_max = call.headers.items_max(PAGE_ITEMS_DEFAULT)?;
     let session = call.headers.session()?;
-    let action = ContainerAction::ListItems { scope, session, after, items_max };
-    let response = call.container(container, action).await?;
-    let Reply::Feed { owner_rid, bodies, rest } = response.reply else {
-        return Ok(Answer::empty(StatusCode::INTERNAL_SERVER_ERROR));
-    };
-    let rest = rest.as_ref().map(continuation::token);
+    let list = ListItems { scope, session, after, items_max };
+    let response = call.container(container, list).await?;
+    let Feed { owner_rid, bodies, rest } = response.reply;
+    let rest = rest.as_ref().map(continuation::position_token);
     let bodies = all_shown(call, bodies);
     let mut answer = Answer::json(StatusCode::OK, envelope(&owner_rid, "Documents", &bodies));
     answer.set("x-ms-item-count", &bodies.len().to_string());
@@ -135,14 +136,12 @@ fn epk_range(call: &Call<'_>) -> Result<EpkRange, WireError> {
     Ok(EpkRange::new(bound(START_EPK, Epk::MIN)?, bound(END_EPK, Epk::max())?))
 }
 
-fn one(call: &Call<'_>, response: Response) -> Answer {
-    let Reply::One { kind, etag, body } = &response.reply else {
-        return Answer::empty(StatusCode::INTERNAL_SERVER_ERROR);
-    };
+fn one(call: &Call<'_>, response: Response<ItemResult>) -> Answer {
+    let ItemResult { kind, etag, body, .. } = response.reply;
     let wrote = matches!(kind, EffectKind::Created | EffectKind::Replaced);
-    let body = body.clone().filter(|_| !(wrote && call.headers.wants_minimal()));
+    let body = body.filter(|_| !(wrote && call.headers.wants_minimal()));
     let body = body.map(|body| shown(call, body));
-    Answer::json(status_of(*kind), body.unwrap_or_default())
+    Answer::json(status_of(kind), body.unwrap_or_default())
         .with_etag(etag.as_ref())
         .with_receipt(&response.receipt)
 }

@@ -7,6 +7,7 @@
 //! program that works here works there; people and tools can ask for the answer itself.
 
 mod metrics;
+pub(crate) mod plan;
 mod resume;
 
 pub(crate) use metrics::explained;
@@ -14,21 +15,18 @@ pub(crate) use metrics::explained;
 use bytes::Bytes;
 use http::StatusCode;
 use model::json::{Object, Value};
-use service::{
-    Approach, ContainerAction, Features, ItemQuery, Link, QueryReport, Reply, advice_on,
-};
+use service::{Approach, Features, ItemQuery, Link, PlanQuery, QueryReport, QueryRows, advice_on};
 
 use crate::continuation;
 use crate::error::{Detail, WireError};
 use crate::gateway::Call;
 use crate::headers::{
-    CONTINUATION, END_EPK, Headers, IS_QUERY, PARTITION_KEY, RANGE_ID, START_EPK,
+    ACROSS_PARTITIONS, CONTINUATION, END_EPK, Headers, IS_QUERY, PARTITION_KEY, RANGE_ID, START_EPK,
 };
 use crate::items::scope;
 use crate::reply::{Answer, envelope};
 use crate::system_properties::all_shown;
 
-const ACROSS_PARTITIONS: &str = "x-ms-documentdb-query-enablecrosspartition";
 const FEATURES: &str = "x-ms-cosmos-supported-query-features";
 const TOKEN_KB_MAX: &str = "x-ms-documentdb-responsecontinuationtokenlimitinkb";
 /// Says that the request is about a part of the ring, even where it names no bounds.
@@ -85,10 +83,8 @@ pub(crate) async fn answer(call: &Call<'_>, container: Link) -> Result<Answer, W
     let query = item_query(call)?;
     let keyed = query.scope.key.is_some();
     let is_across = query.across_partitions && !routes_itself(call) && !keyed;
-    let response = call.container(container, ContainerAction::QueryItems(Box::new(query))).await?;
-    let Reply::Rows { owner_rid, rows, rest, report } = response.reply else {
-        return Ok(Answer::empty(StatusCode::INTERNAL_SERVER_ERROR));
-    };
+    let response = call.container(container, query).await?;
+    let QueryRows { owner_rid, rows, rest, report } = response.reply;
     let rest = rest.as_ref().map(|rest| continuation::cursor_token(rest, is_across));
     let answer = page(&owner_rid, &all_shown(call, rows)).with_receipt(&response.receipt);
     let answer = reported(call, answer, &report, keyed).with_report(report);
@@ -103,12 +99,10 @@ pub(crate) async fn plan(call: &Call<'_>, container: Link) -> Result<Answer, Wir
         Some(_) => features.with_key(),
         None => features,
     };
-    let action = ContainerAction::PlanQuery { text, parameters, features };
-    let response = call.container(container, action).await.map_err(unplanned)?;
-    let Reply::QueryPlan { plan } = &response.reply else {
-        return Ok(Answer::empty(StatusCode::INTERNAL_SERVER_ERROR));
-    };
-    Ok(Answer::json(StatusCode::OK, plan.to_string()).with_receipt(&response.receipt))
+    let asked = PlanQuery { text, parameters, features };
+    let response = call.container(container, asked).await.map_err(unplanned)?;
+    let plan = plan::value(&response.reply).to_string();
+    Ok(Answer::json(StatusCode::OK, plan).with_receipt(&response.receipt))
 }
 
 fn unplanned(error: WireError) -> WireError {

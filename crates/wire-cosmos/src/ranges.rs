@@ -8,7 +8,7 @@ use bytes::Bytes;
 use http::{Method, StatusCode};
 use model::json::{Object, Value};
 use model::rid::{ChildKind, ChildRid, ContainerRid};
-use service::{ContainerAction, Link, RangeInfo, Reply};
+use service::{Link, RangeInfo, Ranges, ReadRanges};
 
 use crate::error::WireError;
 use crate::gateway::Call;
@@ -18,10 +18,8 @@ pub(crate) async fn feed(call: &Call<'_>, container: Link) -> Result<Answer, Wir
     if *call.method != Method::GET {
         return Err(call.not_allowed());
     }
-    let response = call.container(container, ContainerAction::ReadRanges).await?;
-    let Reply::Ranges { container, change, ranges, .. } = &response.reply else {
-        return Ok(Answer::empty(StatusCode::INTERNAL_SERVER_ERROR));
-    };
+    let response = call.container(container, ReadRanges).await?;
+    let Ranges { container, change, ranges, .. } = &response.reply;
     let incremental = call
         .headers
         .text("a-im")

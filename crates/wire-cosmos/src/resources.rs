@@ -4,7 +4,10 @@ use bytes::Bytes;
 use http::{Method, StatusCode};
 use model::json::{self, Value};
 use model::policy::{without_outdated_indexes, without_system_key};
-use service::{CatalogueAction, Kind, Link, Migration, OfferType, Reply, ResourceQuery, Response};
+use service::{
+    Feed, Kind, Link, ListResources, Migration, OfferType, QueryResources, ResourceAction,
+    ResourceReply, ResourceRest, Response,
+};
 
 use crate::continuation;
 use crate::error::WireError;
@@ -22,14 +25,14 @@ pub(crate) async fn feed(call: &Call<'_>, parent: Link, kind: Kind) -> Result<An
         Method::GET => list(call, parent, kind).await,
         Method::POST if is_query(call.headers) => query(call, parent, kind).await,
         Method::POST if call.headers.flag(IS_UPSERT) => {
-            let action = CatalogueAction::Upsert { parent, kind, body: call.json()? };
+            let action = ResourceAction::Upsert { parent, kind, body: call.json()? };
             Ok(one(call, issuer.as_ref(), call.catalogue(action).await?).await)
         }
         Method::POST => {
             check_key(call, kind)?;
             let (body, throughput) = (call.json()?, call.headers.throughput(call.limits())?);
             let offer_type = call.headers.text(OFFER_TYPE).and_then(OfferType::parse);
-            let action = CatalogueAction::Create { parent, kind, body, throughput, offer_type };
+            let action = ResourceAction::Create { parent, kind, body, throughput, offer_type };
             Ok(one(call, issuer.as_ref(), call.catalogue(action).await?).await)
         }
         _ => Err(call.not_allowed()),
@@ -56,18 +59,20 @@ fn check_key(call: &Call<'_>, kind: Kind) -> Result<(), WireError> {
 /// Requests on one resource.
 pub(crate) async fn resource(call: &Call<'_>, link: Link) -> Result<Answer, WireError> {
     let conditions = call.headers.conditions()?;
+    // It says nothing about resources, but it must be one.
+    call.headers.session()?;
     let kind = link.kind().ok_or_else(|| call.not_allowed())?;
     let issuer = Issuer::of(call, kind)?;
     let action = match *call.method {
         Method::GET if kind == Kind::Container && usage::is_asked_for(call) => {
             return usage::answer(call, link, conditions).await;
         }
-        Method::GET => CatalogueAction::Read { link, conditions },
+        Method::GET => ResourceAction::Read { link, conditions },
         Method::PUT => match migration(call, &link)? {
-            Some(migration) => CatalogueAction::MigrateOffer { link, migration, conditions },
-            None => CatalogueAction::Replace { link, body: call.json()?, conditions },
+            Some(migration) => ResourceAction::MigrateOffer { link, migration, conditions },
+            None => ResourceAction::Replace { link, body: call.json()?, conditions },
         },
-        Method::DELETE => CatalogueAction::Delete { link, conditions },
+        Method::DELETE => ResourceAction::Delete { link, conditions },
         Method::POST if kind == Kind::StoredProcedure => {
             return Err(WireError::later("Executing stored procedures"));
         }
@@ -79,11 +84,9 @@ pub(crate) async fn resource(call: &Call<'_>, link: Link) -> Result<Answer, Wire
 async fn list(call: &Call<'_>, parent: Link, kind: Kind) -> Result<Answer, WireError> {
     let after = call.headers.text(CONTINUATION).map(continuation::parse_name).transpose()?;
     let items_max = call.headers.items_max(PAGE_ITEMS_DEFAULT)?;
-    let mut response =
-        call.catalogue(CatalogueAction::List { parent, kind, after, items_max }).await?;
-    if let Reply::Feed { bodies, .. } = &mut response.reply {
-        bodies.iter_mut().for_each(|body| *body = of_its_time(call, std::mem::take(body)));
-    }
+    let mut response = call.catalogue(ListResources { parent, kind, after, items_max }).await?;
+    let bodies = response.reply.bodies.iter_mut();
+    bodies.for_each(|body| *body = of_its_time(call, std::mem::take(body)));
     feed_answer(call, kind, response).await
 }
 
@@ -91,8 +94,9 @@ async fn query(call: &Call<'_>, parent: Link, kind: Kind) -> Result<Answer, Wire
     let Statement { text, parameters } = Statement::of(call)?;
     let after = call.headers.text(CONTINUATION).map(continuation::parse_resource).transpose()?;
     let items_max = call.headers.items_max(PAGE_ITEMS_DEFAULT)?;
-    let query = ResourceQuery { text, parameters, after, items_max, shown: view(call) };
-    let response = call.catalogue(CatalogueAction::Query { parent, kind, query }).await?;
+    let shown = view(call);
+    let query = QueryResources { parent, kind, text, parameters, after, items_max, shown };
+    let response = call.catalogue(query).await?;
     feed_answer(call, kind, response).await
 }
 
@@ -148,21 +152,12 @@ fn without(body: Bytes, word: &str, change: fn(&Value) -> Option<Value>) -> Byte
     }
 }
 
-async fn one(call: &Call<'_>, issuer: Option<&Issuer>, response: Response) -> Answer {
-    let (kind, etag, body, offer) = match response.reply {
-        Reply::One { kind, etag, body } => (kind, etag, body, None),
-        Reply::Offer { kind, etag, body, status } => (kind, etag, body, Some(status)),
-        Reply::Feed { .. }
-        | Reply::Rows { .. }
-        | Reply::QueryPlan { .. }
-        | Reply::Batch { .. }
-        | Reply::Bulk { .. }
-        | Reply::Changes { .. }
-        | Reply::Ranges { .. }
-        | Reply::Statistics { .. } => {
-            return Answer::empty(StatusCode::INTERNAL_SERVER_ERROR);
-        }
-    };
+async fn one(
+    call: &Call<'_>,
+    issuer: Option<&Issuer>,
+    response: Response<ResourceReply>,
+) -> Answer {
+    let ResourceReply { kind, etag, body, offer } = response.reply;
     let body = match (issuer, body) {
         (Some(issuer), Some(body)) => Some(issuer.with_token(call, body).await),
         (_, body) => body,
@@ -181,10 +176,12 @@ async fn one(call: &Call<'_>, issuer: Option<&Issuer>, response: Response) -> An
     answer
 }
 
-async fn feed_answer(call: &Call<'_>, kind: Kind, response: Response) -> Result<Answer, WireError> {
-    let Reply::Feed { owner_rid, mut bodies, rest } = response.reply else {
-        return Ok(Answer::empty(StatusCode::INTERNAL_SERVER_ERROR));
-    };
+async fn feed_answer(
+    call: &Call<'_>,
+    kind: Kind,
+    response: Response<Feed<ResourceRest>>,
+) -> Result<Answer, WireError> {
+    let Feed { owner_rid, mut bodies, rest } = response.reply;
     if let Some(issuer) = Issuer::of(call, kind)? {
         for body in &mut bodies {
             *body = issuer.with_token(call, std::mem::take(body)).await;

@@ -131,7 +131,7 @@ fn decode(text: &str) -> Option<(Grant, Timestamp)> {
     let container = ContainerRid::parse(lines.next()?).ok()?;
     let key = match lines.next()? {
         "" => None,
-        key => Some(PartitionKey::parse_header(key).ok()?),
+        key => Some(PartitionKey::parse_json(key).ok()?),
     };
     let extent = match lines.next()?.split_once(' ') {
         None => Extent::Container,
@@ -151,7 +151,7 @@ mod tests {
 
     fn grants() -> Vec<Grant> {
         let container = ContainerRid::new(DatabaseRid::new(1).unwrap(), 2).unwrap();
-        let key = PartitionKey::parse_header(r#"["a\nb",1,null]"#).unwrap();
+        let key = PartitionKey::parse_json(r#"["a\nb",1,null]"#).unwrap();
         let grant = |extent, mode, key| Grant { container, extent, mode, key };
         vec![
             grant(Extent::Container, Mode::Read, None),

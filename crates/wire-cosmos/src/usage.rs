@@ -1,13 +1,12 @@
 //! What a container holds and may hold, for clients that ask for it with the container.
 
 use bytes::Bytes;
-use http::StatusCode;
 use model::json::{self, Object, Value};
 use model::limits::Limits;
 use model::partition_key::PartitionKey;
 use service::{
-    Amount, CatalogueAction, Conditions, ContainerAction, Holding, KeySize, Link,
-    PartitionStatistics, RangeInfo, Receipt, Reply,
+    Amount, Conditions, Holding, KeySize, Link, PartitionStatistics, RangeInfo, Ranges,
+    ReadStatistics, Receipt, ResourceAction, ResourceReply, Response,
 };
 
 use crate::error::WireError;
@@ -41,15 +40,12 @@ pub(crate) async fn answer(
     link: Link,
     conditions: Conditions,
 ) -> Result<Answer, WireError> {
-    let read = CatalogueAction::Read { link: link.clone(), conditions };
+    let read = ResourceAction::Read { link: link.clone(), conditions };
     let mut response = call.catalogue(read).await?;
     let layout = call.ranges_behind(link.clone()).await?;
     response.receipt.add(&layout.receipt);
-    let (Reply::One { kind, etag, body }, Reply::Ranges { ranges, index_percent, .. }) =
-        (response.reply, layout.reply)
-    else {
-        return Ok(Answer::empty(StatusCode::INTERNAL_SERVER_ERROR));
-    };
+    let ResourceReply { kind, etag, body, .. } = response.reply;
+    let Ranges { ranges, index_percent, .. } = layout.reply;
     let body = match body {
         Some(body) if call.headers.flag(POPULATE_STATISTICS) => {
             Some(with_statistics(call, link, &body, &mut response.receipt).await?)
@@ -117,9 +113,9 @@ async fn with_statistics(
     receipt: &mut Receipt,
 ) -> Result<Bytes, WireError> {
     let keys_max = if call.headers.flag(ALL_KEYS) { ALL_KEYS_MAX } else { LARGEST_KEYS };
-    let read = call.container(link, ContainerAction::ReadStatistics { keys_max }).await?;
-    receipt.add(&read.receipt);
-    let Reply::Statistics { partitions } = read.reply else { return Ok(body.clone()) };
+    let Response { reply: partitions, receipt: read } =
+        call.container(link, ReadStatistics { keys_max }).await?;
+    receipt.add(&read);
     let Ok(Value::Object(mut container)) = json::parse(body) else { return Ok(body.clone()) };
     container.insert("statistics", partitions.iter().map(line).collect::<Value>());
     Ok(Value::Object(container).to_string().into())

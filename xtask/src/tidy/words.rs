@@ -1,6 +1,6 @@
 //! Words that must not be there: shortcuts in code, and traces of one machine.
 
-use super::{EXCEPTIONS_PATH, Exceptions, RustFiles};
+use super::{Banned, EXCEPTIONS_PATH, Exceptions, RustFiles};
 use crate::repo::RepoFile;
 use crate::report::Finding;
 use crate::source::Source;
@@ -81,7 +81,7 @@ fn check_banned(file: &RepoFile, exceptions: &Exceptions) -> Vec<Finding> {
     let text = if exempt { "" } else { file.text.as_deref().unwrap_or_default() };
     let mut findings = Vec::new();
     for (line, content) in text.lines().enumerate() {
-        for banned in &exceptions.banned {
+        for banned in exceptions.banned.iter().filter(|banned| applies(banned, &file.path)) {
             for word in banned.texts.iter().filter(|word| content.contains(word.as_str())) {
                 let message = format!("`{word}` is banned: {}", banned.reason);
                 findings.push(Finding::line(&file.path, line + 1, message));
@@ -91,10 +91,13 @@ fn check_banned(file: &RepoFile, exceptions: &Exceptions) -> Vec<Finding> {
     findings
 }
 
+fn applies(banned: &Banned, path: &str) -> bool {
+    banned.folders.is_empty() || banned.folders.iter().any(|folder| path.starts_with(folder))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tidy::Banned;
 
     fn lines(findings: &[Finding]) -> Vec<usize> {
         findings.iter().map(|finding| finding.line).collect()
@@ -130,12 +133,25 @@ mod tests {
 
     #[test]
     fn banned_texts_are_reported_everywhere_but_in_their_list() {
-        let banned = vec![Banned { texts: vec!["/here/".to_owned()], reason: "why".to_owned() }];
-        let exceptions = Exceptions { banned, ..Exceptions::default() };
+        let exceptions = banning("/here/", &[]);
         let text = "one\nsee /here/now\n";
         let check = |path: &str| check_banned(&RepoFile::made_up(path, text), &exceptions);
         assert_eq!(check("a.md")[0].to_string(), "a.md:2: `/here/` is banned: why");
         assert_eq!(check("Cargo.lock"), []);
         assert_eq!(check(EXCEPTIONS_PATH), []);
+    }
+
+    #[test]
+    fn texts_may_be_banned_in_some_folders_only() {
+        let exceptions = banning("x-ms-", &["crates/model/"]);
+        let check = |path: &str| check_banned(&RepoFile::made_up(path, "x-ms-date"), &exceptions);
+        assert_eq!(lines(&check("crates/model/src/lib.rs")), [1]);
+        assert_eq!(check("crates/models/src/lib.rs"), []);
+    }
+
+    fn banning(text: &str, folders: &[&str]) -> Exceptions {
+        let (texts, reason) = (vec![text.to_owned()], "why".to_owned());
+        let folders = folders.iter().map(|folder| (*folder).to_owned()).collect();
+        Exceptions { banned: vec![Banned { texts, folders, reason }], ..Exceptions::default() }
     }
 }

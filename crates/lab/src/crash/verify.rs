@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use model::json;
 use model::name::ItemId;
 use model::partition_key::PartitionKey;
-use service::{Conditions, ContainerAction, ItemTarget, Reply, Rest, Scope, Service};
+use service::{Feed, ItemAction, ItemOperation, ListItems, Scope, Service};
 
 use super::ledger::Possible;
 use super::workload::padding;
@@ -107,17 +107,14 @@ fn read_all(
     let mut after = None;
     loop {
         let scope = Scope::default();
-        let action =
-            ContainerAction::ListItems { scope, session: None, after, items_max: PAGE_ITEMS };
-        let Reply::Feed { bodies, rest, .. } = execute(service, container, action)?.reply else {
-            bail!("a list gives a feed");
-        };
+        let list = ListItems { scope, session: None, after, items_max: PAGE_ITEMS };
+        let Feed { bodies, rest, .. } = execute(service, container, list)?.reply;
         for body in &bodies {
             add_item(container, body, found, verdict)?;
         }
         match rest {
-            Some(Rest::AfterItem(position)) => after = Some(position),
-            Some(Rest::AfterName(_) | Rest::AfterRows(_)) | None => return Ok(()),
+            Some(position) => after = Some(position),
+            None => return Ok(()),
         }
     }
 }
@@ -154,12 +151,9 @@ fn parse_item(body: &[u8], verdict: &mut Verdict) -> Result<(String, String, u64
 fn verify_point_reads(service: &Service, found: &Found, verdict: &mut Verdict) -> Result<()> {
     for ((place, id), version) in found.iter().step_by(POINT_READ_EVERY) {
         let key = Some(PartitionKey::new([place.key.as_str()]));
-        let target = ItemTarget { key, id: ItemId::parse(id)? };
-        let action = ContainerAction::ReadItem { target, conditions: Conditions::default() };
-        let Reply::One { body: Some(body), .. } = execute(service, place.container, action)?.reply
-        else {
-            bail!("a read gives a body");
-        };
+        let read = ItemOperation::Read { id: ItemId::parse(id)?, if_none_match: None };
+        let read = execute(service, place.container, ItemAction::new(key, read))?;
+        let body = read.reply.body.context("a read gives a body")?;
         if parse_item(&body, verdict)? != (place.key.clone(), id.clone(), *version) {
             verdict.strange.push(format!("{place:?} {id} reads differently by its key"));
         }

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use model::name::ItemId;
 use model::partition_key::PartitionKey;
 use runtime::{Random, SeededRandom};
-use service::{Conditions, ContainerAction, ItemOperation, ItemTarget, Service, ServiceError};
+use service::{Batch, ItemAction, ItemOperation, Service, ServiceError};
 
 use super::{Attempt, CONTAINERS, Place, execute};
 
@@ -70,51 +70,60 @@ impl Writer {
 impl Attempt {
     /// Tries it; whether it was done. Fails when the answer leaves that open.
     pub fn perform(&self, service: &Service) -> Result<bool> {
-        let (container, action) = self.action()?;
-        match execute(service, container, action) {
-            Ok(_) => Ok(true),
+        let done = match self {
+            Attempt::Batch { place, size, version } => {
+                let operation = |id: String| upsert(&place.key, &id, *version);
+                let operations = Attempt::family(*size).map(operation).collect();
+                let key = PartitionKey::new([place.key.as_str()]);
+                let batch = Batch { key, operations, session: None };
+                execute(service, place.container, batch).map(|_| ())
+            }
+            Attempt::Increment { container } => {
+                execute(service, *container, hot_increment()).map(|_| ())
+            }
+            Attempt::Create { place, .. }
+            | Attempt::Upsert { place, .. }
+            | Attempt::Replace { place, .. }
+            | Attempt::Patch { place, .. }
+            | Attempt::Delete { place, .. } => {
+                execute(service, place.container, self.action(&place.key)?).map(|_| ())
+            }
+        };
+        match done {
+            Ok(()) => Ok(true),
             Err(error) if is_refusal(&error) => Ok(false),
             Err(error) => bail!("{self}: {error:?}"),
         }
     }
 
-    fn action(&self) -> Result<(usize, ContainerAction)> {
-        let conditions = Conditions::default();
+    /// What is done to one item under a key.
+    fn action(&self, key: &str) -> Result<ItemAction> {
+        let named = Some(PartitionKey::new([key]));
         Ok(match self {
-            Attempt::Create { place, id, version } => {
-                let body = item_body(&place.key, id, *version).into();
-                (place.container, ContainerAction::CreateItem { key: None, body })
+            Attempt::Create { id, version, .. } => {
+                let body = item_body(key, id, *version).into();
+                ItemAction::new(None, ItemOperation::Create { body })
             }
-            Attempt::Upsert { place, id, version } => {
-                let body = item_body(&place.key, id, *version).into();
-                (place.container, ContainerAction::UpsertItem { key: None, body, conditions })
+            Attempt::Upsert { id, version, .. } => ItemAction::new(None, upsert(key, id, *version)),
+            Attempt::Replace { id, version, .. } => {
+                let (id, body) = (ItemId::parse(id)?, item_body(key, id, *version).into());
+                ItemAction::new(named, ItemOperation::Replace { id, body, if_match: None })
             }
-            Attempt::Replace { place, id, version } => {
-                let target = target(&place.key, id)?;
-                let body = item_body(&place.key, id, *version).into();
-                (place.container, ContainerAction::ReplaceItem { target, body, conditions })
+            Attempt::Patch { id, version, .. } => {
+                let (id, body) = (ItemId::parse(id)?, patch_body(*version).into());
+                ItemAction::new(named, ItemOperation::Patch { id, body, if_match: None })
             }
-            Attempt::Patch { place, id, version } => {
-                let target = target(&place.key, id)?;
-                let body = patch_body(*version).into();
-                (place.container, ContainerAction::PatchItem { target, body, conditions })
+            Attempt::Delete { id, .. } => {
+                let id = ItemId::parse(id)?;
+                ItemAction::new(named, ItemOperation::Delete { id, if_match: None })
             }
-            Attempt::Delete { place, id } => {
-                let target = target(&place.key, id)?;
-                (place.container, ContainerAction::DeleteItem { target, conditions })
-            }
-            Attempt::Batch { place, size, version } => {
-                let operation = |id: String| ItemOperation::Upsert {
-                    body: item_body(&place.key, &id, *version).into(),
-                    if_match: None,
-                };
-                let operations = Attempt::family(*size).map(operation).collect();
-                let key = PartitionKey::new([place.key.as_str()]);
-                (place.container, ContainerAction::Batch { key, operations, session: None })
-            }
-            Attempt::Increment { container } => (*container, hot_increment()),
+            Attempt::Batch { .. } | Attempt::Increment { .. } => hot_increment(),
         })
     }
+}
+
+fn upsert(key: &str, id: &str, version: u64) -> ItemOperation {
+    ItemOperation::Upsert { body: item_body(key, id, version).into(), if_match: None }
 }
 
 /// What adds one to the hot item.
@@ -122,19 +131,16 @@ pub const HOT_PATCH: &str = r#"{"operations":[{"op":"incr","path":"/version","va
 
 /// Adds one to the hot item.
 #[must_use]
-pub fn hot_increment() -> ContainerAction {
-    let target = target(HOT_KEY, HOT_ID).expect("a short id");
-    let (body, conditions) = (Bytes::from_static(HOT_PATCH.as_bytes()), Conditions::default());
-    ContainerAction::PatchItem { target, body, conditions }
+pub fn hot_increment() -> ItemAction {
+    let id = ItemId::parse(HOT_ID).expect("a short id");
+    let body = Bytes::from_static(HOT_PATCH.as_bytes());
+    let patch = ItemOperation::Patch { id, body, if_match: None };
+    ItemAction::new(Some(PartitionKey::new([HOT_KEY])), patch)
 }
 
 /// Errors that say that nothing was done.
 fn is_refusal(error: &ServiceError) -> bool {
     matches!(error, ServiceError::NotFound | ServiceError::Conflict { .. } | ServiceError::Busy)
-}
-
-fn target(key: &str, id: &str) -> Result<ItemTarget> {
-    Ok(ItemTarget { key: Some(PartitionKey::new([key])), id: ItemId::parse(id)? })
 }
 
 /// A document whose every part follows from its version.

@@ -86,8 +86,8 @@ pub fn json_value(input: &[u8]) {
 /// of every kind of container, inside the range that its prefix gives.
 pub fn partition_key(input: &[u8]) {
     let Ok(text) = from_utf8(input) else { return };
-    let Ok(key) = PartitionKey::parse_header(text) else { return };
-    survives(&key, PartitionKey::parse_header);
+    let Ok(key) = PartitionKey::parse_json(text) else { return };
+    survives(&key, PartitionKey::parse_json);
     for definition in definitions(key.components().len()) {
         let location = definition.locate(&key).expect("it has as many paths as the key has values");
         let range = definition.prefix_range(&key).expect("a whole key is its own prefix");

@@ -8,7 +8,9 @@ use model::epk::{Epk, EpkRange};
 use model::json::{DistinctHash, Kind, Number, Object, Value};
 use model::position::Ordinal;
 use model::rid::ItemRid;
-use service::{Approach, RangeId, RangeInfo, ResumeFilter, Scope, ServiceError, SortKey};
+use service::{
+    Approach, RangeId, RangeInfo, ResumeFilter, RingRange, Scope, ServiceError, SortKey,
+};
 
 use super::lab::{Ask, Lab};
 use super::oracle::{Agreement, Verdict};
@@ -65,11 +67,11 @@ impl<'l> Client<'l> {
         items_max: usize,
     ) -> Option<Client<'l>> {
         let plan = lab.plan(ask).ok()?;
-        let asked: Vec<EpkRange> = members(&plan, "queryRanges").iter().map(ring_range).collect();
+        let asked: Vec<EpkRange> = plan.ranges.iter().map(ring_range).collect();
         let meets = |range: &EpkRange| asked.iter().any(|asked| asked.overlaps(range));
         let ranges = lab.ranges().into_iter().filter(|own| meets(&own.range));
         let ranges = ranges.map(|own| own.id).collect();
-        let plan = Plan::read(plan.get("queryInfo").expect("every plan has it"), &ask.text);
+        let plan = Plan::read(&plan.info.to_value(), &ask.text);
         Some(Client { lab, ask, approach, items_max, plan, ranges })
     }
 
@@ -476,19 +478,15 @@ fn members<'v>(value: &'v Value, name: &str) -> &'v [Value] {
     value.get(name).and_then(Value::as_array).unwrap_or_default()
 }
 
-fn ring_range(range: &Value) -> EpkRange {
-    let bound = |name: &str| {
-        let hex = range.get(name).and_then(Value::as_str).unwrap_or_default();
-        Epk::from_hex(hex).expect("plans give places on the ring")
-    };
-    if range.get("isMaxInclusive").and_then(Value::as_bool) == Some(true) {
+fn ring_range(RingRange { min, max, max_inclusive }: &RingRange) -> EpkRange {
+    match max_inclusive {
         // A query about no key is asked of the first partition, once.
-        if bound("min") == Epk::MIN {
-            return EpkRange::new(Epk::MIN, Epk::from_hex("00").expect("a place on the ring"));
+        true if *min == Epk::MIN => {
+            EpkRange::new(Epk::MIN, Epk::from_hex("00").expect("a place on the ring"))
         }
-        return EpkRange::around(bound("min"));
+        true => EpkRange::around(min.clone()),
+        false => EpkRange::new(min.clone(), max.clone()),
     }
-    EpkRange::new(bound("min"), bound("max"))
 }
 
 /// The elements of `[{"item": …}]` in all rows.

@@ -12,9 +12,10 @@ use model::name::ItemId;
 use model::partition_key::PartitionKey;
 use runtime::{Runtime, SimulatedClock};
 use service::{
-    Action, Approach, CatalogueAction, Conditions, ContainerAction, Cursor, Features, Halve,
-    ItemQuery, ItemTarget, Kind, Link, Principal, QueryReport, RangeId, RangeInfo, Reply, Request,
-    Response, Rest, ResumeFilter, Scope, Service, ServiceError, ThroughputRules,
+    Approach, Conditions, ContainerVerb, Cursor, Features, Feed, Halve, InContainer, ItemAction,
+    ItemOperation, ItemQuery, Kind, Link, ListItems, PlanQuery, Principal, QueryPlan, QueryReport,
+    QueryRows, RangeId, RangeInfo, ReadRanges, Request, ResourceAction, Response, ResumeFilter,
+    Scope, Service, ServiceError, ThroughputRules, Verb,
 };
 use storage::local::{self, LocalConfig};
 use storage::{Store, memory};
@@ -126,8 +127,7 @@ impl Lab {
         let mut definition = definition.clone();
         definition.insert("id", "c");
         let (link, body, conditions) = (container(), definition.into(), Conditions::default());
-        let action = CatalogueAction::Replace { link, body, conditions };
-        self.execute(Action::Catalogue(action)).map(|_| ())
+        self.execute(ResourceAction::Replace { link, body, conditions }).map(|_| ())
     }
 
     /// Indexes all items by the policy in force.
@@ -137,19 +137,18 @@ impl Lab {
 
     fn create(&self, parent: Link, kind: Kind, body: Object) -> Result<(), ServiceError> {
         let (body, throughput) = (body.into(), None);
-        let action = CatalogueAction::Create { parent, kind, body, throughput, offer_type: None };
-        self.execute(Action::Catalogue(action)).map(|_| ())
+        let action = ResourceAction::Create { parent, kind, body, throughput, offer_type: None };
+        self.execute(action).map(|_| ())
     }
 
     pub fn put(&self, item: &str) -> Result<(), ServiceError> {
-        let (body, conditions) = (item.to_owned().into(), Conditions::default());
-        self.within(ContainerAction::UpsertItem { key: None, body, conditions }).map(|_| ())
+        let upsert = ItemOperation::Upsert { body: item.to_owned().into(), if_match: None };
+        self.within(ItemAction::new(None, upsert)).map(|_| ())
     }
 
     pub fn remove(&self, id: &str, key: PartitionKey) -> Result<(), ServiceError> {
-        let target = ItemTarget { key: Some(key), id: ItemId::parse(id)? };
-        let conditions = Conditions::default();
-        self.within(ContainerAction::DeleteItem { target, conditions }).map(|_| ())
+        let delete = ItemOperation::Delete { id: ItemId::parse(id)?, if_match: None };
+        self.within(ItemAction::new(Some(key), delete)).map(|_| ())
     }
 
     /// Splits partitions, the first ones first, until there are so many.
@@ -193,11 +192,7 @@ impl Lab {
 
     #[must_use]
     pub fn ranges(&self) -> Vec<RangeInfo> {
-        let response = self.within(ContainerAction::ReadRanges).expect("ranges can be read");
-        let Reply::Ranges { ranges, .. } = response.reply else {
-            panic!("ranges were asked for");
-        };
-        ranges
+        self.within(ReadRanges).expect("ranges can be read").reply.ranges
     }
 
     /// All items, by listing them.
@@ -206,12 +201,10 @@ impl Lab {
         let (mut items, mut after) = (Vec::new(), None);
         loop {
             let (scope, items_max) = (Scope::default(), PAGE_ALL);
-            let list = ContainerAction::ListItems { scope, session: None, after, items_max };
-            let Reply::Feed { bodies, rest, .. } = self.within(list).expect("a list").reply else {
-                panic!("a list was asked for");
-            };
+            let list = ListItems { scope, session: None, after, items_max };
+            let Feed { bodies, rest, .. } = self.within(list).expect("a list").reply;
             items.extend(bodies.iter().map(|body| String::from_utf8_lossy(body).into_owned()));
-            let Some(Rest::AfterItem(position)) = rest else { return items };
+            let Some(position) = rest else { return items };
             after = Some(position);
         }
     }
@@ -254,8 +247,7 @@ impl Lab {
             approach,
             is_timed: false,
         };
-        let reply = self.within(ContainerAction::QueryItems(Box::new(query)))?.reply;
-        let Reply::Rows { rows, rest, report, .. } = reply else { panic!("rows were asked for") };
+        let QueryRows { rows, rest, report, .. } = self.within(query)?.reply;
         Ok((rows, rest, *report))
     }
 
@@ -284,17 +276,14 @@ impl Lab {
     }
 
     /// The plan for clients that can do everything.
-    pub fn plan(&self, ask: &Ask) -> Result<Value, ServiceError> {
+    pub fn plan(&self, ask: &Ask) -> Result<QueryPlan, ServiceError> {
         let (text, parameters) = (ask.text.clone(), ask.parameters.clone());
         let features = Features::all();
-        let response = self.within(ContainerAction::PlanQuery { text, parameters, features })?;
-        let Reply::QueryPlan { plan } = response.reply else { panic!("a plan was asked for") };
-        Ok(plan)
+        Ok(self.within(PlanQuery { text, parameters, features })?.reply)
     }
 
-    pub fn within(&self, action: ContainerAction) -> Result<Response, ServiceError> {
-        let container = container();
-        self.execute(Action::Container { container, intended_rid: None, merge_aware: true, action })
+    pub fn within<V: ContainerVerb>(&self, verb: V) -> Result<Response<V::Reply>, ServiceError> {
+        self.execute(InContainer::new(container(), verb))
     }
 
     #[must_use]
@@ -302,8 +291,8 @@ impl Lab {
         self.service.as_ref().expect("it is taken only while it is reopened")
     }
 
-    fn execute(&self, action: Action) -> Result<Response, ServiceError> {
-        Ok(block_on(self.service().execute(Request::new(Principal::Account, action)))?)
+    fn execute<V: Verb>(&self, verb: V) -> Result<Response<V::Reply>, ServiceError> {
+        Ok(block_on(self.service().execute(Request::new(Principal::Account, verb)))?)
     }
 }
 

@@ -1,25 +1,111 @@
-//! The hash by which clients tell values apart and sort arrays and objects.
+//! The hashes by which values are told apart.
 //!
 //! Clients that merge pages of several partitions order arrays among themselves, and
-//! objects, by this hash, so whoever hands them sorted pages must do the same. It is
-//! part of the wire contract: clients send it back to say where they stopped.
+//! objects, by a hash of 128 bits, so whoever hands them sorted pages must do the same. It
+//! is part of the wire contract: clients send it back to say where they stopped. The hash
+//! of 64 bits is what the language's own function gives. Both walk a value alike and differ
+//! in the width of their words and in what they begin from.
 
 use super::{Number, Value};
-use crate::murmur::hash128_seeded;
+use crate::murmur::{hash64_seeded, hash128_seeded};
 
 /// The two halves of a hash, the low one first.
 type Halves = (u64, u64);
 
+/// What a hash is made of: a seed and a result are one kind of word.
+trait Word: Copy + PartialEq + 'static {
+    /// What each kind of value begins from.
+    const SEEDS: Seeds<Self>;
+    const ZERO: Self;
+
+    fn hash(input: &[u8], seed: Self) -> Self;
+    /// The hash of a hash.
+    fn folded(self, seed: Self) -> Self;
+    fn plus(self, index: u64) -> Self;
+    fn xor(self, other: Self) -> Self;
+}
+
+struct Seeds<W> {
+    null: W,
+    no: W,
+    yes: W,
+    string: W,
+    number: W,
+    array: W,
+    index: W,
+    object: W,
+    name: W,
+}
+
 const ROOT: Halves = (0xbfc2_359e_afc0_e2b7, 0x8846_e002_84c4_cf1f);
-const NULL: Halves = (0x1380_f68b_b3b0_cfe4, 0x156c_918b_f564_ee48);
-const FALSE: Halves = (0xc1be_517f_e893_b40c, 0xe9fc_8a4c_531c_d0dd);
-const TRUE: Halves = (0xf86d_4abf_9a41_2e74, 0x7884_8836_5c8a_985d);
-const STRING: Halves = (0x61f5_3f0a_4420_4cfb, 0x0948_1be8_ef4b_56dd);
-const NUMBER: Halves = (0x2400_e8b8_94ce_9c2a, 0x790b_e1ea_bd7b_9481);
-const ARRAY: Halves = (0xfa57_3b01_4c4d_c18e, 0xa014_512c_858e_b115);
-const INDEX: Halves = (0xfe05_7204_216d_b999, 0x5b1c_c317_8bd9_c593);
-const OBJECT: Halves = (0x77b2_85ac_511a_ef30, 0x3dcf_1872_4582_2449);
-const NAME: Halves = (0xc915_dde0_5849_2a8a, 0x7c8b_e2eb_a72e_4634);
+
+impl Word for Halves {
+    const SEEDS: Seeds<Halves> = Seeds {
+        null: (0x1380_f68b_b3b0_cfe4, 0x156c_918b_f564_ee48),
+        no: (0xc1be_517f_e893_b40c, 0xe9fc_8a4c_531c_d0dd),
+        yes: (0xf86d_4abf_9a41_2e74, 0x7884_8836_5c8a_985d),
+        string: (0x61f5_3f0a_4420_4cfb, 0x0948_1be8_ef4b_56dd),
+        number: (0x2400_e8b8_94ce_9c2a, 0x790b_e1ea_bd7b_9481),
+        array: (0xfa57_3b01_4c4d_c18e, 0xa014_512c_858e_b115),
+        index: (0xfe05_7204_216d_b999, 0x5b1c_c317_8bd9_c593),
+        object: (0x77b2_85ac_511a_ef30, 0x3dcf_1872_4582_2449),
+        name: (0xc915_dde0_5849_2a8a, 0x7c8b_e2eb_a72e_4634),
+    };
+    const ZERO: Halves = (0, 0);
+
+    fn hash(input: &[u8], seed: Halves) -> Halves {
+        hash128_seeded(input, seed)
+    }
+
+    fn folded(self, seed: Halves) -> Halves {
+        hash128_seeded(&bytes(self), seed)
+    }
+
+    fn plus(self, index: u64) -> Halves {
+        split(joined(self).wrapping_add(index.into()))
+    }
+
+    fn xor(self, other: Halves) -> Halves {
+        (self.0 ^ other.0, self.1 ^ other.1)
+    }
+}
+
+impl Word for u64 {
+    const SEEDS: Seeds<u64> = Seeds {
+        null: 0xc9a6_2cde_5e5e_46a9,
+        no: 0xb9d5_13f6_4037_4a9e,
+        yes: 0xa966_435d_d651_d0ef,
+        string: 0xc495_960b_1bf3_031d,
+        number: 0x92d5_e4f1_9fb0_b3fe,
+        array: 0x47f9_1c76_36e3_eacc,
+        index: 0xa6a9_465f_6993_03c9,
+        object: 0x048a_1e6f_4a51_fdd4,
+        name: 0x1dfc_e123_ef7f_079e,
+    };
+    const ZERO: u64 = 0;
+
+    fn hash(input: &[u8], seed: u64) -> u64 {
+        hash64_seeded(input, seed)
+    }
+
+    fn folded(self, seed: u64) -> u64 {
+        hash64_seeded(&self.to_le_bytes(), seed)
+    }
+
+    fn plus(self, index: u64) -> u64 {
+        self.wrapping_add(index)
+    }
+
+    fn xor(self, other: u64) -> u64 {
+        self ^ other
+    }
+}
+
+/// The hash of 64 bits that the function `HASH` of the query language gives.
+#[must_use]
+pub fn hash64(value: &Value, seed: i64) -> i64 {
+    hashed(value, seed.cast_unsigned()).cast_signed()
+}
 
 /// A value's hash. Hashes compare as clients order arrays, and objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -29,21 +115,19 @@ impl DistinctHash {
     /// The hash of a value, which is as deep as documents may be.
     #[must_use]
     pub fn of(value: &Value) -> DistinctHash {
-        let (low, high) = hashed(value, ROOT);
-        DistinctHash(bytes(low, high))
+        DistinctHash(bytes(hashed(value, ROOT)))
     }
 
     /// The hash of bytes, which are a text or not.
     #[must_use]
     pub fn of_bytes(input: &[u8]) -> DistinctHash {
-        let (low, high) = hash(input, folded(STRING, ROOT));
-        DistinctHash(bytes(low, high))
+        DistinctHash(bytes(Word::hash(input, Halves::SEEDS.string.folded(ROOT))))
     }
 
     /// The hash whose halves a client names.
     #[must_use]
     pub fn from_halves(low: i64, high: i64) -> DistinctHash {
-        DistinctHash(bytes(low.cast_unsigned(), high.cast_unsigned()))
+        DistinctHash(bytes((low.cast_unsigned(), high.cast_unsigned())))
     }
 
     /// Its halves as clients name them, the low one first.
@@ -65,42 +149,36 @@ impl DistinctHash {
     }
 }
 
-fn bytes(low: u64, high: u64) -> [u8; 16] {
-    ((u128::from(high) << 64) | u128::from(low)).to_le_bytes()
+fn joined((low, high): Halves) -> u128 {
+    (u128::from(high) << 64) | u128::from(low)
 }
 
-fn hash(input: &[u8], seed: Halves) -> Halves {
-    hash128_seeded(input, seed)
+fn bytes(halves: Halves) -> [u8; 16] {
+    joined(halves).to_le_bytes()
 }
 
-/// The hash of a hash.
-fn folded((low, high): Halves, seed: Halves) -> Halves {
-    hash(&bytes(low, high), seed)
-}
-
-fn hashed(value: &Value, seed: Halves) -> Halves {
+fn hashed<W: Word>(value: &Value, seed: W) -> W {
+    let own = W::SEEDS;
     match value {
-        Value::Null => folded(NULL, seed),
-        Value::Bool(false) => folded(FALSE, seed),
-        Value::Bool(true) => folded(TRUE, seed),
-        Value::Number(number) => hash(&number_bytes(number), folded(NUMBER, seed)),
-        Value::String(text) => hash(text.as_bytes(), folded(STRING, seed)),
+        Value::Null => own.null.folded(seed),
+        Value::Bool(false) => own.no.folded(seed),
+        Value::Bool(true) => own.yes.folded(seed),
+        Value::Number(number) => W::hash(&number_bytes(number), own.number.folded(seed)),
+        Value::String(text) => W::hash(text.as_bytes(), own.string.folded(seed)),
         Value::Array(items) => {
-            let start = folded(ARRAY, seed);
-            items.iter().zip(0_u64..).fold(start, |sum, (item, index)| {
-                let (low, high) = INDEX;
-                let total = ((u128::from(high) << 64) | u128::from(low)).wrapping_add(index.into());
-                folded(hashed(item, split(total)), sum)
-            })
+            let start = own.array.folded(seed);
+            items
+                .iter()
+                .zip(0_u64..)
+                .fold(start, |sum, (item, index)| hashed(item, own.index.plus(index)).folded(sum))
         }
         Value::Object(object) => {
-            let start = folded(OBJECT, seed);
-            let name_seed = folded(STRING, NAME);
-            let members = object.iter().fold((0, 0), |(low, high), (name, member)| {
-                let (own_low, own_high) = hashed(member, hash(name.as_bytes(), name_seed));
-                (low ^ own_low, high ^ own_high)
+            let start = own.object.folded(seed);
+            let name_seed = own.string.folded(own.name);
+            let members = object.iter().fold(W::ZERO, |sum, (name, member)| {
+                sum.xor(hashed(member, W::hash(name.as_bytes(), name_seed)))
             });
-            if members == (0, 0) { start } else { folded(members, start) }
+            if members == W::ZERO { start } else { members.folded(start) }
         }
     }
 }
@@ -167,6 +245,27 @@ mod tests {
             (r#"{"prop":null}"#, "a3d5880c264194b40e763e0b097a94d4"),
         ] {
             assert_eq!(hex(value), hash, "{value}");
+        }
+    }
+
+    /// Values that the service's own planner gives for the function.
+    #[test]
+    fn recorded_hashes_of_64_bits() {
+        for (value, seed, hash) in [
+            ("null", 0, 766_155_438_505_752_088),
+            ("null", 1, 7_320_820_698_839_588_991),
+            ("true", -1, 4_723_348_126_254_306_443),
+            (r#""x""#, 0, 6_315_374_462_337_646_931),
+            (r#""x""#, 5, -5_049_776_073_348_156_976),
+            (r#""""#, 0, 2_501_454_490_990_260_405),
+            ("1", 0, 6_281_156_381_425_082_778),
+            ("1", -1, 387_200_765_162_022_104),
+            ("[]", 0, -171_493_006_512_160_207),
+            ("[null]", 0, -8_360_818_322_968_855_080),
+            ("{}", 2, -9_066_530_995_192_925_093),
+        ] {
+            let value = crate::json::parse(value.as_bytes()).unwrap();
+            assert_eq!(hash64(&value, seed), hash, "{value} from {seed}");
         }
     }
 

@@ -20,7 +20,7 @@ fn extract(paths: &[&str], document: &str) -> Result<PartitionKey, KeyError> {
 }
 
 fn header(text: &str) -> Result<PartitionKey, KeyError> {
-    PartitionKey::parse_header(text)
+    PartitionKey::parse_json(text)
 }
 
 #[test]

@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use super::{Function, MANY, at, defined, only};
 use crate::error::QueryError;
 use crate::eval::{Ambient, Datum, Evaluated, Truth, Type, and, equal, identity, or, total_order};
+use crate::number::Numeric;
 
 pub(super) const TABLE: &[Function] = &[
     Function::new(&["ARRAY_CONCAT", "ARRAYCONCAT"], (2, MANY), concat),
@@ -111,31 +112,45 @@ fn contains_each<'a>(
     arguments.iter().skip(1).map(holds).fold(start, join).into()
 }
 
-fn numbers(arguments: &[Datum<'_>]) -> Option<Vec<f64>> {
-    only(arguments).elements()?.iter().map(Datum::as_f64).collect()
+fn numbers(arguments: &[Datum<'_>]) -> Option<Vec<Numeric>> {
+    only(arguments).elements()?.iter().map(Datum::as_numeric).collect()
+}
+
+/// Integers add up to an integer as long as that has 64 bits.
+fn total(numbers: &[Numeric]) -> Numeric {
+    let plus = |sum: Numeric, number: &Numeric| {
+        match (sum, *number) {
+            (Numeric::Integer(a), Numeric::Integer(b)) => a.checked_add(b).map(Numeric::Integer),
+            _ => None,
+        }
+        .unwrap_or_else(|| Numeric::Double(sum.as_f64() + number.as_f64()))
+    };
+    numbers.iter().fold(Numeric::Integer(0), plus)
 }
 
 fn average<'a>(arguments: &[Datum<'a>]) -> Datum<'a> {
     defined((|| {
         let numbers = numbers(arguments)?;
         let count = Datum::count(numbers.len()).as_f64().filter(|count| *count > 0.0)?;
-        Some(Datum::number(numbers.iter().sum::<f64>() / count))
+        Some(Datum::number(total(&numbers).as_f64() / count))
     })())
 }
 
 fn sum<'a>(arguments: &[Datum<'a>]) -> Datum<'a> {
     let given = numbers(arguments).filter(|numbers| !numbers.is_empty());
-    defined(given.map(|numbers| Datum::number(numbers.iter().sum::<f64>())))
+    defined(given.map(|numbers| Datum::number(total(&numbers))))
 }
 
 fn median<'a>(arguments: &[Datum<'a>]) -> Datum<'a> {
     defined((|| {
         let mut numbers = numbers(arguments)?;
-        numbers.sort_by(f64::total_cmp);
-        let middle = *numbers.get(numbers.len() / 2)?;
-        let even = numbers.len().is_multiple_of(2);
-        let before = if even { *numbers.get(numbers.len() / 2 - 1)? } else { middle };
-        Some(Datum::number(f64::midpoint(before, middle)))
+        numbers.sort_by(|a, b| a.as_f64().total_cmp(&b.as_f64()));
+        let half = numbers.len() / 2;
+        if !numbers.len().is_multiple_of(2) {
+            return Some(Datum::number(*numbers.get(half)?));
+        }
+        let middle = numbers.get(half.checked_sub(1)?..=half)?;
+        Some(Datum::number(total(middle).as_f64() / 2.0))
     })())
 }
 
@@ -176,11 +191,15 @@ fn set_union<'a>(arguments: &[Datum<'a>]) -> Datum<'a> {
     }))
 }
 
-/// In the order of the second set, as the service gives it.
+/// In the order of the first set, or of the second if all of it is in a longer one.
 fn set_intersect<'a>(arguments: &[Datum<'a>]) -> Datum<'a> {
     defined(two_sets(arguments).map(|(first, second)| {
-        let first = identities(&first);
-        distinct(second, |identity| first.contains(identity))
+        let (in_first, in_second) = (identities(&first), identities(&second));
+        let whole = in_second.len() == second.len() && in_second.is_subset(&in_first);
+        match whole && second.len() < first.len() {
+            true => Datum::array(second),
+            false => distinct(first, |identity| in_second.contains(identity)),
+        }
     }))
 }
 

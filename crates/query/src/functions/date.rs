@@ -6,6 +6,7 @@ mod part;
 
 use super::{Function, at, defined, only};
 use crate::eval::{Ambient, Datum};
+use crate::number::Numeric;
 use instant::{Date, Instant, SECOND};
 use part::Part;
 
@@ -119,10 +120,10 @@ fn shown<'a>(arguments: &[Datum<'a>], name: &str) -> Datum<'a> {
 fn bin<'a>(arguments: &[Datum<'a>]) -> Datum<'a> {
     written((|| {
         let (instant, part) = (read(at(arguments, 0))?, read_part(at(arguments, 1))?);
-        let size = arguments.get(2).map_or(Some(1), Datum::as_i64).filter(|size| *size > 0)?;
+        let size = arguments.get(2).map_or(Some(Numeric::Integer(1)), Datum::as_numeric)?;
         let given = arguments.get(3).filter(|origin| origin.as_str().as_deref() != Some(""));
         let origin = given.map_or(Some(Instant::EPOCH), read)?;
-        part.bin(instant, size, origin)
+        part.bin(instant, Some(size).filter(|size| size.as_f64() > 0.0)?, origin)
     })())
 }
 
@@ -130,14 +131,16 @@ fn bin<'a>(arguments: &[Datum<'a>]) -> Datum<'a> {
 fn from_parts<'a>(arguments: &[Datum<'a>]) -> Datum<'a> {
     written((|| {
         let whole = |place: usize| arguments.get(place).map_or(Some(0), Datum::as_i64);
-        // All but the last are numbers of 32 bits, however many are given.
+        // Of all but the last, 16 bits are read.
         let given = |place: usize, limit: i64| {
-            let value = if place < 6 { (whole(place)? << 32) >> 32 } else { whole(place)? };
-            Some(value).filter(|value| (0..limit).contains(value))
+            Some(whole(place)? & 0xFFFF).filter(|value| (0..limit).contains(value))
         };
+        // Of the last one it is the first digits that count, if there are more than seven.
+        let shortened = |digits: i64| std::iter::successors(Some(digits), |more| Some(more / 10));
+        let ticks = shortened(whole(6)?).find(|ticks| *ticks < SECOND).filter(|it| *it >= 0)?;
         let (year, month, day) = (given(0, 10_000)?, given(1, 13)?, given(2, 32)?);
         let seconds = given(3, 24)? * 3600 + given(4, 60)? * 60 + given(5, 60)?;
-        Instant::new(Date { year, month, day }, seconds * SECOND + given(6, SECOND)?)
+        Instant::new(Date { year, month, day }, seconds * SECOND + ticks)
     })())
 }
 

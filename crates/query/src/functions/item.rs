@@ -1,9 +1,10 @@
 //! Functions about the item itself, and those that give another value each time.
 
+use model::json::hash64;
 use model::rid::ItemRid;
 
 use super::{Function, at, defined, only};
-use crate::eval::{Datum, identity};
+use crate::eval::Datum;
 
 pub(super) const TABLE: &[Function] = &[
     Function::new(&["DOCUMENTID"], (1, 1), document_id),
@@ -20,21 +21,15 @@ fn document_id<'a>(arguments: &[Datum<'a>]) -> Datum<'a> {
     })())
 }
 
-/// A 64-bit hash (FNV-1a) of what the value means: equal values have equal hashes. A
-/// number that it is divided by, and one that it begins from, may follow.
+/// A 64-bit hash of a value, from a seed, which is the hash of undefined itself. What
+/// remains of it after a division is asked for by the second argument.
 fn hash<'a>(arguments: &[Datum<'a>]) -> Datum<'a> {
-    let seed = at(arguments, 2).as_i64().unwrap_or(0);
-    let mix = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01B3);
-    let value = only(arguments);
-    let hash = match value.is_defined() {
-        true => {
-            let begin = 0xCBF2_9CE4_8422_2325_u64 ^ seed.cast_unsigned();
-            identity(value).bytes().fold(begin, mix).cast_signed()
+    defined((|| {
+        let seed = at(arguments, 2).as_i64().unwrap_or(0);
+        let hash = only(arguments).to_value().ok()?.map_or(seed, |value| hash64(&value, seed));
+        match at(arguments, 1).as_i64() {
+            None => Some(Datum::number(hash)),
+            Some(modulo) => (modulo != 0).then(|| Datum::number(hash.wrapping_rem(modulo))),
         }
-        false => seed,
-    };
-    match at(arguments, 1).as_i64() {
-        None => Datum::number(hash),
-        Some(modulo) => defined(hash.checked_rem(modulo).map(Datum::number)),
-    }
+    })())
 }

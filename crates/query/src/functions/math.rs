@@ -4,6 +4,7 @@ use std::f64::consts::PI;
 
 use super::{Function, defined, only};
 use crate::eval::Datum;
+use crate::number::Numeric;
 
 pub(super) const TABLE: &[Function] = &[
     Function::new(&["ABS"], (1, 1), |a| map(a, f64::abs)),
@@ -62,7 +63,14 @@ fn log_of(number: f64, base: f64) -> f64 {
 fn round<'a>(arguments: &[Datum<'a>]) -> Datum<'a> {
     let [number, decimals] = arguments else { return map(arguments, f64::round) };
     defined((|| {
-        let (number, decimals) = (number.as_f64()?, decimals.as_i64()?);
+        let decimals = decimals.as_i64()?;
+        // An integer has no decimals, and may be one that no double is.
+        if decimals >= 0
+            && let Some(Numeric::Integer(whole)) = number.as_numeric()
+        {
+            return Some(Datum::number(whole));
+        }
+        let number = number.as_f64()?;
         let scale = 10_f64.powi(i32::try_from(decimals.unsigned_abs()).unwrap_or(i32::MAX));
         if decimals < 0 {
             return Some(Datum::number((number / scale).round() * scale));
@@ -80,7 +88,21 @@ fn sign(number: f64) -> f64 {
 /// The largest multiple of the bin's size that is not above the number; the
 /// size may be negative, which turns the direction round.
 fn number_bin<'a>(arguments: &[Datum<'a>]) -> Datum<'a> {
-    let number = only(arguments).as_f64();
-    let size = arguments.get(1).map_or(Some(1.0), Datum::as_f64).filter(|size| *size != 0.0);
-    defined(number.zip(size).map(|(number, size)| Datum::number((number / size).floor() * size)))
+    defined((|| {
+        let number = only(arguments).as_numeric()?;
+        let size = arguments.get(1).map_or(Some(Numeric::Integer(1)), Datum::as_numeric)?;
+        if let (Numeric::Integer(number), Numeric::Integer(size)) = (number, size)
+            && let Some(bin) = integer_bin(number, size)
+        {
+            return Some(Datum::number(bin));
+        }
+        let (number, size) = (number.as_f64(), size.as_f64());
+        (size != 0.0).then(|| Datum::number((number / size).floor() * size))
+    })())
+}
+
+fn integer_bin(number: i64, size: i64) -> Option<i64> {
+    let past = number.checked_rem(size)?;
+    let below = past != 0 && (past < 0) != (size < 0);
+    number.checked_sub(past)?.checked_sub(if below { size } else { 0 })
 }

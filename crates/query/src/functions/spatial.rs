@@ -1,5 +1,6 @@
 //! Shapes, on the globe or on a plane, as the container says.
 
+mod ellipsoid;
 mod globe;
 mod shape;
 
@@ -13,7 +14,7 @@ use shape::{Problem, Shape};
 
 pub(super) const TABLE: &[Function] = &[
     Function::aware(&["ST_DISTANCE", "_ST_DISTANCE"], (2, 2), |ambient, a| {
-        compare(ambient, a, |on, a, b| Ok(Datum::number(on.distance(a, b))))
+        compare(ambient, a, |on, a, b| on.distance(ambient, a, b).map(Datum::number))
     }),
     Function::aware(&["ST_WITHIN", "_ST_WITHIN"], (2, 2), |ambient, a| {
         compare(ambient, a, |on, a, b| on.is_within(ambient, a, b).map(Datum::Bool))
@@ -53,10 +54,15 @@ impl Surface {
         problem.map_or(Ok(shape), |problem| Err(Problem::Invalid(problem.to_owned())))
     }
 
-    fn distance(self, a: &Shape, b: &Shape) -> f64 {
+    fn distance(self, ambient: &Ambient, a: &Shape, b: &Shape) -> Result<f64, QueryError> {
+        /// The distance from a point to an edge is found by trial.
+        const TRIAL_STEPS: usize = 500;
         match self {
-            Surface::Globe => globe::distance(a, b),
-            Surface::Plane => Euclidean.distance(&flat(a), &flat(b)),
+            Surface::Globe => {
+                ambient.budget.spend_steps(TRIAL_STEPS)?;
+                Ok(globe::distance(a, b))
+            }
+            Surface::Plane => Ok(Euclidean.distance(&flat(a), &flat(b))),
         }
     }
 
@@ -135,8 +141,8 @@ fn spend_on_crossings(ambient: &Ambient, points: &[Coord]) -> Result<(), QueryEr
 fn area<'a>(ambient: &Ambient, arguments: &[Datum<'a>]) -> Evaluated<'a> {
     let surface = Surface::of(ambient);
     let Ok(shape) = surface.read(only(arguments)) else { return Ok(Datum::Undefined) };
-    // An edge on the globe takes about a microsecond.
-    ambient.budget.spend_steps(shape.points().len().saturating_mul(20))?;
+    // An edge on the globe takes up to four microseconds.
+    ambient.budget.spend_steps(shape.points().len().saturating_mul(80))?;
     let area = match (surface, &shape) {
         (_, Shape::Point(_) | Shape::Line(_)) => 0.0,
         (Surface::Globe, Shape::Polygons(polygons)) => globe::area(polygons),

@@ -134,19 +134,12 @@ const FUNCTIONS: &[(&str, &str)] = &[
 
 /// Calls that are left open, and why.
 const LEFT_OPEN: &[(&str, &str)] = &[
-    ("^HASH", "which hash it is, is not known: it is none of the usual ones"),
-    ("^ST_AREA", "areas agree to four digits: the ellipsoid is approximated otherwise"),
-    ("^ST_DISTANCE", "distances agree to a metre: the ellipsoid is approximated otherwise"),
-    (r"^ST_.*\b0\]", "the library takes lines that end on the equator for invalid"),
-    ("^SETINTERSECT", "the order of elements follows hashes"),
     (
-        r"^DATETIMEBIN.* ('|-?\d+\.|-?\d{9}|-?\d+e)",
-        "great bins overflow in the library, and parts of one are taken",
+        r"^ST_.*\[-?\d+, -\d+\], \[-?\d+, -?0\]",
+        "the library takes lines that reach the equator from the south for invalid",
     ),
-    (r"^DATETIMEDIFF\('(ms|millisecond|mcs|microsecond)'", "long spans round in the library"),
-    (r"^(DATETIMEFROMPARTS|INDEX_OF|LASTINDEXOF).*\d{10}", "the library keeps 32 bits of a number"),
-    (r"^(NUMBERBIN|ROUND|ARRAY_\w+)\(.*(\d{16}|e1[5-9])", "integers beyond doubles stay integers"),
-    (r"^TOSTRING\([\[{].*\de1[78]", "doubles that are integers are written as such in arrays"),
+    (r"^(NUMBERBIN|ROUND)\(-\de19", "numbers below those of 64 bits overflow in the library"),
+    (r"^TOSTRING\([\[{].*\de1[78]", "an array keeps no double apart from the integer it equals"),
 ];
 
 /// Calls that are sent together.
@@ -178,7 +171,7 @@ pub(crate) fn run(
                 let Some(theirs) = row.as_ref().and_then(told) else { continue };
                 figures.folded += 1;
                 let ours = value(call);
-                if !same(&ours, &theirs) && !is_left_open(call) {
+                if !same(&ours, &theirs, precision(call)) && !is_left_open(call) {
                     figures.different.push(format!("{call}: ours {ours}, theirs {theirs}"));
                 }
             }
@@ -225,14 +218,29 @@ fn value(call: &str) -> Value {
     }
 }
 
-fn same(a: &Value, b: &Value) -> bool {
+/// How much numbers may differ, relative to their size: the library finds the place of an
+/// edge that is nearest by trial, and integrates areas with a rule that is not known.
+fn precision(call: &str) -> f64 {
+    match call {
+        call if call.starts_with("ST_DISTANCE") => 1e-9,
+        call if call.starts_with("ST_AREA") => 1e-5,
+        _ => 0.0,
+    }
+}
+
+fn same(a: &Value, b: &Value, precision: f64) -> bool {
     match (a, b) {
-        (Value::Number(a), Value::Number(b)) => a.as_f64() == b.as_f64(),
+        (Value::Number(a), Value::Number(b)) => {
+            let (a, b) = (a.as_f64(), b.as_f64());
+            a == b || (a - b).abs() <= precision * b.abs()
+        }
         (Value::Array(a), Value::Array(b)) => {
-            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b))
+            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b, precision))
         }
         (Value::Object(a), Value::Object(b)) => {
-            let found = |(name, value): (&str, &Value)| b.get(name).is_some_and(|b| same(value, b));
+            let found = |(name, value): (&str, &Value)| {
+                b.get(name).is_some_and(|b| same(value, b, precision))
+            };
             a.len() == b.len() && a.iter().all(found)
         }
         _ => a == b,

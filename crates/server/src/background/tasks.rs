@@ -4,9 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use operator::TaskFigures;
 use service::{Service, ServiceError};
 
-use super::{Round, Task, TaskCounters, TaskFigures, allocator, never};
+use super::{Round, Task, TaskCounters, allocator, never};
 
 /// What rounds work with.
 #[derive(Debug)]

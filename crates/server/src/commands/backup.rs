@@ -6,22 +6,19 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
-use http::Method;
+use operator::{BackupStatus, OperatorClient};
 use runtime::Runtime;
-use serde_json::{Value, json};
 use storage::backup::{self, Progress};
 
 use crate::commands::compact::megabytes;
+use crate::commands::remote::Remote;
 use crate::data_dir::{self, say, say_error};
-use crate::remote::Remote;
 
 /// How often a server is asked how far it is.
 const ASK_EVERY: Duration = Duration::from_millis(200);
 
 /// How often whoever waits is told.
 const TELL_EVERY: Duration = Duration::from_secs(1);
-
-const PATH: &str = "/_orrery/backup";
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
@@ -44,7 +41,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         }
         None => {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-            runtime.block_on(of_server(&arguments.remote, &folder, &mut teller))?
+            runtime.block_on(of_server(&arguments.remote.client(), &folder, &mut teller))?
         }
     };
     say(&format!("{}: {} rows, {}", folder.display(), done.rows, megabytes(done.bytes)));
@@ -52,31 +49,29 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
 }
 
 async fn of_server(
-    remote: &Remote,
+    client: &OperatorClient,
     folder: &Path,
     teller: &mut Teller,
 ) -> anyhow::Result<Progress> {
-    let folder = folder.to_str().context("the name of the folder is not text")?;
-    let mut answer = remote.ask(Method::POST, PATH, Some(json!({ "folder": folder }))).await?;
+    let name = folder.to_str().context("the name of the folder is not text")?;
+    let mut status = client.begin_backup(name).await?;
     loop {
-        if answer["folder"].as_str() != Some(folder) {
-            bail!("the server was asked for another backup since");
+        match status {
+            BackupStatus::Running { folder: to, rows, bytes } if to == folder => {
+                teller.tell(Progress { rows, bytes });
+            }
+            BackupStatus::Done { folder: to, rows, bytes } if to == folder => {
+                return Ok(Progress { rows, bytes });
+            }
+            BackupStatus::Failed { folder: to, message, .. } if to == folder => bail!(message),
+            BackupStatus::None
+            | BackupStatus::Running { .. }
+            | BackupStatus::Done { .. }
+            | BackupStatus::Failed { .. } => bail!("the server was asked for another backup since"),
         }
-        let number = |name: &str| answer[name].as_u64().unwrap_or_default();
-        let progress = Progress { rows: number("rows"), bytes: number("bytes") };
-        match answer["state"].as_str() {
-            Some("running") => {}
-            Some("done") => return Ok(progress),
-            _ => bail!("{}", why(&answer)),
-        }
-        teller.tell(progress);
         tokio::time::sleep(ASK_EVERY).await;
-        answer = remote.ask(Method::GET, PATH, None).await.context("the backup is not whole")?;
+        status = client.backup().await.context("the backup is not whole")?;
     }
-}
-
-fn why(answer: &Value) -> &str {
-    answer["message"].as_str().unwrap_or("the server does not say how it ended")
 }
 
 /// Tells how far it is, and how fast.

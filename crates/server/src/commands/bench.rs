@@ -17,8 +17,8 @@ use model::name::ItemId;
 use model::partition_key::{KeyComponent, PartitionKey};
 use runtime::{Clock, RealClock};
 use service::{
-    Action, CatalogueAction, Conditions, ContainerAction, ItemTarget, Kind, Link, Principal,
-    Request, Service, Throughput,
+    InContainer, ItemAction, ItemOperation, Kind, Link, Principal, Request, ResourceAction,
+    Service, Throughput,
 };
 
 use crate::data_dir::{self, DurabilitySetting, say};
@@ -98,13 +98,7 @@ async fn measure(arguments: &Arguments, folder: &std::path::Path) -> anyhow::Res
 async fn prepare(service: &Service) -> anyhow::Result<Link> {
     let database = Link::parse("dbs/bench").context("a valid link")?;
     let create = |parent: Link, kind, body, throughput| async move {
-        let action = Action::Catalogue(CatalogueAction::Create {
-            parent,
-            kind,
-            body,
-            throughput,
-            offer_type: None,
-        });
+        let action = ResourceAction::Create { parent, kind, body, throughput, offer_type: None };
         service.execute(Request::new(Principal::Account, action)).await
     };
     let named = |id: &str| Object::from_iter([("id", id)]);
@@ -184,32 +178,27 @@ impl Bench {
                     self.read((number >> 16) % self.next.load(Ordering::Relaxed).max(1))?
                 }
             };
-            let action = Action::Container {
-                container: self.container.clone(),
-                intended_rid: None,
-                merge_aware: true,
-                action,
-            };
+            let action = InContainer::new(self.container.clone(), action);
             self.service.execute(Request::new(Principal::Account, action)).await?;
             self.done.fetch_add(1, Ordering::Relaxed);
             latencies.push(self.clock.monotonic() - start);
         }
     }
 
-    fn create(&self, number: u64) -> ContainerAction {
+    fn create(&self, number: u64) -> ItemAction {
         let pk = number % KEYS;
         let body = format!(
             r#"{{"id":"{number:012}","pk":"key-{pk:04}","n":{number},"padding":"{}"}}"#,
             self.padding
         );
-        ContainerAction::CreateItem { key: None, body: Bytes::from(body) }
+        ItemAction::new(None, ItemOperation::Create { body: Bytes::from(body) })
     }
 
-    fn read(&self, number: u64) -> anyhow::Result<ContainerAction> {
+    fn read(&self, number: u64) -> anyhow::Result<ItemAction> {
         ensure!(self.next.load(Ordering::Relaxed) > 0, "nothing was written");
         let key = PartitionKey::new([KeyComponent::String(format!("key-{:04}", number % KEYS))]);
-        let target = ItemTarget { key: Some(key), id: ItemId::parse(&format!("{number:012}"))? };
-        Ok(ContainerAction::ReadItem { target, conditions: Conditions::default() })
+        let id = ItemId::parse(&format!("{number:012}"))?;
+        Ok(ItemAction::new(Some(key), ItemOperation::Read { id, if_none_match: None }))
     }
 }
 

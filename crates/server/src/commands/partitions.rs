@@ -3,13 +3,11 @@
 
 use std::process::ExitCode;
 
-use http::Method;
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
-use serde_json::{Value, json};
+use operator::HalveBy;
+use serde_json::Value;
 
+use super::remote::Remote;
 use crate::data_dir::say;
-use crate::layout::What;
-use crate::remote::Remote;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
@@ -31,8 +29,8 @@ enum Command {
         /// The partition key range to cut, as `list` shows it.
         range: String,
         /// What to cut in half.
-        #[arg(long, value_enum, default_value_t = What::Hashes)]
-        halve: What,
+        #[arg(long, value_enum, default_value_t = Halve::Hashes)]
+        halve: Halve,
     },
     /// Join neighbouring physical partitions into one.
     Merge {
@@ -42,6 +40,14 @@ enum Command {
         #[arg(required = true, num_args = 2..)]
         ranges: Vec<String>,
     },
+}
+
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum Halve {
+    /// The hashes, and with them the throughput.
+    Hashes,
+    /// The bytes that are stored.
+    Bytes,
 }
 
 #[derive(Debug, clap::Args)]
@@ -60,17 +66,17 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     runtime.block_on(async {
         let (target, answer) = match &arguments.command {
             Command::List { target } => {
-                let path = format!("/_orrery/partitions?container={}", encoded(&target.container));
-                (target, target.remote.ask(Method::GET, &path, None).await?)
+                (target, target.remote.client().partitions(&target.container).await?)
             }
             Command::Split { target, range, halve } => {
-                let halve = halve.name();
-                let body = json!({ "container": target.container, "range": range, "halve": halve });
-                (target, target.remote.ask(Method::POST, "/_orrery/split", Some(body)).await?)
+                let halve = match halve {
+                    Halve::Hashes => HalveBy::Hashes,
+                    Halve::Bytes => HalveBy::Bytes,
+                };
+                (target, target.remote.client().split(&target.container, range, halve).await?)
             }
             Command::Merge { target, ranges } => {
-                let body = json!({ "container": target.container, "ranges": ranges });
-                (target, target.remote.ask(Method::POST, "/_orrery/merge", Some(body)).await?)
+                (target, target.remote.client().merge(&target.container, ranges).await?)
             }
         };
         show(target, &answer);
@@ -107,11 +113,4 @@ fn show(target: &Target, answer: &Value) {
 fn names(ids: &Value) -> String {
     let ids = ids.as_array().into_iter().flatten().filter_map(Value::as_str);
     ids.collect::<Vec<_>>().join(", ")
-}
-
-/// All but what may stand in the query of a URL.
-const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'/').remove(b'-').remove(b'_').remove(b'.');
-
-fn encoded(text: &str) -> String {
-    utf8_percent_encode(text, RESERVED).to_string()
 }

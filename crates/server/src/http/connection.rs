@@ -93,7 +93,7 @@ pub(crate) async fn serve(
 /// Waits until a client sends something or leaves. False when the wait is over for
 /// another reason. Nothing but the socket is held meanwhile.
 async fn speaks(tcp: &TcpStream, http: &HttpService, stop: &mut Stop) -> bool {
-    let _parked = http.counters.connection_parked();
+    let _parked = http.process.counters.connection_parked();
     let mut waited = Duration::ZERO;
     while waited < IDLE_MAX {
         let readable = tokio::select! {

@@ -1,10 +1,9 @@
-//! What the server has done since it started.
+//! Answers and connections, counted since the start.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use http::StatusCode;
-
-use crate::metrics::Figure;
+use operator::{AnswerFigures, ConnectionFigures};
 
 /// Counted with relaxed order: figures for people.
 #[derive(Debug, Default)]
@@ -16,14 +15,6 @@ pub(crate) struct Counters {
     connections_closed: AtomicU64,
     connections_refused: AtomicU64,
     connections_parked: AtomicU64,
-}
-
-/// One counter at one moment.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Reading {
-    pub(crate) name: &'static str,
-    pub(crate) help: &'static str,
-    pub(crate) figure: Figure,
 }
 
 /// Counts the end of a connection when dropped.
@@ -74,66 +65,20 @@ impl Counters {
         self.connections_refused.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// For those who collect metrics.
-    pub(crate) fn readings(&self) -> Vec<Reading> {
+    pub(crate) fn figures(&self) -> (AnswerFigures, ConnectionFigures) {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let (opened, closed) = (read(&self.connections_opened), read(&self.connections_closed));
-        let reading = |name, help, figure| Reading { name, help, figure };
-        let count = |counter| Figure::Count(read(counter));
-        vec![
-            reading(
-                "orrery_answers_ok",
-                "Answers to requests that succeeded.",
-                count(&self.answers_ok),
-            ),
-            reading(
-                "orrery_answers_client_error",
-                "Answers that say that the client is wrong.",
-                count(&self.answers_client_error),
-            ),
-            reading(
-                "orrery_answers_server_error",
-                "Answers that say that the server is wrong or overloaded.",
-                count(&self.answers_server_error),
-            ),
-            reading(
-                "orrery_connections_opened",
-                "Connections that were let in.",
-                Figure::Count(opened),
-            ),
-            reading(
-                "orrery_connections_refused",
-                "Connections that there was no room for.",
-                count(&self.connections_refused),
-            ),
-            reading(
-                "orrery_connections_open",
-                "Connections that are open.",
-                Figure::Level(opened.saturating_sub(closed)),
-            ),
-            reading(
-                "orrery_connections_parked",
-                "Open connections of which nothing but the socket is held.",
-                Figure::Level(read(&self.connections_parked)),
-            ),
-        ]
-    }
-
-    pub(crate) fn to_json(&self) -> serde_json::Value {
-        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        let (opened, closed) = (read(&self.connections_opened), read(&self.connections_closed));
-        serde_json::json!({
-            "answers": {
-                "ok": read(&self.answers_ok),
-                "clientError": read(&self.answers_client_error),
-                "serverError": read(&self.answers_server_error),
-            },
-            "connections": {
-                "open": opened.saturating_sub(closed),
-                "opened": opened,
-                "parked": read(&self.connections_parked),
-                "refused": read(&self.connections_refused),
-            },
-        })
+        let answers = AnswerFigures {
+            ok: read(&self.answers_ok),
+            client_error: read(&self.answers_client_error),
+            server_error: read(&self.answers_server_error),
+        };
+        let connections = ConnectionFigures {
+            open: opened.saturating_sub(closed),
+            opened,
+            parked: read(&self.connections_parked),
+            refused: read(&self.connections_refused),
+        };
+        (answers, connections)
     }
 }

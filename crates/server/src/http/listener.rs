@@ -166,14 +166,14 @@ async fn bind_v6_too(port: u16, listen: Listen) -> anyhow::Result<Option<TcpList
 fn welcome(tcp: TcpStream, tls: &TlsAcceptor, http: &Arc<HttpService>, stop: &Stop) {
     let Some(permit) = http.connections.try_acquire() else {
         let _best_effort = tcp.try_write(FULL);
-        http.counters.connection_refused();
+        http.process.counters.connection_refused();
         return;
     };
     // Answers are written in one piece: waiting for more to send is of no use.
     let _best_effort = tcp.set_nodelay(true);
     let (tls, http, stop) = (tls.clone(), Arc::clone(http), stop.clone());
     tokio::spawn(async move {
-        let _open = http.counters.connection_opened();
+        let _open = http.process.counters.connection_opened();
         connection::serve(tcp, tls, Arc::clone(&http), stop).await;
         drop(permit);
     });

@@ -200,7 +200,7 @@ pub(crate) fn epk(version: u32, value: &Value) -> Epk {
     let definition = j!({"paths": ["/k"], "kind": "Hash", "version": version}).to_string();
     let definition = json::parse(definition.as_bytes()).expect("it was just written");
     let definition = PartitionKeyDefinition::parse(&definition).expect("a good definition");
-    let key = PartitionKey::parse_header(&j!([value]).to_string()).expect("a good key");
+    let key = PartitionKey::parse_json(&j!([value]).to_string()).expect("a good key");
     definition.epk(&key).expect("a key of that definition")
 }
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use model::limits::Limits;
 use runtime::{Clock as _, RealClock, Runtime, SimulatedClock};
-use service::{Action, CatalogueAction, Kind, Link, Principal, Request, Service};
+use service::{Kind, Link, Principal, Request, ResourceAction, Service};
 use storage::local::{self, LocalConfig};
 use testkit::wait::block_on;
 
@@ -62,14 +62,14 @@ fn write_in_ten_years(data: &Path) {
     let store = local::create(&data.join("store"), LocalConfig::default(), &runtime).unwrap();
     let service = Service::open(store, runtime, Limits::default()).unwrap();
     let (parent, body) = (Link::default(), model::json::parse(br#"{"id":"d"}"#).unwrap());
-    let action = CatalogueAction::Create {
+    let action = ResourceAction::Create {
         parent,
         kind: Kind::Database,
         body,
         throughput: None,
         offer_type: None,
     };
-    let request = Request::new(Principal::Account, Action::Catalogue(action));
+    let request = Request::new(Principal::Account, action);
     block_on(service.execute(request)).unwrap();
     service.store().close().unwrap();
 }

@@ -13,8 +13,8 @@ use model::json;
 use model::limits::Limits;
 use runtime::{Clock, RealClock, Runtime};
 use service::{
-    Action, CatalogueAction, ContainerAction, Kind, Link, Principal, Request, Response, Service,
-    Throughput,
+    ContainerVerb, InContainer, ItemAction, ItemOperation, Kind, Link, Principal, Request,
+    ResourceAction, Service, Throughput, Verb,
 };
 use storage::local::{self, LocalConfig};
 
@@ -43,8 +43,8 @@ impl Lab {
     fn create_resource(&self, parent: &str, kind: Kind, body: &str, own: Option<Throughput>) {
         let (parent, body) = (Link::parse(parent).unwrap(), json::parse(body.as_bytes()).unwrap());
         let create =
-            CatalogueAction::Create { parent, kind, body, throughput: own, offer_type: None };
-        block_on(self.execute(Action::Catalogue(create)));
+            ResourceAction::Create { parent, kind, body, throughput: own, offer_type: None };
+        block_on(self.execute(create));
     }
 
     /// Creates the documents with these numbers. Says how many per second.
@@ -54,7 +54,7 @@ impl Lab {
             while next.get() < numbers.end {
                 let number = next.replace(next.get() + 1);
                 let body = document(number).into();
-                self.within(ContainerAction::CreateItem { key: None, body }).await;
+                self.within(ItemAction::new(None, ItemOperation::Create { body })).await;
             }
         };
         let all = || block_on(join_all((0..IN_FLIGHT).map(|_| lane())));
@@ -78,18 +78,17 @@ impl Lab {
         (done, self.clock.monotonic() - began)
     }
 
-    pub(crate) fn ask(&self, action: ContainerAction) -> Response {
-        block_on(self.within(action))
+    pub(crate) fn ask<V: ContainerVerb>(&self, verb: V) -> V::Reply {
+        block_on(self.within(verb))
     }
 
-    async fn within(&self, action: ContainerAction) -> Response {
+    async fn within<V: ContainerVerb>(&self, verb: V) -> V::Reply {
         let container = Link::parse("dbs/d/colls/c").unwrap();
-        let action = Action::Container { container, intended_rid: None, merge_aware: true, action };
-        self.execute(action).await
+        self.execute(InContainer::new(container, verb)).await
     }
 
-    async fn execute(&self, action: Action) -> Response {
-        self.service.execute(Request::new(Principal::Account, action)).await.unwrap()
+    async fn execute<V: Verb>(&self, verb: V) -> V::Reply {
+        self.service.execute(Request::new(Principal::Account, verb)).await.unwrap().reply
     }
 }
 

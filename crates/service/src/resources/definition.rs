@@ -48,7 +48,7 @@ fn permission(definition: &mut Object, body: &Value) -> Result<(), ServiceError>
     }
     definition.insert("resource", resource);
     if let Some(key) = body.get("resourcePartitionKey").filter(|key| !key.is_null()) {
-        PartitionKey::parse_header(&key.to_string())?;
+        PartitionKey::parse_json(&key.to_string())?;
         definition.insert("resourcePartitionKey", key.clone());
     }
     Ok(())

@@ -19,7 +19,7 @@ use crate::offer::{self, Migration, Offer, OfferStatus, OfferType};
 use crate::provision::can_grow;
 use crate::receipt::Receipt;
 use crate::request::Conditions;
-use crate::response::Reply;
+use crate::response::ResourceReply;
 use crate::service::Service;
 
 /// What an offer is for, as it is now.
@@ -131,7 +131,7 @@ impl Service {
         migration: Migration,
         conditions: &Conditions,
         receipt: &mut Receipt,
-    ) -> Result<Reply, ServiceError> {
+    ) -> Result<ResourceReply, ServiceError> {
         let _one_at_a_time = self.changes.lock().await;
         let old = self.stored(link, receipt).await?.record;
         if old.kind != Kind::Offer {

@@ -13,14 +13,15 @@ use model::json::Raw;
 use query::{Bound, Context, Query, QueryError, QueryLimits, Run, STEPS_MAX};
 
 use super::resolve::Parent;
+use crate::account;
 use crate::admit::PAGE_ITEMS_MAX;
 use crate::error::ServiceError;
-use crate::kind::{Kind, Link};
 use crate::queries::{parse_parameters, refused};
 use crate::receipt::Receipt;
-use crate::request::ResourceQuery;
-use crate::response::{Reply, Rest};
+use crate::request::QueryResources;
+use crate::response::{Feed, ResourceRest};
 use crate::service::Service;
+use crate::verb::{Facts, Subject, Verb};
 
 /// Resources that one catalogue query looks at.
 const QUERY_RECORDS_MAX: usize = 10_000;
@@ -32,16 +33,38 @@ const QUERY_ANSWERS_MAX: u64 = 4;
 /// A resource by its name, as clients read it.
 type Named = (String, Bytes);
 
-impl Service {
-    pub(crate) async fn query(
-        &self,
-        parent: &Link,
-        kind: Kind,
-        query: ResourceQuery,
+impl Verb for QueryResources {
+    type Reply = Feed<ResourceRest>;
+    type Place = ();
+
+    fn facts(&self) -> Facts<'_> {
+        Facts { writes: false, subject: Subject::Inside(&self.parent, self.kind) }
+    }
+
+    async fn resolve(&mut self, _: &Service, _: &mut Receipt) -> Result<(), ServiceError> {
+        Ok(())
+    }
+
+    async fn perform(
+        self,
+        service: &Service,
+        (): (),
         receipt: &mut Receipt,
-    ) -> Result<Reply, ServiceError> {
-        let parent = self.parent(parent, kind, receipt).await?;
-        let records = self.queried_records(kind, &parent, &query).await?;
+    ) -> Result<Feed<ResourceRest>, ServiceError> {
+        let done = service.query(self, receipt).await;
+        receipt.worked(&account::resource_query(&done));
+        done
+    }
+}
+
+impl Service {
+    async fn query(
+        &self,
+        query: QueryResources,
+        receipt: &mut Receipt,
+    ) -> Result<Feed<ResourceRest>, ServiceError> {
+        let parent = self.parent(&query.parent, query.kind, receipt).await?;
+        let records = self.queried_records(&parent, &query).await?;
         let sheet = Sheet {
             rows: Vec::new(),
             bytes: 0,
@@ -58,32 +81,31 @@ impl Service {
             let failed = |error: QueryError| refused(&error, &query.text);
             let bound = bind().map_err(failed)?;
             match (is_row_by_row(&bound), &query.after) {
-                (true, None | Some(Rest::AfterName(_))) => {
+                (true, None | Some(ResourceRest::AfterName(_))) => {
                     row_by_row(&bound, &records, sheet).map_err(failed)
                 }
                 (false, None) => whole(&bound, &records, 0, sheet).map_err(failed),
-                (false, Some(Rest::AfterRows(given))) => {
+                (false, Some(ResourceRest::AfterRows(given))) => {
                     whole(&bound, &records, *given, sheet).map_err(failed)
                 }
                 (_, Some(_)) => Err(ServiceError::bad_continuation()),
             }
         });
         let (bodies, rest) = page.await.map_err(ServiceError::from).flatten()?;
-        Ok(Reply::Feed { owner_rid: parent.rid().to_owned(), bodies, rest })
+        Ok(Feed { owner_rid: parent.rid().to_owned(), bodies, rest })
     }
 
     /// The resources that a query is about: those behind a name, if it goes on there.
     async fn queried_records(
         &self,
-        kind: Kind,
         parent: &Parent,
-        query: &ResourceQuery,
+        query: &QueryResources,
     ) -> Result<Vec<Named>, ServiceError> {
         let (mut records, mut bytes) = (Vec::new(), 0);
         let bytes_max = self.limits.response_bytes_max.saturating_mul(QUERY_ANSWERS_MAX);
-        self.each_record(kind, parent.rid(), |stored| {
+        self.each_record(query.kind, parent.rid(), |stored| {
             let name = stored.record.name().to_owned();
-            if matches!(&query.after, Some(Rest::AfterName(last)) if name <= *last) {
+            if matches!(&query.after, Some(ResourceRest::AfterName(last)) if name <= *last) {
                 return Ok(());
             }
             let text = (query.shown)(stored.render());
@@ -103,7 +125,7 @@ impl Service {
 }
 
 /// The rows of a page, and where the next one begins.
-type Page = (Vec<Bytes>, Option<Rest>);
+type Page = (Vec<Bytes>, Option<ResourceRest>);
 
 /// A page that is being filled.
 struct Sheet {
@@ -146,7 +168,7 @@ fn row_by_row(bound: &Bound, records: &[Named], mut sheet: Sheet) -> Result<Page
         })?;
         let Some(row) = row else { continue };
         if !sheet.takes(row) {
-            return Ok((sheet.rows, last.map(Rest::AfterName)));
+            return Ok((sheet.rows, last.map(ResourceRest::AfterName)));
         }
         last = Some(name.clone());
     }
@@ -164,7 +186,7 @@ fn whole(
     for row in rows.into_iter().skip(skipped) {
         if !sheet.takes(row.to_string()) {
             let given = given.saturating_add(sheet.rows.len() as u64);
-            return Ok((sheet.rows, Some(Rest::AfterRows(given))));
+            return Ok((sheet.rows, Some(ResourceRest::AfterRows(given))));
         }
     }
     Ok((sheet.rows, None))

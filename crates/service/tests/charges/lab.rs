@@ -12,9 +12,10 @@ use model::name::ItemId;
 use model::partition_key::PartitionKey;
 use runtime::{Runtime, SimulatedClock};
 use service::{
-    Action, Approach, BulkOperation, BulkPace, BulkResult, CatalogueAction, ChangeForm, ChangeList,
-    ChangeStart, Conditions, ContainerAction, Cursor, EtagMatch, Failure, ItemOperation, ItemQuery,
-    ItemTarget, Kind, Link, Principal, Reply, Request, Response, Scope, Service, Throughput,
+    Approach, Batch, Bulk, BulkOperation, BulkPace, BulkResult, ChangeList, ChangeStart,
+    ContainerVerb, Cursor, EtagMatch, Failure, InContainer, ItemAction, ItemOperation, ItemQuery,
+    Kind, Link, ListItems, Principal, QueryRows, Request, ResourceAction, Response, Scope, Service,
+    Throughput,
 };
 use storage::memory;
 use testkit::wait::block_on;
@@ -85,66 +86,62 @@ impl Lab {
     }
 
     pub(crate) fn upsert(&self, body: &str) -> Charge {
-        let (body, conditions) = (body.to_owned().into(), Conditions::default());
-        charge(self.execute(ContainerAction::UpsertItem { key: None, body, conditions }))
+        let upsert = ItemOperation::Upsert { body: body.to_owned().into(), if_match: None };
+        charge(self.execute(ItemAction::new(None, upsert)))
     }
 
     pub(crate) fn read(&self, id: &str) -> Charge {
-        charge(self.execute(read(id, Conditions::default())))
+        charge(self.execute(read(id, None)))
     }
 
     pub(crate) fn read_of(&self, key: &str, id: &str) -> Charge {
         let (key, id) = (Some(PartitionKey::new([key])), ItemId::parse(id).unwrap());
-        let (target, conditions) = (ItemTarget { key, id }, Conditions::default());
-        charge(self.execute(ContainerAction::ReadItem { target, conditions }))
+        let read = ItemOperation::Read { id, if_none_match: None };
+        charge(self.execute(ItemAction::new(key, read)))
     }
 
     pub(crate) fn read_all(&self, ids: Vec<String>) -> Vec<Charge> {
-        self.execute_all(ids.iter().map(|id| read(id, Conditions::default())).collect())
+        self.execute_all(ids.iter().map(|id| read(id, None)).collect())
     }
 
     pub(crate) fn read_unless(&self, id: &str, etag: &str) -> Charge {
-        let if_none_match = Some(EtagMatch(etag.to_owned()));
-        charge(self.execute(read(id, Conditions { if_none_match, ..Conditions::default() })))
+        charge(self.execute(read(id, Some(EtagMatch(etag.to_owned())))))
     }
 
     pub(crate) fn replace(&self, id: &str, body: &str) -> Charge {
-        self.replace_with(id, body, Conditions::default())
+        self.replace_with(id, body, None)
     }
 
     pub(crate) fn replace_if_match(&self, id: &str, body: &str, etag: &str) -> Charge {
-        let if_match = Some(EtagMatch(etag.to_owned()));
-        self.replace_with(id, body, Conditions { if_match, ..Conditions::default() })
+        self.replace_with(id, body, Some(EtagMatch(etag.to_owned())))
     }
 
-    fn replace_with(&self, id: &str, body: &str, conditions: Conditions) -> Charge {
-        let (target, body) = (target(id), body.to_owned().into());
-        charge(self.execute(ContainerAction::ReplaceItem { target, body, conditions }))
+    fn replace_with(&self, id: &str, body: &str, if_match: Option<EtagMatch>) -> Charge {
+        let (id, body) = (ItemId::parse(id).unwrap(), body.to_owned().into());
+        charge(self.execute(keyed(ItemOperation::Replace { id, body, if_match })))
     }
 
     pub(crate) fn patch(&self, id: &str, body: &str) -> Charge {
-        let (body, conditions) = (body.to_owned().into(), Conditions::default());
-        let target = target(id);
-        charge(self.execute(ContainerAction::PatchItem { target, body, conditions }))
+        let (id, body) = (ItemId::parse(id).unwrap(), body.to_owned().into());
+        charge(self.execute(keyed(ItemOperation::Patch { id, body, if_match: None })))
     }
 
     pub(crate) fn delete(&self, id: &str) -> Charge {
-        let (target, conditions) = (target(id), Conditions::default());
-        charge(self.execute(ContainerAction::DeleteItem { target, conditions }))
+        let id = ItemId::parse(id).unwrap();
+        charge(self.execute(keyed(ItemOperation::Delete { id, if_match: None })))
     }
 
     pub(crate) fn list(&self) -> Charge {
         let (scope, session, after) = (Scope::default(), None, None);
-        let list = ContainerAction::ListItems { scope, session, after, items_max: 100 };
+        let list = ListItems { scope, session, after, items_max: 100 };
         charge(self.execute(list))
     }
 
     /// A page of the changes of a key's items.
     pub(crate) fn list_changes(&self, key: &str, start: ChangeStart) -> Charge {
         let scope = Scope { key: Some(PartitionKey::new([key])), ..Scope::default() };
-        let (session, since, form) = (None, None, ChangeForm::Item);
-        let list = ChangeList { scope, session, start, since, items_max: 100, form };
-        charge(self.execute(ContainerAction::ListChanges(list)))
+        let (session, since) = (None, None);
+        charge(self.execute(ChangeList { scope, session, start, since, items_max: 100 }))
     }
 
     /// All pages of a query. It must be one that can be answered.
@@ -177,10 +174,8 @@ impl Lab {
             approach: Approach::Index,
             is_timed: false,
         };
-        let response = self.execute(ContainerAction::QueryItems(Box::new(query))).unwrap();
-        let Reply::Rows { rows, rest, report, .. } = response.reply else {
-            panic!("rows were asked for")
-        };
+        let response = self.execute(query).unwrap();
+        let QueryRows { rows, rest, report, .. } = response.reply;
         let (rows, charge) = (rows.len(), response.receipt.charge);
         (Answer { charge, rows, access: report.access }, rest)
     }
@@ -189,10 +184,8 @@ impl Lab {
     pub(crate) fn batch(&self, bodies: &[&str]) -> (Charge, Vec<Charge>) {
         let create = |body: &&str| ItemOperation::Create { body: (*body).to_owned().into() };
         let operations = bodies.iter().map(create).collect();
-        let response =
-            self.execute(ContainerAction::Batch { key: key(), operations, session: None }).unwrap();
-        let Reply::Batch { results } = response.reply else { panic!("a batch was asked for") };
-        (response.receipt.charge, results.iter().map(|result| result.charge).collect())
+        let response = self.execute(Batch { key: key(), operations, session: None }).unwrap();
+        (response.receipt.charge, response.reply.iter().map(|result| result.charge).collect())
     }
 
     /// The same, each for itself.
@@ -202,20 +195,18 @@ impl Lab {
             operation: ItemOperation::Create { body: (*body).to_owned().into() },
         };
         let operations = bodies.iter().map(create).collect();
-        let response = self
-            .execute(ContainerAction::Bulk { range: None, operations, pace: BulkPace::All })
-            .unwrap();
-        let Reply::Bulk { results } = response.reply else { panic!("bulk was asked for") };
+        let bulk = Bulk { range: None, operations, pace: BulkPace::All };
+        let response = self.execute(bulk).unwrap();
         let each = |BulkResult { charge, .. }: &BulkResult| *charge;
-        (response.receipt.charge, results.iter().map(each).collect())
+        (response.receipt.charge, response.reply.iter().map(each).collect())
     }
 
-    fn execute_all(&self, actions: Vec<ContainerAction>) -> Vec<Charge> {
+    fn execute_all(&self, actions: Vec<ItemAction>) -> Vec<Charge> {
         let requests = actions.into_iter().map(|action| self.service.execute(request(action)));
         block_on(join_all(requests)).into_iter().map(charge).collect()
     }
 
-    fn execute(&self, action: ContainerAction) -> Result<Response, Failure> {
+    fn execute<V: ContainerVerb>(&self, action: V) -> Result<Response<V::Reply>, Failure> {
         self.clock.advance(Duration::from_millis(self.pause_ms.get()));
         block_on(self.service.execute(request(action)))
     }
@@ -223,8 +214,8 @@ impl Lab {
     fn create_resource(&self, parent: &str, kind: Kind, body: &str, own: Option<Throughput>) {
         let (parent, body) = (Link::parse(parent).unwrap(), json::parse(body.as_bytes()).unwrap());
         let action =
-            CatalogueAction::Create { parent, kind, body, throughput: own, offer_type: None };
-        let request = Request::new(Principal::Account, Action::Catalogue(action));
+            ResourceAction::Create { parent, kind, body, throughput: own, offer_type: None };
+        let request = Request::new(Principal::Account, action);
         block_on(self.service.execute(request)).unwrap();
     }
 }
@@ -254,28 +245,26 @@ pub(crate) fn item_named(id: &str, members: &str, bytes: usize) -> String {
     empty.replace(r#""text":"""#, &format!(r#""text":"{text}""#))
 }
 
-fn charge(done: Result<Response, Failure>) -> Charge {
+fn charge<R>(done: Result<Response<R>, Failure>) -> Charge {
     done.map_or_else(|failure| failure.receipt.charge, |response| response.receipt.charge)
 }
 
-fn create(body: &str) -> ContainerAction {
-    ContainerAction::CreateItem { key: None, body: body.to_owned().into() }
+fn create(body: &str) -> ItemAction {
+    ItemAction::new(None, ItemOperation::Create { body: body.to_owned().into() })
 }
 
-fn read(id: &str, conditions: Conditions) -> ContainerAction {
-    ContainerAction::ReadItem { target: target(id), conditions }
+fn read(id: &str, if_none_match: Option<EtagMatch>) -> ItemAction {
+    keyed(ItemOperation::Read { id: ItemId::parse(id).unwrap(), if_none_match })
 }
 
-fn target(id: &str) -> ItemTarget {
-    ItemTarget { key: Some(key()), id: ItemId::parse(id).unwrap() }
+fn keyed(operation: ItemOperation) -> ItemAction {
+    ItemAction::new(Some(key()), operation)
 }
 
 fn key() -> PartitionKey {
     PartitionKey::new(["key"])
 }
 
-fn request(action: ContainerAction) -> Request {
-    let container = Link::parse(CONTAINER).unwrap();
-    let action = Action::Container { container, intended_rid: None, merge_aware: true, action };
-    Request::new(Principal::Account, action)
+fn request<V>(verb: V) -> Request<InContainer<V>> {
+    Request::new(Principal::Account, InContainer::new(Link::parse(CONTAINER).unwrap(), verb))
 }

@@ -1,13 +1,14 @@
 //! Keys with one hash are two keys, whoever made them collide.
 
+use bytes::Bytes;
 use model::json;
 use model::name::ItemId;
 use model::partition_key::{KeyComponent, PartitionKey};
 use model::position::Lsn;
 use service::{
-    Action, Approach, BulkOperation, BulkPace, ChangeForm, ChangeList, ChangeStart, Conditions,
-    ContainerAction, Extent, Grant, Halve, ItemOperation, ItemQuery, ItemTarget, Kind, Link, Mode,
-    Principal, RangeId, Reply, Request, Response, Scope, ServiceError,
+    Approach, Batch, Bulk, BulkOperation, BulkPace, BulkResult, ChangeList, ChangeStart,
+    ContainerVerb, Extent, Feed, Grant, Halve, InContainer, ItemAction, ItemOperation, ItemQuery,
+    Kind, Link, ListItems, Mode, Principal, RangeId, ReadRanges, Request, Scope, ServiceError,
 };
 use testkit::collide::string_like;
 use testkit::wait::block_on;
@@ -96,27 +97,24 @@ impl World {
 
     fn create(&self, key: &PartitionKey, id: &str) {
         let body = self.body(key, id).into();
-        self.account(ContainerAction::CreateItem { key: Some(key.clone()), body }).unwrap();
+        self.account(item(key, ItemOperation::Create { body })).unwrap();
     }
 
-    fn account(&self, action: ContainerAction) -> Result<Response, ServiceError> {
-        self.fixture.within("c", action)
+    fn account(&self, act: Act) -> Result<Told, ServiceError> {
+        ask(&self.fixture, &Principal::Account, act)
     }
 
     /// As whoever holds a token for everything of a key, or of what begins with it.
-    fn holder(
-        &self,
-        key: &PartitionKey,
-        action: ContainerAction,
-    ) -> Result<Response, ServiceError> {
-        let rid = self.account(ContainerAction::ReadRanges).unwrap().receipt.owner.unwrap().rid;
+    fn holder(&self, key: &PartitionKey, act: Act) -> Result<Told, ServiceError> {
+        ask(&self.fixture, &self.token(key), act)
+    }
+
+    fn token(&self, key: &PartitionKey) -> Principal {
+        let rid = self.fixture.within("c", ReadRanges).unwrap().receipt.owner.unwrap().rid;
         let container = model::rid::ContainerRid::parse(rid.as_ref()).unwrap();
         let (extent, mode, key) = (Extent::Container, Mode::All, Some(key.clone()));
         let grant = Grant { container, extent, mode, key };
-        let (intended_rid, merge_aware) = (None, true);
-        let action = Action::Container { container: link(), intended_rid, merge_aware, action };
-        let principal = Principal::Holder(grant.into());
-        Ok(block_on(self.fixture.service.execute(Request::new(principal, action)))?)
+        Principal::Holder(grant.into())
     }
 
     /// Ids of what a list, a query, a feed of changes and counts have under a key.
@@ -150,40 +148,89 @@ impl World {
     }
 }
 
-fn target(key: &PartitionKey, id: &str) -> ItemTarget {
-    ItemTarget { key: Some(key.clone()), id: ItemId::parse(id).unwrap() }
+/// Anything that can be asked for.
+#[derive(Clone, Debug)]
+enum Act {
+    Item(ItemAction),
+    Batch(Batch),
+    Bulk(Bulk),
+    List(ListItems),
+    Changes(ChangeList),
+    Query(Box<ItemQuery>),
+}
+
+/// What came of it.
+#[derive(Debug)]
+enum Told {
+    Texts(Vec<Bytes>),
+    Bulk(Vec<BulkResult>),
+}
+
+fn ask(fixture: &Fixture, principal: &Principal, act: Act) -> Result<Told, ServiceError> {
+    Ok(match act {
+        Act::Item(action) => {
+            Told::Texts(send(fixture, principal, action)?.body.into_iter().collect())
+        }
+        Act::Batch(batch) => {
+            let results = send(fixture, principal, batch)?;
+            Told::Texts(results.into_iter().filter_map(|result| result.body).collect())
+        }
+        Act::Bulk(bulk) => Told::Bulk(send(fixture, principal, bulk)?),
+        Act::List(list) => Told::Texts(send(fixture, principal, list)?.bodies),
+        Act::Changes(list) => {
+            let changes = send(fixture, principal, list)?.changes;
+            Told::Texts(changes.into_iter().map(|change| change.text).collect())
+        }
+        Act::Query(query) => Told::Texts(send(fixture, principal, *query)?.rows),
+    })
+}
+
+fn send<V: ContainerVerb>(
+    fixture: &Fixture,
+    principal: &Principal,
+    verb: V,
+) -> Result<V::Reply, ServiceError> {
+    let request = Request::new(principal.clone(), InContainer::new(link(), verb));
+    Ok(block_on(fixture.service.execute(request))?.reply)
+}
+
+fn item(key: &PartitionKey, operation: ItemOperation) -> Act {
+    Act::Item(ItemAction::new(Some(key.clone()), operation))
+}
+
+fn id_of(id: &str) -> ItemId {
+    ItemId::parse(id).unwrap()
 }
 
 fn scope(key: &PartitionKey) -> Scope {
     Scope { key: Some(key.clone()), ..Scope::default() }
 }
 
-fn list(key: &PartitionKey) -> ContainerAction {
+fn list(key: &PartitionKey) -> Act {
     let (scope, session, after) = (scope(key), None, None);
-    ContainerAction::ListItems { scope, session, after, items_max: 100 }
+    Act::List(ListItems { scope, session, after, items_max: 100 })
 }
 
-fn changes(key: &PartitionKey) -> ContainerAction {
-    ContainerAction::ListChanges(ChangeList {
+fn changes(key: &PartitionKey) -> Act {
+    Act::Changes(ChangeList {
         scope: scope(key),
         session: None,
         start: ChangeStart::After(Lsn::ZERO),
         since: None,
         items_max: 100,
-        form: ChangeForm::Item,
     })
 }
 
-fn query(key: &PartitionKey, text: &str) -> ContainerAction {
+fn query(key: &PartitionKey, text: &str) -> Act {
     query_in(scope(key), text)
 }
 
-fn query_all(text: &str) -> ContainerAction {
+fn query_all(text: &str) -> Act {
     query_in(Scope::default(), text)
 }
 
-fn query_in(scope: Scope, text: &str) -> ContainerAction {
-    ContainerAction::QueryItems(Box::new(ItemQuery {
+fn query_in(scope: Scope, text: &str) -> Act {
+    Act::Query(Box::new(ItemQuery {
         text: text.to_owned(),
         parameters: json::Value::Null,
         scope,
@@ -198,18 +245,13 @@ fn query_in(scope: Scope, text: &str) -> ContainerAction {
     }))
 }
 
-fn rows(answer: Result<Response, ServiceError>) -> Vec<String> {
-    let (Reply::Rows { rows: texts, .. }
-    | Reply::Feed { bodies: texts, .. }
-    | Reply::Changes { bodies: texts, .. }) = answer.unwrap().reply
-    else {
-        panic!("rows or items were asked for")
-    };
+fn rows(answer: Result<Told, ServiceError>) -> Vec<String> {
+    let Told::Texts(texts) = answer.unwrap() else { panic!("rows or items were asked for") };
     texts.iter().map(|text| String::from_utf8(text.to_vec()).unwrap()).collect()
 }
 
 /// In order.
-fn ids(answer: Result<Response, ServiceError>) -> Vec<String> {
+fn ids(answer: Result<Told, ServiceError>) -> Vec<String> {
     let id = |text: &String| {
         let value = json::parse(text.as_bytes()).unwrap();
         value.get("id").and_then(json::Value::as_str).unwrap().to_owned()
@@ -220,11 +262,9 @@ fn ids(answer: Result<Response, ServiceError>) -> Vec<String> {
 }
 
 /// All that can be done to one item under a key, by whoever may do anything there.
-fn touching(world: &World, key: &PartitionKey, id: &str) -> Vec<ContainerAction> {
-    let (conditions, body) = (Conditions::default, world.body(key, id));
+fn touching(world: &World, key: &PartitionKey, id: &str) -> Vec<Act> {
+    let (body, id) = (world.body(key, id), || id_of(id));
     let patch = r#"{"operations":[{"op":"set","path":"/stolen","value":true}]}"#;
-    let target = || target(key, id);
-    let id = || ItemId::parse(id).unwrap();
     let operations = || {
         vec![
             ItemOperation::Read { id: id(), if_none_match: None },
@@ -233,40 +273,27 @@ fn touching(world: &World, key: &PartitionKey, id: &str) -> Vec<ContainerAction>
             ItemOperation::Delete { id: id(), if_match: None },
         ]
     };
-    let mut actions = vec![
-        ContainerAction::ReadItem { target: target(), conditions: conditions() },
-        ContainerAction::ReplaceItem {
-            target: target(),
-            body: body.clone().into(),
-            conditions: conditions(),
-        },
-        ContainerAction::PatchItem {
-            target: target(),
-            body: patch.into(),
-            conditions: conditions(),
-        },
-        ContainerAction::DeleteItem { target: target(), conditions: conditions() },
-    ];
+    let mut acts: Vec<Act> = operations().into_iter().map(|one| item(key, one)).collect();
     for operation in operations() {
         let (key, operations) = (key.clone(), vec![operation]);
-        actions.push(ContainerAction::Batch { key, operations, session: None });
+        acts.push(Act::Batch(Batch { key, operations, session: None }));
     }
     for operation in operations() {
         let operations = vec![BulkOperation { key: key.clone(), operation }];
-        actions.push(ContainerAction::Bulk { range: None, operations, pace: BulkPace::All });
+        acts.push(Act::Bulk(Bulk { range: None, operations, pace: BulkPace::All }));
     }
-    actions
+    acts
 }
 
-fn is_not_found(answer: Result<Response, ServiceError>) -> bool {
+fn is_not_found(answer: Result<Told, ServiceError>) -> bool {
     let missing = |error: &ServiceError| matches!(error, ServiceError::NotFound);
     match answer {
         Err(ServiceError::Batch { error, .. }) => missing(&error),
         Err(error) => missing(&error),
-        Ok(Response { reply: Reply::Bulk { results }, .. }) => {
+        Ok(Told::Bulk(results)) => {
             results.iter().all(|one| one.result.as_ref().is_err_and(missing))
         }
-        Ok(_) => false,
+        Ok(Told::Texts(_)) => false,
     }
 }
 
@@ -293,10 +320,8 @@ fn a_colliding_key_opens_nothing_of_the_other() {
 fn ids_and_unique_keys_of_colliding_keys_are_apart() {
     for world in World::all() {
         let read = |key: &PartitionKey| {
-            let (target, conditions) = (target(key, "both"), Conditions::default());
-            let answer = world.account(ContainerAction::ReadItem { target, conditions });
-            let Reply::One { body, .. } = answer.unwrap().reply else { panic!("an item") };
-            body.unwrap()
+            let read = ItemOperation::Read { id: id_of("both"), if_none_match: None };
+            rows(world.account(item(key, read)))
         };
         let before = read(&world.victim);
         for action in touching(&world, &world.attacker, "both").into_iter().take(4) {
@@ -306,8 +331,8 @@ fn ids_and_unique_keys_of_colliding_keys_are_apart() {
         world.create(&world.attacker, "both");
         world.check();
         let taken = world.body(&world.attacker, "new").replace("new@", "both@").into();
-        let key = Some(world.attacker.clone());
-        let refused = world.account(ContainerAction::CreateItem { key, body: taken }).unwrap_err();
+        let create = item(&world.attacker, ItemOperation::Create { body: taken });
+        let refused = world.account(create).unwrap_err();
         assert!(refused.to_string().contains("Unique index"), "{refused}");
     }
 }
@@ -344,8 +369,8 @@ fn colliding_keys_stay_together_and_apart_through_splits_and_restarts() {
         for key in [&world.victim, &world.attacker] {
             let mut body = world.body(key, "both");
             body.insert_str(1, &format!(r#""pad":"{}","#, "x".repeat(50_000)));
-            let (key, body, conditions) = (Some(key.clone()), body.into(), Conditions::default());
-            world.account(ContainerAction::UpsertItem { key, body, conditions }).unwrap();
+            let upsert = ItemOperation::Upsert { body: body.into(), if_match: None };
+            world.account(item(key, upsert)).unwrap();
         }
         for halve in [Halve::Bytes, Halve::Hashes, Halve::Bytes] {
             for range in world.fixture.ranges("c") {
@@ -376,8 +401,8 @@ fn colliding_keys_alone_are_not_cut() {
     let world = World::new(&["pk"], &PartitionKey::new(["victim"]), 0);
     for other in 0..40 {
         let key = PartitionKey::new([format!("other-{other}").as_str()]);
-        let (target, conditions) = (target(&key, "both"), Conditions::default());
-        world.account(ContainerAction::DeleteItem { target, conditions }).unwrap();
+        let delete = ItemOperation::Delete { id: id_of("both"), if_match: None };
+        world.account(item(&key, delete)).unwrap();
     }
     let refused = block_on(world.fixture.service.operator(Principal::Account).split(
         &link(),
@@ -407,8 +432,8 @@ fn a_range_around_an_epk_has_all_keys_with_that_epk() {
             let count = query_in(scope(), "SELECT VALUE COUNT(1) FROM c");
             assert_eq!(rows(world.account(count)), ["5"]);
             let (session, after) = (None, None);
-            let list =
-                ContainerAction::ListItems { scope: scope(), session, after, items_max: 100 };
+            let list = ListItems { scope: scope(), session, after, items_max: 100 };
+            let list = Act::List(list);
             assert_eq!(ids(world.account(list)).len(), 5);
             // With the key besides, as some SDKs send it, it is the key that counts.
             let keyed = Scope { key: Some(world.victim.clone()), ..scope() };
@@ -477,16 +502,15 @@ fn pages_of_a_prefix_go_on_past_a_colliding_one() {
     let world = World::new(&["tenant", "user"], &victim, 0);
     let prefix: PartitionKey = victim.components().iter().take(1).cloned().collect();
     let (mut after, mut found) = (None, Vec::new());
+    let principal = world.token(&prefix);
     for _ in 0..20 {
         let (scope, session) = (scope(&prefix), None);
-        let list = ContainerAction::ListItems { scope, session, after, items_max: 1 };
-        let Reply::Feed { bodies, rest, .. } = world.holder(&prefix, list).unwrap().reply else {
-            panic!("a feed")
-        };
+        let list = ListItems { scope, session, after, items_max: 1 };
+        let Feed { bodies, rest, .. } = send(&world.fixture, &principal, list).unwrap();
         found.extend(bodies);
         after = match rest {
-            Some(service::Rest::AfterItem(position)) => Some(position),
-            Some(_) | None => break,
+            Some(position) => Some(position),
+            None => break,
         };
     }
     assert_eq!(found.len(), VICTIMS.len());
@@ -505,10 +529,9 @@ fn a_token_for_a_prefix_opens_single_items_below_it() {
                 let done = world.holder(&prefix, action);
                 assert!(done.is_ok(), "{told}: {done:?}");
                 // It may have been deleted.
-                let (key, body) = (Some(victim.clone()), world.body(&victim, "victim-1").into());
-                let conditions = Conditions::default();
-                let restore = ContainerAction::UpsertItem { key, body, conditions };
-                world.holder(&prefix, restore).unwrap();
+                let body = world.body(&victim, "victim-1").into();
+                let restore = ItemOperation::Upsert { body, if_match: None };
+                world.holder(&prefix, item(&victim, restore)).unwrap();
             }
             // Of another beginning, of one that collides, and of more levels than there are.
             let stranger = PartitionKey::new(["x", "u", "s"]);
@@ -537,10 +560,8 @@ fn a_token_for_a_prefix_opens_single_items_below_it() {
                 },
             };
             let operations = vec![read(&victim), read(&PartitionKey::new(["x", "u", "s"]))];
-            let refused = world.holder(
-                &prefix,
-                ContainerAction::Bulk { range: None, operations, pace: BulkPace::All },
-            );
+            let refused = world
+                .holder(&prefix, Act::Bulk(Bulk { range: None, operations, pace: BulkPace::All }));
             assert!(matches!(refused, Err(ServiceError::NotPermitted)), "{refused:?}");
         }
         world.check();
@@ -573,8 +594,8 @@ fn long_keys_of_version_1_are_one() {
         fixture.create_item("c", format!(r#"{{"id":"{id}","pk":"{key}"}}"#)).unwrap();
     }
     let key = PartitionKey::new([long("one").as_str()]);
-    assert_eq!(ids(fixture.within("c", list(&key))), ["1", "2"]);
+    assert_eq!(ids(ask(&fixture, &Principal::Account, list(&key))), ["1", "2"]);
     let count = query(&key, "SELECT VALUE COUNT(1) FROM c");
-    assert_eq!(rows(fixture.within("c", count)), ["2"]);
+    assert_eq!(rows(ask(&fixture, &Principal::Account, count)), ["2"]);
     assert_eq!(fixture.logical_partitions(), 2 + SYSTEM);
 }

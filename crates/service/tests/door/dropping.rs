@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use model::limits::Limits;
-use service::{CatalogueAction, Kind, Link, Principal, Reply, Request, Service, ThroughputRules};
+use service::{
+    Feed, Kind, Link, ListResources, Principal, Request, ResourceRest, Service, ThroughputRules,
+};
 use storage::{Store, memory};
 use testkit::faulty::{Fault, FaultyStore};
 use testkit::wait::block_on;
@@ -30,15 +32,12 @@ fn offers(service: &Service) -> usize {
     let (mut after, mut count) = (None, 0);
     loop {
         let (parent, kind) = (Link::default(), Kind::Offer);
-        let action = CatalogueAction::List { parent, kind, after, items_max: 1_000 };
-        let request = Request::new(Principal::Account, service::Action::Catalogue(action));
-        let Reply::Feed { bodies, rest, .. } = block_on(service.execute(request)).unwrap().reply
-        else {
-            panic!("a list is asked for")
-        };
+        let list = ListResources { parent, kind, after, items_max: 1_000 };
+        let request = Request::new(Principal::Account, list);
+        let Feed { bodies, rest, .. } = block_on(service.execute(request)).unwrap().reply;
         count += bodies.len();
         match rest {
-            Some(service::Rest::AfterName(name)) => after = Some(name),
+            Some(ResourceRest::AfterName(name)) => after = Some(name),
             Some(_) | None => return count,
         }
     }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use lab::crash::{self, Writer};
-use service::{ContainerAction, Principal, Reply, Scope, Service};
+use service::{ListItems, Principal, Scope, Service};
 use storage::Durability;
 use storage::local::LocalConfig;
 
@@ -96,10 +96,8 @@ fn the_relaxed_mode_does_not_wait() {
 
 fn hot_value(service: &Service) -> u64 {
     let scope = Scope::default();
-    let action = ContainerAction::ListItems { scope, session: None, after: None, items_max: 10 };
-    let Reply::Feed { bodies, .. } = crash::execute(service, FIVE, action).unwrap().reply else {
-        panic!("a list gives a feed");
-    };
+    let list = ListItems { scope, session: None, after: None, items_max: 10 };
+    let bodies = crash::execute(service, FIVE, list).unwrap().reply.bodies;
     let [hot] = bodies.as_slice() else { panic!("one item") };
     let hot = model::json::parse(hot).unwrap();
     hot.get("version").unwrap().as_number().unwrap().to_string().parse().unwrap()

@@ -10,9 +10,9 @@ use model::partition_key::PartitionKey;
 use partition::Position;
 use runtime::{Runtime, SimulatedClock};
 use service::{
-    Action, Caller, CatalogueAction, Conditions, ContainerAction, ItemOperation, ItemTarget, Kind,
-    Link, Principal, RangeInfo, Reply, Request, Response, Scope, Service, ServiceError, Throughput,
-    ThroughputRules,
+    Batch, Caller, Conditions, ContainerVerb, Feed, InContainer, ItemAction, ItemOperation,
+    ItemResult, Kind, Link, ListItems, Principal, RangeInfo, ReadRanges, Request, ResourceAction,
+    ResourceReply, Response, Scope, Service, ServiceError, Throughput, ThroughputRules, Verb,
 };
 use storage::{Store, memory};
 use testkit::wait::block_on;
@@ -62,7 +62,7 @@ impl Fixture {
         parent: &str,
         kind: Kind,
         body: &str,
-    ) -> Result<Response, ServiceError> {
+    ) -> Result<Response<ResourceReply>, ServiceError> {
         self.create_with(parent, kind, body, None)
     }
 
@@ -72,10 +72,9 @@ impl Fixture {
         kind: Kind,
         body: &str,
         throughput: Option<Throughput>,
-    ) -> Result<Response, ServiceError> {
+    ) -> Result<Response<ResourceReply>, ServiceError> {
         let (parent, body) = (Link::parse(parent).unwrap(), json::parse(body.as_bytes())?);
-        let action = CatalogueAction::Create { parent, kind, body, throughput, offer_type: None };
-        self.execute(Action::Catalogue(action))
+        self.execute(ResourceAction::Create { parent, kind, body, throughput, offer_type: None })
     }
 
     pub(crate) fn create_container(&self, name: &str, version: u32, throughput: Throughput) {
@@ -86,15 +85,16 @@ impl Fixture {
 
     pub(crate) fn delete(&self, link: &str) {
         let (link, conditions) = (Link::parse(link).unwrap(), Conditions::default());
-        self.execute(Action::Catalogue(CatalogueAction::Delete { link, conditions })).unwrap();
+        self.execute(ResourceAction::Delete { link, conditions }).unwrap();
     }
 
     pub(crate) fn create_item(
         &self,
         container: &str,
         body: String,
-    ) -> Result<Response, ServiceError> {
-        self.within(container, ContainerAction::CreateItem { key: None, body: body.into() })
+    ) -> Result<Response<ItemResult>, ServiceError> {
+        let create = ItemOperation::Create { body: body.into() };
+        self.within(container, ItemAction::new(None, create))
     }
 
     pub(crate) fn patch(
@@ -102,34 +102,36 @@ impl Fixture {
         container: &str,
         id: &str,
         body: &str,
-    ) -> Result<Response, ServiceError> {
+    ) -> Result<Response<ItemResult>, ServiceError> {
         let key = Some(PartitionKey::new(["x"]));
-        let target = ItemTarget { key, id: ItemId::parse(id).unwrap() };
-        let (body, conditions) = (body.to_owned().into(), Conditions::default());
-        self.within(container, ContainerAction::PatchItem { target, body, conditions })
+        let (id, body) = (ItemId::parse(id).unwrap(), body.to_owned().into());
+        let patch = ItemOperation::Patch { id, body, if_match: None };
+        self.within(container, ItemAction::new(key, patch))
     }
 
     pub(crate) fn batch(
         &self,
         container: &str,
         bodies: Vec<String>,
-    ) -> Result<Response, ServiceError> {
+    ) -> Result<Response<Vec<ItemResult>>, ServiceError> {
         let create = |body: String| ItemOperation::Create { body: body.into() };
         let operations = bodies.into_iter().map(create).collect();
         let key = PartitionKey::new(["x"]);
-        self.within(container, ContainerAction::Batch { key, operations, session: None })
+        self.within(container, Batch { key, operations, session: None })
     }
 
-    pub(crate) fn page(&self, container: &str, after: Option<Position>, items_max: usize) -> Reply {
-        let action =
-            ContainerAction::ListItems { scope: Scope::default(), session: None, after, items_max };
-        self.within(container, action).unwrap().reply
+    pub(crate) fn page(
+        &self,
+        container: &str,
+        after: Option<Position>,
+        items_max: usize,
+    ) -> Feed<Position> {
+        let list = ListItems { scope: Scope::default(), session: None, after, items_max };
+        self.within(container, list).unwrap().reply
     }
 
     pub(crate) fn ranges(&self, container: &str) -> Vec<RangeInfo> {
-        let response = self.within(container, ContainerAction::ReadRanges).unwrap();
-        let Reply::Ranges { ranges, .. } = response.reply else { panic!("ranges are asked for") };
-        ranges
+        self.within(container, ReadRanges).unwrap().reply.ranges
     }
 
     pub(crate) fn logical_partitions(&self) -> u64 {
@@ -142,27 +144,27 @@ impl Fixture {
         self.clock.advance(duration);
     }
 
-    pub(crate) fn within(
+    pub(crate) fn within<V: ContainerVerb>(
         &self,
         container: &str,
-        action: ContainerAction,
-    ) -> Result<Response, ServiceError> {
-        self.within_as(container, action, Caller::default())
+        verb: V,
+    ) -> Result<Response<V::Reply>, ServiceError> {
+        self.within_as(container, verb, Caller::default())
     }
 
-    pub(crate) fn within_as(
+    pub(crate) fn within_as<V: ContainerVerb>(
         &self,
         container: &str,
-        action: ContainerAction,
+        verb: V,
         caller: Caller,
-    ) -> Result<Response, ServiceError> {
+    ) -> Result<Response<V::Reply>, ServiceError> {
         let container = Link::parse(&format!("dbs/d/colls/{container}")).unwrap();
-        let action = Action::Container { container, intended_rid: None, merge_aware: true, action };
-        let request = Request { caller, ..Request::new(Principal::Account, action) };
+        let verb = InContainer::new(container, verb);
+        let request = Request { caller, ..Request::new(Principal::Account, verb) };
         Ok(block_on(self.service.execute(request))?)
     }
 
-    pub(crate) fn execute(&self, action: Action) -> Result<Response, ServiceError> {
-        Ok(block_on(self.service.execute(Request::new(Principal::Account, action)))?)
+    pub(crate) fn execute<V: Verb>(&self, verb: V) -> Result<Response<V::Reply>, ServiceError> {
+        Ok(block_on(self.service.execute(Request::new(Principal::Account, verb)))?)
     }
 }

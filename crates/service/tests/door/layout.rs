@@ -4,8 +4,8 @@ use model::name::ItemId;
 use model::partition_key::{PartitionKey, PartitionKeyDefinition};
 use model::session::SessionToken;
 use service::{
-    BulkOperation, BulkPace, Conditions, ContainerAction, Halve, ItemOperation, ItemTarget, Link,
-    Principal, RangeId, Reply, Response, Scope, ServiceError, Throughput,
+    Bulk, BulkOperation, BulkPace, Halve, ItemAction, ItemOperation, ItemResult, Link, ListItems,
+    Principal, RangeId, Response, Scope, ServiceError, Throughput,
 };
 use testkit::wait::block_on;
 
@@ -33,12 +33,11 @@ fn filled() -> Fixture {
     fixture
 }
 
-fn read(fixture: &Fixture, token: &str) -> Result<Response, ServiceError> {
+fn read(fixture: &Fixture, token: &str) -> Result<Response<ItemResult>, ServiceError> {
     let key = Some(PartitionKey::new(["k0"]));
-    let target = ItemTarget { key, id: ItemId::parse("0").unwrap() };
     let session = Some(SessionToken::parse(token).unwrap());
-    let conditions = Conditions { session, ..Conditions::default() };
-    fixture.within("c", ContainerAction::ReadItem { target, conditions })
+    let operation = ItemOperation::Read { id: ItemId::parse("0").unwrap(), if_none_match: None };
+    fixture.within("c", ItemAction { key, operation, session })
 }
 
 /// Tokens of a range are honoured by those that come from it, and refused if they
@@ -70,11 +69,8 @@ fn session_tokens_are_honoured_through_the_whole_ancestry() {
 
 fn list(fixture: &Fixture, range: Option<RangeId>) -> Result<usize, ServiceError> {
     let scope = Scope { range, ..Scope::default() };
-    let action = ContainerAction::ListItems { scope, session: None, after: None, items_max: 100 };
-    let Reply::Feed { bodies, .. } = fixture.within("c", action)?.reply else {
-        panic!("a feed was asked for")
-    };
-    Ok(bodies.len())
+    let list = ListItems { scope, session: None, after: None, items_max: 100 };
+    Ok(fixture.within("c", list)?.reply.bodies.len())
 }
 
 /// A range that is gone says so; its children have all that it had.
@@ -107,10 +103,8 @@ fn bulk_by_range_knows_old_ranges_and_foreign_keys() {
         let operation = ItemOperation::Create { body };
         let operation = BulkOperation { key: PartitionKey::new([key.as_str()]), operation };
         let (range, operations) = (Some(RangeId(range)), vec![operation]);
-        let reply = fixture
-            .within("c", ContainerAction::Bulk { range, operations, pace: BulkPace::All })?
-            .reply;
-        let Reply::Bulk { mut results } = reply else { panic!("bulk was asked for") };
+        let mut results =
+            fixture.within("c", Bulk { range, operations, pace: BulkPace::All })?.reply;
         results.remove(0).result.map(|_| ())
     };
     assert!(matches!(bulk(0), Err(ServiceError::RangeGone { range: 0, .. })));

@@ -6,8 +6,8 @@ use crate::fixture::Fixture;
 use model::json::Value;
 use model::limits::Limits;
 use service::{
-    Action, CatalogueAction, Kind, Link, Principal, Remedy, Reply, ResourceQuery, Rest,
-    ServiceError, Throughput,
+    Feed, Kind, Link, ListResources, Principal, QueryResources, Remedy, ResourceRest, ServiceError,
+    Throughput,
 };
 use testkit::wait::block_on;
 
@@ -134,13 +134,12 @@ fn a_page_of_a_feed_ends_before_four_megabytes() {
     }
     let (mut after, mut items) = (None, 0);
     loop {
-        let Reply::Feed { bodies, rest, .. } = fixture.page("c", after, 1_000) else { panic!() };
+        let Feed { bodies, rest, .. } = fixture.page("c", after, 1_000);
         let bytes: usize = bodies.iter().map(|body| body.len()).sum();
         assert!(bytes <= 4 << 20, "{bytes} bytes");
         items += bodies.len();
         match rest {
-            Some(Rest::AfterItem(position)) => after = Some(position),
-            Some(Rest::AfterName(_) | Rest::AfterRows(_)) => panic!("a feed of items"),
+            Some(position) => after = Some(position),
             None => break,
         }
     }
@@ -161,10 +160,10 @@ fn a_page_does_not_look_at_all_that_has_expired() {
     }
     fixture.advance(Duration::from_secs(60));
     fixture.create_item("c", r#"{"id":"last","pk":"x"}"#.to_owned()).unwrap();
-    let Reply::Feed { bodies, rest, .. } = fixture.page("c", None, 100) else { panic!() };
-    let Some(Rest::AfterItem(after)) = rest else { panic!("{rest:?}") };
+    let Feed { bodies, rest, .. } = fixture.page("c", None, 100);
     assert!(bodies.is_empty());
-    let Reply::Feed { bodies, rest, .. } = fixture.page("c", Some(after), 100) else { panic!() };
+    assert!(rest.is_some(), "there is more");
+    let Feed { bodies, rest, .. } = fixture.page("c", rest, 100);
     assert_eq!((bodies.len(), rest), (1, None));
 }
 
@@ -178,9 +177,9 @@ fn large_resources_come_in_several_pages() {
     let query = || {
         let (parent, kind) = scripts();
         let (text, parameters) = ("SELECT * FROM c".to_owned(), Value::Null);
-        let query =
-            ResourceQuery { text, parameters, after: None, items_max: 1_000, shown: |body| body };
-        fixture.execute(Action::Catalogue(CatalogueAction::Query { parent, kind, query }))
+        let (after, items_max) = (None, 1_000);
+        let shown = |body| body;
+        fixture.execute(QueryResources { parent, kind, text, parameters, after, items_max, shown })
     };
     for id in 0..10 {
         query().unwrap();
@@ -191,11 +190,10 @@ fn large_resources_come_in_several_pages() {
     let (mut after, mut counts) = (None, Vec::new());
     loop {
         let (parent, kind) = scripts();
-        let list = CatalogueAction::List { parent, kind, after, items_max: 1_000 };
-        let reply = fixture.execute(Action::Catalogue(list)).unwrap().reply;
-        let Reply::Feed { bodies, rest, .. } = reply else { panic!() };
+        let list = ListResources { parent, kind, after, items_max: 1_000 };
+        let Feed { bodies, rest, .. } = fixture.execute(list).unwrap().reply;
         counts.push(bodies.len());
-        let Some(Rest::AfterName(name)) = rest else { break };
+        let Some(ResourceRest::AfterName(name)) = rest else { break };
         after = Some(name);
     }
     assert_eq!(counts, [2, 2, 2, 2, 2]);

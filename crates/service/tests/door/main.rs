@@ -12,5 +12,6 @@ mod layout;
 mod limits;
 mod operator;
 mod published;
+mod read_items;
 mod reindex;
 mod throughput;

@@ -3,8 +3,8 @@
 
 use model::json::Value;
 use service::{
-    Action, Approach, CatalogueAction, Conditions, ContainerAction, Cursor, ItemQuery, Link,
-    QueryReport, Reply, Scope,
+    Approach, Conditions, Cursor, ItemQuery, Link, QueryReport, QueryRows, ReadRanges,
+    ResourceAction, Scope,
 };
 use testkit::wait::block_on;
 
@@ -19,9 +19,7 @@ pub(crate) fn set_policy(fixture: &Fixture, policy: &str) {
     );
     let body = model::json::parse(body.as_bytes()).unwrap();
     let (link, conditions) = (Link::parse("dbs/d/colls/c").unwrap(), Conditions::default());
-    fixture
-        .execute(Action::Catalogue(CatalogueAction::Replace { link, body, conditions }))
-        .unwrap();
+    fixture.execute(ResourceAction::Replace { link, body, conditions }).unwrap();
 }
 
 pub(crate) fn query(
@@ -54,8 +52,7 @@ pub(crate) fn query_while(
             approach,
             is_timed: false,
         };
-        let response = fixture.within("c", ContainerAction::QueryItems(Box::new(query))).unwrap();
-        let Reply::Rows { rows: more, rest, report, .. } = response.reply else { panic!("rows") };
+        let QueryRows { rows: more, rest, report, .. } = fixture.within("c", query).unwrap().reply;
         rows.extend(more.iter().map(|row| String::from_utf8(row.to_vec()).unwrap()));
         after = rest;
         if after.is_none() {
@@ -66,9 +63,7 @@ pub(crate) fn query_while(
 }
 
 fn index_percent(fixture: &Fixture) -> u8 {
-    let response = fixture.within("c", ContainerAction::ReadRanges).unwrap();
-    let Reply::Ranges { index_percent, .. } = response.reply else { panic!("ranges") };
-    index_percent
+    fixture.within("c", ReadRanges).unwrap().reply.index_percent
 }
 
 #[test]

@@ -5,9 +5,7 @@ use std::time::Duration;
 
 use model::name::ItemId;
 use model::partition_key::PartitionKey;
-use service::{
-    Caller, ContainerAction, ItemOperation, Priority, ServiceError, Throughput, ThroughputRules,
-};
+use service::{Batch, Caller, ItemOperation, Priority, ServiceError, Throughput, ThroughputRules};
 
 use crate::fixture::Fixture;
 
@@ -33,7 +31,7 @@ impl Load {
             };
             let operations = (0..ITEMS).map(item).collect();
             let key_of = PartitionKey::new([key.as_str()]);
-            let action = ContainerAction::Batch { key: key_of, operations, session: None };
+            let action = Batch { key: key_of, operations, session: None };
             let created = fixture.within("c", action).unwrap();
             let (range, _) = created.receipt.served_by().unwrap();
             places[usize::try_from(range.0).unwrap()].push(key);
@@ -49,8 +47,7 @@ impl Load {
             if_none_match: None,
         };
         let operations = (0..ITEMS).map(read).collect();
-        let action =
-            ContainerAction::Batch { key: PartitionKey::new([key]), operations, session: None };
+        let action = Batch { key: PartitionKey::new([key]), operations, session: None };
         match self.fixture.within_as("c", action, caller) {
             Ok(response) => Some(response.receipt.charge.request_units()),
             Err(ServiceError::Throttled { .. }) => None,

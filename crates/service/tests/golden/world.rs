@@ -14,12 +14,11 @@ use goldenscript::{ArgumentConsumer, Command};
 use model::json::{self, Object, Value};
 use model::limits::{Limits, Profile};
 use model::partition_key::PartitionKey;
-use model::session::SessionToken;
 use partition::EtagMatch;
 use runtime::{Runtime, SimulatedClock};
 use service::{
-    Action, Conditions, EffectKind, Failure, Link, Principal, Reply, Request, Response, Rest,
-    Service, ServiceError, ThroughputRules,
+    Conditions, EffectKind, Failure, Link, Principal, Request, ResourceRest, Response, Service,
+    ServiceError, ThroughputRules, Verb,
 };
 use storage::local::{self, LocalConfig};
 use storage::{Store, memory};
@@ -188,22 +187,15 @@ impl World {
         self.service.as_ref().expect("it is taken only while it is reopened")
     }
 
-    fn execute(&mut self, action: Action) -> Result<Response, Failure> {
-        let request = Request::new(self.principal.clone(), action);
-        let response = self.reactor.block_on(self.service().execute(request))?;
-        if let Reply::One { etag: Some(etag), .. } | Reply::Offer { etag: Some(etag), .. } =
-            &response.reply
-        {
-            self.last_etag = Some(etag.as_str().to_owned());
-        }
-        Ok(response)
+    fn execute<V: Verb>(&mut self, verb: V) -> Result<Response<V::Reply>, Failure> {
+        let request = Request::new(self.principal.clone(), verb);
+        self.reactor.block_on(self.service().execute(request))
     }
 
     fn conditions(&self, args: &mut ArgumentConsumer<'_>) -> Result<Conditions, Box<dyn Error>> {
         let mut etag = |name| args.take_key(name).map(|saved| self.etag(saved)).transpose();
         let (if_match, if_none_match) = (etag("match")?, etag("none-match")?);
-        let session = args.take_key("session").map(SessionToken::parse).transpose()?;
-        Ok(Conditions { if_match, if_none_match, session })
+        Ok(Conditions { if_match, if_none_match })
     }
 
     fn etag(&self, saved: &str) -> Result<EtagMatch, Box<dyn Error>> {
@@ -230,7 +222,7 @@ fn value(text: Option<&str>) -> Result<Value, Box<dyn Error>> {
 fn key(args: &mut ArgumentConsumer<'_>) -> Result<Option<PartitionKey>, Box<dyn Error>> {
     Ok(args
         .take_key("key")
-        .map(PartitionKey::parse_header)
+        .map(PartitionKey::parse_json)
         .transpose()
         .map_err(ServiceError::from)?)
 }
@@ -268,16 +260,17 @@ fn shown(body: &[u8], system: bool) -> String {
     Value::Object(own.collect::<Object>()).to_string()
 }
 
-fn show_feed(bodies: &[bytes::Bytes], rest: Option<&Rest>, system: bool) -> String {
+fn show_feed(bodies: &[bytes::Bytes], rest: Option<&ResourceRest>, system: bool) -> String {
     let mut output = String::new();
     for body in bodies {
         writeln!(output, "{}", shown(body, system)).unwrap();
     }
     match rest {
         None => output.push_str("end\n"),
-        Some(Rest::AfterName(name)) => writeln!(output, "rest after {name}").unwrap(),
-        Some(Rest::AfterRows(count)) => writeln!(output, "rest after {count} rows").unwrap(),
-        Some(Rest::AfterItem(_)) => output.push_str("rest\n"),
+        Some(ResourceRest::AfterName(name)) => writeln!(output, "rest after {name}").unwrap(),
+        Some(ResourceRest::AfterRows(count)) => {
+            writeln!(output, "rest after {count} rows").unwrap()
+        }
     }
     output
 }

@@ -83,7 +83,7 @@ impl Worlds {
                 }
             }
             "remove" => {
-                let (id, key) = (next(args)?, PartitionKey::parse_header(next(args)?)?);
+                let (id, key) = (next(args)?, PartitionKey::parse_json(next(args)?)?);
                 self.each(|lab| lab.remove(id, key.clone()))?;
             }
             "query" => return self.query(&ask(args)?),
@@ -110,7 +110,7 @@ impl Worlds {
 }
 
 fn ask(args: &mut ArgumentConsumer<'_>) -> Result<Ask, Box<dyn Error>> {
-    let key = args.take_key("key").map(PartitionKey::parse_header).transpose()?;
+    let key = args.take_key("key").map(PartitionKey::parse_json).transpose()?;
     let parameters = args.take_key("parameters").map(|list| json::parse(list.as_bytes()));
     let mut ask = Ask::new(unfolded(next(args)?));
     ask.parameters = parameters.transpose()?.unwrap_or(Value::Null);

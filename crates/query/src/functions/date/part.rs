@@ -1,6 +1,7 @@
 //! The parts of a date, and arithmetic with them.
 
 use super::instant::{DAY, Instant, SECOND};
+use crate::number::Numeric;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Part {
@@ -62,8 +63,16 @@ impl Part {
         }
     }
 
-    /// How many boundaries of this part lie between the two.
+    /// How many boundaries of this part lie between the two. Of parts that are shorter than
+    /// a second, it is the whole ones that count beyond the boundaries of seconds.
     pub(super) fn boundaries(self, from: Instant, to: Instant) -> Option<i64> {
+        if let Part::Fixed(length @ ..SECOND) = self {
+            let split = |instant: Instant| {
+                (instant.ticks().div_euclid(SECOND), instant.ticks().rem_euclid(SECOND))
+            };
+            let ((from, from_rest), (to, to_rest)) = (split(from), split(to));
+            return Some((to - from) * (SECOND / length) + (to_rest - from_rest) / length);
+        }
         Some(self.number(to)?.wrapping_sub(self.number(from)?))
     }
 
@@ -93,20 +102,38 @@ impl Part {
         }
     }
 
-    /// The start of the bin that holds the moment; bins are so many parts long
-    /// and one of them begins at the origin.
-    pub(super) fn bin(self, instant: Instant, size: i64, origin: Instant) -> Option<Instant> {
-        match self {
+    /// The start of the bin that holds the moment; bins are `size` parts long and one of
+    /// them begins at the origin.
+    pub(super) fn bin(self, instant: Instant, size: Numeric, origin: Instant) -> Option<Instant> {
+        let since = instant.ticks() - origin.ticks();
+        let ticks = match (self, size) {
             // Parts of no fixed length make no bins.
-            Part::Year | Part::Month => None,
-            Part::Fixed(length) => {
-                let length = length.checked_mul(size)?;
-                let since = instant.ticks() - origin.ticks();
-                Instant::from_ticks(origin.ticks() + since.div_euclid(length).checked_mul(length)?)
+            (Part::Year | Part::Month, _) => return None,
+            (Part::Fixed(length), Numeric::Integer(size)) => whole_bins(since, length, size)?,
+            (Part::Fixed(length), Numeric::Double(size)) => {
+                let length = size * Numeric::Integer(length).as_f64();
+                saturated((Numeric::Integer(since).as_f64() / length).floor() * length)
             }
-            Part::Nanosecond => {
-                Part::Fixed(1).bin(instant, Some(size / TICK).filter(|size| *size > 0)?, origin)
+            (Part::Nanosecond, size) => {
+                let size = saturated(size.as_f64() / Numeric::Integer(TICK).as_f64());
+                whole_bins(since, 1, Some(size).filter(|size| *size > 0)?)?
             }
-        }
+        };
+        Instant::from_ticks(origin.ticks().checked_add(ticks)?)
     }
+}
+
+/// Ticks from the origin to where the bin begins. Lengths wrap round at 64 bits, as in the
+/// service.
+fn whole_bins(since: i64, length: i64, size: i64) -> Option<i64> {
+    let length = length.wrapping_mul(size);
+    let past = since.checked_rem(length)?;
+    let start = since - past;
+    if past < 0 { start.checked_sub(length) } else { Some(start) }
+}
+
+/// The whole part, or what is next to it among the integers.
+#[expect(clippy::cast_possible_truncation, reason = "dates are checked after this")]
+fn saturated(double: f64) -> i64 {
+    double as i64
 }

@@ -2,18 +2,17 @@
 //!
 //! Edges are arcs of planes through the centre of the earth, not lines on a map:
 //! between two cities of one latitude the edge runs nearer to the pole. So points
-//! become directions from the centre, and every question is one about which side
-//! of a plane a direction is on. A ring encloses what lies to its left: one that
+//! become directions, and every question is one about which side of a plane a
+//! direction is on. The direction is that of the normal: planes through the centre are
+//! planes among the normals, too. A ring encloses what lies to its left: one that
 //! runs clockwise encloses the rest of the world.
 
-use geo::{Coord, Distance, Geodesic, GeodesicArea, LineString, MultiPolygon, Point, Polygon};
+use geo::{Coord, LineString, MultiPolygon, Polygon};
 
+use super::ellipsoid;
 use super::shape::{Shape, rings};
 use crate::error::QueryError;
 use crate::eval::Budget;
-
-/// The square of the ellipsoid's eccentricity (WGS 84).
-const ECCENTRICITY_SQUARED: f64 = 0.006_694_379_990_141_316;
 
 /// Sines of angles below this are nothing: about a tenth of a micrometre.
 const TINY: f64 = 1e-14;
@@ -21,21 +20,16 @@ const TINY: f64 = 1e-14;
 /// The sine of an angle that is small, but not nothing: about a millimetre.
 const NEAR: f64 = 2e-10;
 
-type Vector = [f64; 3];
+pub(super) type Vector = [f64; 3];
 
-/// The direction of a point on the ellipsoid, seen from the centre.
+/// The direction of the normal at a point of the ellipsoid.
 fn direction(point: Coord) -> Vector {
     let (longitude, latitude) = (point.x.to_radians(), point.y.to_radians());
     let (sin, cos) = latitude.sin_cos();
-    normalised([cos * longitude.cos(), cos * longitude.sin(), (1.0 - ECCENTRICITY_SQUARED) * sin])
+    [cos * longitude.cos(), cos * longitude.sin(), sin]
 }
 
-fn point_at([x, y, z]: Vector) -> Point {
-    let latitude = (z / (1.0 - ECCENTRICITY_SQUARED)).atan2(x.hypot(y));
-    Point::new(y.atan2(x).to_degrees(), latitude.to_degrees())
-}
-
-fn dot(a: Vector, b: Vector) -> f64 {
+pub(super) fn dot(a: Vector, b: Vector) -> f64 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
 
@@ -43,28 +37,28 @@ fn cross([ax, ay, az]: Vector, [bx, by, bz]: Vector) -> Vector {
     [ay * bz - az * by, az * bx - ax * bz, ax * by - ay * bx]
 }
 
-fn sum([ax, ay, az]: Vector, [bx, by, bz]: Vector) -> Vector {
+pub(super) fn sum([ax, ay, az]: Vector, [bx, by, bz]: Vector) -> Vector {
     [ax + bx, ay + by, az + bz]
 }
 
-fn difference(a: Vector, b: Vector) -> Vector {
+pub(super) fn difference(a: Vector, b: Vector) -> Vector {
     sum(a, scaled(b, -1.0))
 }
 
-fn scaled(vector: Vector, factor: f64) -> Vector {
+pub(super) fn scaled(vector: Vector, factor: f64) -> Vector {
     vector.map(|component| component * factor)
 }
 
-fn normalised(vector: Vector) -> Vector {
+pub(super) fn normalised(vector: Vector) -> Vector {
     let length = dot(vector, vector).sqrt();
     if length > 0.0 { scaled(vector, 1.0 / length) } else { vector }
 }
 
 /// The shorter way from one direction to another.
 #[derive(Clone, Copy, Debug)]
-struct Arc {
-    from: Vector,
-    to: Vector,
+pub(super) struct Arc {
+    pub(super) from: Vector,
+    pub(super) to: Vector,
     normal: Vector,
 }
 
@@ -143,6 +137,21 @@ impl Arc {
         }
         let nearer = dot(direction, self.from) >= dot(direction, self.to);
         if nearer { self.from } else { self.to }
+    }
+
+    /// The angles back to the arc's beginning and on to its end from a direction of it.
+    pub(super) fn room(&self, direction: Vector) -> (f64, f64) {
+        let apart = |a: Vector, b: Vector| {
+            let turn = cross(a, b);
+            dot(turn, turn).sqrt().atan2(dot(a, b))
+        };
+        (apart(self.from, direction), apart(direction, self.to))
+    }
+
+    /// The direction that is an angle further along the arc than another one of it.
+    pub(super) fn onwards(&self, direction: Vector, angle: f64) -> Vector {
+        let (sin, cos) = angle.sin_cos();
+        sum(scaled(direction, cos), scaled(cross(self.normal, direction), sin))
     }
 }
 
@@ -322,28 +331,61 @@ fn is_in_area(budget: &Budget, a: &Shape, b: &Shape) -> Result<bool, QueryError>
 /// In metres; nothing where the shapes meet.
 pub(super) fn distance(a: &Shape, b: &Shape) -> f64 {
     if let (Shape::Point(a), Shape::Point(b)) = (a, b) {
-        return Geodesic.distance(Point::from(*a), Point::from(*b));
+        return ellipsoid::distance(direction(*a), direction(*b));
     }
     if intersects(a, b) {
         return 0.0;
     }
-    let nearest = nearest_pair(a, b).into_iter().chain(nearest_pair(b, a));
-    let best = nearest.max_by(|(p, q), (r, s)| dot(*p, *q).total_cmp(&dot(*r, *s)));
-    best.map_or(0.0, |(p, q)| Geodesic.distance(point_at(p), point_at(q)))
+    let pairs = [nearest_pair(a, b), nearest_pair(b, a)];
+    let metres = pairs.into_iter().flatten().map(|near| near.metres());
+    metres.min_by(f64::total_cmp).unwrap_or(0.0)
 }
 
-/// A corner of one shape and the point of another that are nearest.
-fn nearest_pair(corners: &Shape, shape: &Shape) -> Option<(Vector, Vector)> {
+/// A corner of one shape, an edge of another, and a place of the edge that is near.
+#[derive(Clone, Copy, Debug)]
+struct Near {
+    corner: Vector,
+    edge: Arc,
+    place: Vector,
+}
+
+impl Near {
+    /// The angle between the two normals, which tells the distance to a percent.
+    fn angle(&self) -> f64 {
+        let apart = difference(self.place, self.corner);
+        2.0 * (dot(apart, apart).sqrt() / 2.0).min(1.0).asin()
+    }
+
+    fn metres(&self) -> f64 {
+        ellipsoid::distance_to_arc(self.corner, &self.edge, self.place)
+    }
+}
+
+/// The corner and the edge that are nearest.
+fn nearest_pair(corners: &Shape, shape: &Shape) -> Option<Near> {
+    /// Pairs whose angle is larger by more than this are further apart.
+    const SLACK: f64 = 1.015;
     let edges = edges(shape);
-    let corners = corners.points().into_iter().map(direction);
-    corners
-        .flat_map(|corner| edges.iter().map(move |edge| (corner, edge.nearest(corner))))
-        .max_by(|(p, q), (r, s)| dot(*p, *q).total_cmp(&dot(*r, *s)))
+    let corners: Vec<Vector> = corners.points().into_iter().map(direction).collect();
+    let near = |corner: Vector, edge: Arc| Near { corner, edge, place: edge.nearest(corner) };
+    let pairs = || corners.iter().flat_map(|corner| edges.iter().map(|edge| near(*corner, *edge)));
+    let least = pairs().map(|near| near.angle()).min_by(f64::total_cmp)?;
+    let close = pairs().filter(|near| near.angle() <= least * SLACK);
+    let metres = |near: &Near| ellipsoid::distance(near.corner, near.place);
+    close.min_by(|one, other| metres(one).total_cmp(&metres(other)))
 }
 
 /// In square metres.
 pub(super) fn area(polygons: &MultiPolygon) -> f64 {
-    polygons.iter().map(Polygon::geodesic_area_unsigned).sum()
+    let hole = |ring: &LineString| {
+        let left = ellipsoid::area(&arcs(ring));
+        left.min(ellipsoid::whole_area() - left)
+    };
+    let own = |polygon: &Polygon| {
+        let holes: f64 = polygon.interiors().iter().map(hole).sum();
+        ellipsoid::area(&arcs(polygon.exterior())) - holes
+    };
+    polygons.iter().map(own).sum()
 }
 
 /// What is wrong with coordinates that are meant as degrees.

@@ -61,11 +61,16 @@ fn terms<'a>(
     Ok(joined.into())
 }
 
+/// Of a position, 32 bits are read, with their sign.
+fn low_half(position: i64) -> i64 {
+    (position << 32) >> 32
+}
+
 /// The position of the first match at or after the start; -1 if there is none.
 pub(super) fn index_of<'a>(arguments: &[Datum<'a>]) -> Datum<'a> {
     defined((|| {
         let (text, part) = (at(arguments, 0).as_str()?, at(arguments, 1).as_str()?);
-        let start = arguments.get(2).map_or(Some(0), Datum::as_i64)?;
+        let start = arguments.get(2).map_or(Some(0), Datum::as_i64).map(low_half)?;
         let find = |start: usize| {
             let mut offsets = text.char_indices().map(|(offset, _)| offset).chain([text.len()]);
             let offset = offsets.nth(start)?;
@@ -81,7 +86,9 @@ pub(super) fn last_index_of<'a>(arguments: &[Datum<'a>]) -> Datum<'a> {
         let (text, part) = (at(arguments, 0).as_str()?, at(arguments, 1).as_str()?);
         let length = text.chars().count();
         let start = match arguments.get(2).filter(|start| start.is_defined()) {
-            Some(start) => usize::try_from(start.as_i64()?).ok().filter(|start| *start <= length),
+            Some(start) => {
+                usize::try_from(low_half(start.as_i64()?)).ok().filter(|start| *start <= length)
+            }
             None => Some(length),
         };
         let find = |start: usize| {

@@ -69,7 +69,7 @@ fn attended(socket: Socket, unread: Bytes, http: &Arc<HttpService>, stop: &Stop)
 /// Lets hyper work until the connection ends, breaks a limit, or can be parked.
 async fn attend(socket: Socket, unread: Bytes, http: Arc<HttpService>, mut stop: Stop) -> Next {
     let activity = Arc::new(ConnectionActivity::default());
-    let client = Client::new(socket.scheme(), http.answers.outbox());
+    let client = Client::new(socket.scheme(), http.process.answers.outbox());
     let service = service_fn(|request| {
         activity.request_begun();
         let (http, activity, client) = (Arc::clone(&http), Arc::clone(&activity), client.clone());
@@ -101,7 +101,7 @@ async fn attend(socket: Socket, unread: Bytes, http: Arc<HttpService>, mut stop:
             }
             () = &mut tick => {
                 tick.as_mut().reset(Instant::now() + TICK);
-                match guard.look(http.answers.is_crowded()) {
+                match guard.look(http.process.answers.is_crowded()) {
                     Verdict::GoOn => {}
                     Verdict::Park if stopping => {}
                     Verdict::Park => {

@@ -79,7 +79,7 @@ pub(super) fn serve(
 async fn attend(socket: Socket, unread: Bytes, http: Arc<HttpService>, mut stop: Stop) {
     let activity = Arc::new(ConnectionActivity::default());
     let streams = Arc::new(Streams::default());
-    let client = Client::new(socket.scheme(), http.answers.outbox());
+    let client = Client::new(socket.scheme(), http.process.answers.outbox());
     let service = service_fn(|request| {
         let (http, client) = (Arc::clone(&http), client.clone());
         let stream = Streams::open(&streams);
@@ -106,7 +106,7 @@ async fn attend(socket: Socket, unread: Bytes, http: Arc<HttpService>, mut stop:
             }
             () = &mut tick => {
                 tick.as_mut().reset(Instant::now() + if leaving { LINGER_MAX } else { TICK });
-                let (crowded, scarce) = (http.connections.is_crowded(), http.answers.is_crowded());
+                let (crowded, scarce) = (http.connections.is_crowded(), http.process.answers.is_crowded());
                 match guard.look(crowded, scarce) {
                     _ if leaving && streams.none_open() => return,
                     Verdict::GoOn => continue,

@@ -146,7 +146,7 @@ impl Whole {
 
 /// What all bodies together may take.
 #[derive(Clone, Debug)]
-pub(super) struct BodyMemory {
+pub(crate) struct BodyMemory {
     /// The budget for what exceeds the allowances of connections, for all bodies that are
     /// being received or processed. A body that finds none left waits.
     budget: Arc<Semaphore>,
@@ -160,7 +160,7 @@ pub(super) struct BodyMemory {
 }
 
 impl BodyMemory {
-    pub(super) fn new(plan: &MemoryPlan) -> BodyMemory {
+    pub(crate) fn new(plan: &MemoryPlan) -> BodyMemory {
         BodyMemory::with(plan.bodies / BODY_SHARE_BYTES, plan.bodies_overflow)
     }
 
@@ -174,7 +174,7 @@ impl BodyMemory {
     }
 
     /// What is held, and how often somebody waited for more.
-    pub(super) fn usage(&self) -> (MemoryUsage, u64) {
+    pub(crate) fn usage(&self) -> (MemoryUsage, u64) {
         (self.held.usage(), self.waited.load(Ordering::Relaxed))
     }
 }

@@ -9,9 +9,11 @@ use cluster::RangeId;
 use goldenscript::{ArgumentConsumer, Command};
 use model::name::ItemId;
 use model::partition_key::PartitionKey;
+use model::session::SessionToken;
 use service::{
-    Action, BulkOperation, BulkPace, ContainerAction, Failure, ItemOperation, ItemTarget, Receipt,
-    Reply, Response, Rest, Scope,
+    Batch, Bulk, BulkOperation, BulkPace, BulkResult, Conditions, ContainerVerb, Failure, Feed,
+    InContainer, ItemAction, ItemOperation, ItemResult, ListItems, ReadRanges, Receipt, Response,
+    Scope,
 };
 
 use super::{Answer, World, failure, key, next_body, show_result, shown};
@@ -19,48 +21,46 @@ use super::{Answer, World, failure, key, next_body, show_result, shown};
 impl World {
     pub(super) fn item_command(&mut self, command: &Command, tags: &BTreeSet<String>) -> Answer {
         let mut args = command.consume_args();
-        let action = match command.name.as_str() {
-            "ranges" => return self.ranges(),
-            "items" => return self.items(&mut args),
+        let system = tags.contains("system");
+        let show = |done: &ItemResult| show_result(done.kind, done.body.as_ref(), system);
+        match command.name.as_str() {
+            "ranges" => self.ranges(),
+            "items" => self.items(&mut args),
             "batch" => {
-                let key = PartitionKey::parse_header(args.next_pos().ok_or("which key?")?)?;
+                let key = PartitionKey::parse_json(args.next_pos().ok_or("which key?")?)?;
                 let mut operations = Vec::new();
                 while let Some(text) = args.next_pos() {
                     operations.push(operation(text)?);
                 }
-                ContainerAction::Batch { key, operations, session: None }
+                args.reject_next()?;
+                let batch = Batch { key, operations, session: None };
+                let done = self.in_container(batch);
+                told(done, tags, |results| results.iter().map(show).collect())
             }
             "bulk" => {
                 let range = args.take_key("range").map(str::parse).transpose()?.map(RangeId);
                 let mut operations = Vec::new();
                 while let Some(key) = args.next_pos() {
-                    let key = PartitionKey::parse_header(key)?;
+                    let key = PartitionKey::parse_json(key)?;
                     let operation = operation(args.next_pos().ok_or("which operation?")?)?;
                     operations.push(BulkOperation { key, operation });
                 }
-                ContainerAction::Bulk { range, operations, pace: BulkPace::All }
+                args.reject_next()?;
+                let done = self.in_container(Bulk { range, operations, pace: BulkPace::All });
+                let each = |bulk: BulkResult| match bulk.result {
+                    Ok(done) => show(&done),
+                    Err(error) => format!("{}\n", failure(error)),
+                };
+                told(done, tags, |results| results.into_iter().map(each).collect())
             }
-            name => self.single(name, &mut args)?,
-        };
-        args.reject_next()?;
-        let container = self.container.clone();
-        let done = self.execute(Action::Container {
-            container,
-            intended_rid: None,
-            merge_aware: true,
-            action,
-        });
-        let route = |receipt: &Receipt| {
-            let route = if tags.contains("route") { route(receipt) } else { String::new() };
-            let cost = tags.contains("cost").then(|| format!("{} RU\n", receipt.charge));
-            route + &cost.unwrap_or_default()
-        };
-        match done {
-            Ok(Response { reply, receipt }) => {
-                Ok(show(reply, tags.contains("system"))? + &route(&receipt))
-            }
-            Err(Failure { error, receipt }) => {
-                Err(format!("{}\n{}", failure(error), route(&receipt)).trim_end().into())
+            name => {
+                let action = self.single(name, &mut args)?;
+                args.reject_next()?;
+                let done = self.in_container(action);
+                if let Ok(Response { reply: ItemResult { etag: Some(etag), .. }, .. }) = &done {
+                    self.last_etag = Some(etag.as_str().to_owned());
+                }
+                told(done, tags, |item| show(&item))
             }
         }
     }
@@ -69,46 +69,41 @@ impl World {
         &self,
         name: &str,
         args: &mut ArgumentConsumer<'_>,
-    ) -> Result<ContainerAction, Box<dyn Error>> {
-        let (key, conditions) = (key(args)?, self.conditions(args)?);
-        let verb = name.strip_prefix("item.").unwrap_or(name);
-        if let "create" | "upsert" = verb {
-            let body = body(&super::stretched(next_body(args)?));
-            return Ok(match verb {
-                "create" => ContainerAction::CreateItem { key, body },
-                _ => ContainerAction::UpsertItem { key, body, conditions },
-            });
-        }
-        let id = ItemId::parse(args.next_pos().ok_or("which item?")?)?;
-        let target = ItemTarget { key, id };
-        Ok(match verb {
-            "read" => ContainerAction::ReadItem { target, conditions },
-            "delete" => ContainerAction::DeleteItem { target, conditions },
-            "replace" => {
-                let body = body(next_body(args)?);
-                ContainerAction::ReplaceItem { target, body, conditions }
+    ) -> Result<ItemAction, Box<dyn Error>> {
+        let key = key(args)?;
+        let Conditions { if_match, if_none_match } = self.conditions(args)?;
+        let session = args.take_key("session").map(SessionToken::parse).transpose()?;
+        let operation = match name.strip_prefix("item.").unwrap_or(name) {
+            "create" => ItemOperation::Create { body: body(&super::stretched(next_body(args)?)) },
+            "upsert" => {
+                let body = body(&super::stretched(next_body(args)?));
+                ItemOperation::Upsert { body, if_match }
             }
-            "patch" => {
-                let body = body(next_body(args)?);
-                ContainerAction::PatchItem { target, body, conditions }
+            verb => {
+                let id = ItemId::parse(args.next_pos().ok_or("which item?")?)?;
+                match verb {
+                    "read" => ItemOperation::Read { id, if_none_match },
+                    "delete" => ItemOperation::Delete { id, if_match },
+                    "replace" => {
+                        ItemOperation::Replace { id, body: body(next_body(args)?), if_match }
+                    }
+                    "patch" => ItemOperation::Patch { id, body: body(next_body(args)?), if_match },
+                    _ => return Err(format!("unknown command {name}").into()),
+                }
             }
-            _ => return Err(format!("unknown command {name}").into()),
-        })
+        };
+        Ok(ItemAction { key, operation, session })
     }
 
-    fn in_container(&mut self, action: ContainerAction) -> Result<Response, Box<dyn Error>> {
+    fn in_container<V: ContainerVerb>(&mut self, verb: V) -> Result<Response<V::Reply>, Failure> {
         let container = self.container.clone();
-        let action = Action::Container { container, intended_rid: None, merge_aware: true, action };
-        self.execute(action).map_err(|refused| failure(refused.error))
+        self.execute(InContainer::new(container, verb))
     }
 
     fn ranges(&mut self) -> Answer {
-        let Reply::Ranges { ranges, .. } = self.in_container(ContainerAction::ReadRanges)?.reply
-        else {
-            return Err("ranges are asked for".into());
-        };
+        let done = self.in_container(ReadRanges).map_err(|refused| failure(refused.error))?;
         let mut output = String::new();
-        for record in ranges {
+        for record in done.reply.ranges {
             let bounds = format!("[{}, {})", record.range.min, record.range.max);
             writeln!(output, "{} {bounds} parents {:?}", record.id, record.parents)?;
         }
@@ -124,21 +119,17 @@ impl World {
         let (mut output, mut after, mut ids) = (String::new(), None, BTreeSet::new());
         loop {
             let scope = scope.clone();
-            let action = ContainerAction::ListItems { scope, session: None, after, items_max };
-            let Reply::Feed { bodies, rest, .. } = self.in_container(action)?.reply else {
-                return Err("a list gives a feed".into());
-            };
+            let list = ListItems { scope, session: None, after, items_max };
+            let done = self.in_container(list).map_err(|refused| failure(refused.error))?;
+            let Feed { bodies, rest, .. } = done.reply;
             assert!(bodies.len() <= items_max, "more than asked for");
             for body in &bodies {
                 writeln!(output, "{}", shown(body, false))?;
                 assert!(ids.insert(shown(body, true)), "an item came twice");
             }
             match rest {
-                Some(Rest::AfterItem(position)) => after = Some(position),
+                Some(position) => after = Some(position),
                 None => return Ok(output),
-                Some(Rest::AfterName(_) | Rest::AfterRows(_)) => {
-                    return Err("items are listed by position".into());
-                }
             }
         }
     }
@@ -163,29 +154,23 @@ fn body(text: &str) -> Bytes {
     Bytes::copy_from_slice(text.as_bytes())
 }
 
-fn show(reply: Reply, system: bool) -> Answer {
-    Ok(match reply {
-        Reply::One { kind, body, .. } => show_result(kind, body.as_ref(), system),
-        Reply::Batch { results } => {
-            results.iter().map(|done| show_result(done.kind, done.body.as_ref(), system)).collect()
+/// An answer, with where it came from and what it cost if the tags ask for that.
+fn told<R>(
+    done: Result<Response<R>, Failure>,
+    tags: &BTreeSet<String>,
+    show: impl FnOnce(R) -> String,
+) -> Answer {
+    let route = |receipt: &Receipt| {
+        let route = if tags.contains("route") { route(receipt) } else { String::new() };
+        let cost = tags.contains("cost").then(|| format!("{} RU\n", receipt.charge));
+        route + &cost.unwrap_or_default()
+    };
+    match done {
+        Ok(Response { reply, receipt }) => Ok(show(reply) + &route(&receipt)),
+        Err(Failure { error, receipt }) => {
+            Err(format!("{}\n{}", failure(error), route(&receipt)).trim_end().into())
         }
-        Reply::Bulk { results } => {
-            let each = results.into_iter().map(|bulk| match bulk.result {
-                Ok(done) => show_result(done.kind, done.body.as_ref(), system),
-                Err(error) => format!("{}\n", failure(error)),
-            });
-            each.collect()
-        }
-        other @ (Reply::Offer { .. }
-        | Reply::Changes { .. }
-        | Reply::Feed { .. }
-        | Reply::Rows { .. }
-        | Reply::QueryPlan { .. }
-        | Reply::Ranges { .. }
-        | Reply::Statistics { .. }) => {
-            return Err(format!("unexpected {other:?}").into());
-        }
-    })
+    }
 }
 
 fn route(receipt: &Receipt) -> String {

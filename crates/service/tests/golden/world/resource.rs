@@ -4,7 +4,10 @@ use std::fmt::Write as _;
 
 use goldenscript::{ArgumentConsumer, Command};
 use model::json::Value;
-use service::{Action, CatalogueAction, Kind, Migration, Reply, ResourceQuery, Rest, Throughput};
+use service::{
+    Feed, Kind, ListResources, Migration, QueryResources, ResourceAction, ResourceReply,
+    ResourceRest, Throughput,
+};
 
 use super::{Answer, World, link, show_feed, value};
 
@@ -16,20 +19,20 @@ impl World {
                 let (parent, kind) = (link(args.next_pos())?, kind(args.next_pos())?);
                 let body = value(args.next_pos().map(super::stretched).as_deref())?;
                 let throughput = self.throughput(&mut args)?;
-                CatalogueAction::Create { parent, kind, body, throughput, offer_type: None }
+                ResourceAction::Create { parent, kind, body, throughput, offer_type: None }
             }
             "upsert" => {
                 let (parent, kind) = (link(args.next_pos())?, kind(args.next_pos())?);
-                CatalogueAction::Upsert { parent, kind, body: value(args.next_pos())? }
+                ResourceAction::Upsert { parent, kind, body: value(args.next_pos())? }
             }
             "read" => {
                 let conditions = self.conditions(&mut args)?;
-                CatalogueAction::Read { link: link(args.next_pos())?, conditions }
+                ResourceAction::Read { link: link(args.next_pos())?, conditions }
             }
             "replace" => {
                 let conditions = self.conditions(&mut args)?;
                 let (link, body) = (link(args.next_pos())?, value(args.next_pos())?);
-                CatalogueAction::Replace { link, body, conditions }
+                ResourceAction::Replace { link, body, conditions }
             }
             "migrate" => {
                 let conditions = self.conditions(&mut args)?;
@@ -39,11 +42,11 @@ impl World {
                     Some("manual") => Migration::ToManual,
                     other => return Err(format!("migrate to {other:?}?").into()),
                 };
-                CatalogueAction::MigrateOffer { link, migration, conditions }
+                ResourceAction::MigrateOffer { link, migration, conditions }
             }
             "delete" => {
                 let conditions = self.conditions(&mut args)?;
-                CatalogueAction::Delete { link: link(args.next_pos())?, conditions }
+                ResourceAction::Delete { link: link(args.next_pos())?, conditions }
             }
             "query" => {
                 let (parent, kind) = (link(args.next_pos())?, kind(args.next_pos())?);
@@ -52,14 +55,16 @@ impl World {
                     Some(text) => value(Some(text))?,
                     None => Value::Null,
                 };
-                let query = ResourceQuery {
-                    text,
-                    parameters,
-                    after: None,
-                    items_max: 1_000,
-                    shown: |body| body,
-                };
-                CatalogueAction::Query { parent, kind, query }
+                args.reject_next()?;
+                let (after, items_max) = (None, 1_000);
+                let shown = |body| body;
+                let query =
+                    QueryResources { parent, kind, text, parameters, after, items_max, shown };
+                let Feed { owner_rid, bodies, rest } = self.execute(query)?.reply;
+                return Ok(format!(
+                    "of '{owner_rid}'\n{}",
+                    show_feed(&bodies, rest.as_ref(), true)
+                ));
             }
             "list" => return self.list(&mut args),
             name => return Err(format!("unknown command {name}").into()),
@@ -68,29 +73,17 @@ impl World {
         self.perform(action)
     }
 
-    fn perform(&mut self, action: CatalogueAction) -> Answer {
-        match self.execute(Action::Catalogue(action))?.reply {
-            Reply::One { kind, body, .. } => {
-                let body = body.map(|body| format!(" {}", String::from_utf8_lossy(&body)));
-                Ok(format!("{kind:?}{}\n", body.unwrap_or_default()))
-            }
-            Reply::Offer { kind, body, status, .. } => {
-                let body = body.map(|body| format!(" {}", String::from_utf8_lossy(&body)));
-                let pending = if status.pending { ", pending" } else { "" };
-                let minimum = status.minimum;
-                Ok(format!("{kind:?}, minimum {minimum}{pending}{}\n", body.unwrap_or_default()))
-            }
-            Reply::Feed { owner_rid, bodies, rest } => {
-                Ok(format!("of '{owner_rid}'\n{}", show_feed(&bodies, rest.as_ref(), true)))
-            }
-            other @ (Reply::Batch { .. }
-            | Reply::Bulk { .. }
-            | Reply::Changes { .. }
-            | Reply::Rows { .. }
-            | Reply::QueryPlan { .. }
-            | Reply::Ranges { .. }
-            | Reply::Statistics { .. }) => Err(format!("unexpected {other:?}").into()),
+    fn perform(&mut self, action: ResourceAction) -> Answer {
+        let ResourceReply { kind, etag, body, offer } = self.execute(action)?.reply;
+        if let Some(etag) = etag {
+            self.last_etag = Some(etag.as_str().to_owned());
         }
+        let body = body.map(|body| format!(" {}", String::from_utf8_lossy(&body)));
+        let offer = offer.map(|offer| {
+            let pending = if offer.pending { ", pending" } else { "" };
+            format!(", minimum {}{pending}", offer.minimum)
+        });
+        Ok(format!("{kind:?}{}{}\n", offer.unwrap_or_default(), body.unwrap_or_default()))
     }
 
     /// Lists by name, page after page; a page is a line.
@@ -100,11 +93,8 @@ impl World {
         args.reject_next()?;
         let (mut output, mut after) = (String::new(), None);
         loop {
-            let action = CatalogueAction::List { parent: parent.clone(), kind, after, items_max };
-            let Reply::Feed { bodies, rest, .. } = self.execute(Action::Catalogue(action))?.reply
-            else {
-                return Err("a list gives a feed".into());
-            };
+            let list = ListResources { parent: parent.clone(), kind, after, items_max };
+            let Feed { bodies, rest, .. } = self.execute(list)?.reply;
             let name = |body: &bytes::Bytes| {
                 let value = model::json::parse(body).unwrap();
                 value.get("id").and_then(Value::as_str).unwrap_or("?").to_owned()
@@ -112,9 +102,9 @@ impl World {
             let names: Vec<String> = bodies.iter().map(name).collect();
             writeln!(output, "{}", names.join(" "))?;
             match rest {
-                Some(Rest::AfterName(name)) => after = Some(name),
+                Some(ResourceRest::AfterName(name)) => after = Some(name),
                 None => return Ok(output),
-                Some(Rest::AfterItem(_) | Rest::AfterRows(_)) => {
+                Some(ResourceRest::AfterRows(_)) => {
                     return Err("resources are listed by name".into());
                 }
             }

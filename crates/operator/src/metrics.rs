@@ -1,15 +1,12 @@
 //! `/_orrery/metrics`: how long requests take, how containers are used, what is held of the
 //! memory, in the text format of OpenMetrics.
 //!
-//! Durations are kept from request to request, by verb and status: both are few, and known
+//! RequestDurations are kept from request to request, by verb and status: both are few, and known
 //! beforehand. All else is read when somebody asks.
 
 use std::fmt;
 use std::time::Duration;
 
-use bytes::Bytes;
-use http::header::CONTENT_TYPE;
-use http::{HeaderValue, Response, StatusCode};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text::{encode_eof, encode_registry};
 use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric, MetricEncoder};
@@ -20,15 +17,11 @@ use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
 use runtime::MemoryUsage;
-use service::{ContainerUsage, PartitionInfo, ServiceError, Usage};
-use wire_cosmos::{Observer, Verb};
+use service::{ContainerUsage, PartitionInfo, Usage};
 
-use crate::background::TaskFigures;
-use crate::http::counters::Reading;
-use crate::http::service::Answer;
-use crate::memory::MemoryReport;
+use crate::process::{ProcessFigures, TaskFigures};
 
-const FORMAT: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+pub(crate) const FORMAT: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// Upper bounds in seconds: from a point read in memory to what a query may take at most.
 const BOUNDS: [f64; 16] = [
@@ -38,7 +31,7 @@ const BOUNDS: [f64; 16] = [
 
 /// How long requests took.
 #[derive(Debug)]
-pub(crate) struct Durations {
+pub struct RequestDurations {
     registry: Registry,
     requests: Family<Labels, Histogram>,
 }
@@ -49,8 +42,8 @@ struct Labels {
     status: u16,
 }
 
-impl Default for Durations {
-    fn default() -> Durations {
+impl Default for RequestDurations {
+    fn default() -> RequestDurations {
         let mut registry = Registry::default();
         let requests = Family::<Labels, Histogram>::new_with_constructor(|| Histogram::new(BOUNDS));
         registry.register_with_unit(
@@ -59,59 +52,45 @@ impl Default for Durations {
             Unit::Seconds,
             requests.clone(),
         );
-        Durations { registry, requests }
+        RequestDurations { registry, requests }
     }
 }
 
-impl Observer for Durations {
-    fn answered(&self, verb: Verb, status: StatusCode, elapsed: Duration) {
-        let labels = Labels { verb: verb.name(), status: status.as_u16() };
-        self.requests.get_or_create(&labels).observe(elapsed.as_secs_f64());
+impl RequestDurations {
+    /// Notes how long a request of a protocol took. Verbs must be few and known beforehand:
+    /// each has a histogram for each of its statuses.
+    pub fn record(&self, verb: &'static str, status: u16, elapsed: Duration) {
+        self.requests.get_or_create(&Labels { verb, status }).observe(elapsed.as_secs_f64());
     }
 }
 
 /// What is read when somebody asks.
 #[derive(Debug)]
-pub(crate) struct Readings {
-    pub(crate) containers: Vec<ContainerUsage>,
-    pub(crate) memory: MemoryReport,
-    pub(crate) counters: Vec<Reading>,
-    pub(crate) tasks: Vec<TaskFigures>,
+struct Readings {
+    containers: Vec<ContainerUsage>,
+    process: ProcessFigures,
 }
 
-impl Readings {
-    /// Whoever collects metrics wants those that there are.
-    pub(crate) fn of(
-        usage: Result<Vec<ContainerUsage>, ServiceError>,
-        memory: MemoryReport,
-        counters: Vec<Reading>,
-        tasks: Vec<TaskFigures>,
-    ) -> Readings {
-        let containers = usage.unwrap_or_else(|error| {
-            tracing::warn!(%error, "what the containers hold cannot be read for metrics");
-            Vec::new()
-        });
-        Readings { containers, memory, counters, tasks }
-    }
-}
-
-pub(crate) fn answer(durations: &Durations, readings: Readings) -> Answer {
+/// All metrics as one text.
+pub(crate) fn encode(
+    durations: &RequestDurations,
+    containers: Vec<ContainerUsage>,
+    process: ProcessFigures,
+) -> String {
     let mut read = Registry::default();
-    read.register_collector(Box::new(readings));
+    read.register_collector(Box::new(Readings { containers, process }));
     let mut text = String::new();
     let written = encode_registry(&mut text, &durations.registry)
         .and_then(|()| encode_registry(&mut text, &read))
         .and_then(|()| encode_eof(&mut text));
     // A text takes whatever is written to it.
     debug_assert!(written.is_ok());
-    let mut answer = Response::new(Bytes::from(text));
-    answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(FORMAT));
-    answer
+    text
 }
 
 /// What a metric says.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Figure {
+enum Figure {
     /// Only ever grows.
     Count(u64),
     /// The same, in parts.
@@ -228,48 +207,91 @@ const OF_TASKS: &[Metric<TaskFigures>] = &[
     },
 ];
 
+const OF_PROCESS: &[Metric<ProcessFigures>] = &[
+    Metric {
+        name: "orrery_answers_ok",
+        kind: MetricType::Counter,
+        help: "Answers to requests that succeeded.",
+        read: |process| Some(Figure::Count(process.answers.ok)),
+    },
+    Metric {
+        name: "orrery_answers_client_error",
+        kind: MetricType::Counter,
+        help: "Answers that say that the client is wrong.",
+        read: |process| Some(Figure::Count(process.answers.client_error)),
+    },
+    Metric {
+        name: "orrery_answers_server_error",
+        kind: MetricType::Counter,
+        help: "Answers that say that the server is wrong or overloaded.",
+        read: |process| Some(Figure::Count(process.answers.server_error)),
+    },
+    Metric {
+        name: "orrery_connections_opened",
+        kind: MetricType::Counter,
+        help: "Connections that were let in.",
+        read: |process| Some(Figure::Count(process.connections.opened)),
+    },
+    Metric {
+        name: "orrery_connections_refused",
+        kind: MetricType::Counter,
+        help: "Connections beyond the limit.",
+        read: |process| Some(Figure::Count(process.connections.refused)),
+    },
+    Metric {
+        name: "orrery_connections_open",
+        kind: MetricType::Gauge,
+        help: "Connections that are open.",
+        read: |process| Some(Figure::Level(process.connections.open)),
+    },
+    Metric {
+        name: "orrery_connections_parked",
+        kind: MetricType::Gauge,
+        help: "Open connections of which nothing but the socket is held.",
+        read: |process| Some(Figure::Level(process.connections.parked)),
+    },
+];
+
 impl Collector for Readings {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        for metric in OF_PARTITIONS {
-            let mut family =
-                encoder.encode_descriptor(metric.name, metric.help, None, metric.kind)?;
-            for container in &self.containers {
-                for partition in &container.partitions {
-                    let range = partition.0.id.to_string();
-                    let labels = [("container", container.link.as_ref()), ("range", &range)];
-                    if let Some(figure) = (metric.read)(partition) {
-                        figure.encode(family.encode_family(&labels)?)?;
-                    }
-                }
+        let mut partitions = Vec::new();
+        for container in &self.containers {
+            for partition in &container.partitions {
+                partitions.push((container.link.as_ref(), partition.0.id.to_string(), partition));
             }
         }
-        for metric in OF_MEMORY {
-            let mut family =
-                encoder.encode_descriptor(metric.name, metric.help, None, metric.kind)?;
-            for (purpose, usage) in &self.memory.parts {
-                if let Some(figure) = (metric.read)(usage) {
-                    figure.encode(family.encode_family(&[("purpose", *purpose)])?)?;
-                }
-            }
-        }
-        for metric in OF_TASKS {
-            let mut family =
-                encoder.encode_descriptor(metric.name, metric.help, None, metric.kind)?;
-            for task in &self.tasks {
-                if let Some(figure) = (metric.read)(task) {
-                    figure.encode(family.encode_family(&[("task", task.name)])?)?;
-                }
-            }
-        }
-        for Reading { name, help, figure } in &self.counters {
-            let kind = match figure {
-                Figure::Count(_) | Figure::Sum(_) => MetricType::Counter,
-                Figure::Level(_) | Figure::Ratio(_) => MetricType::Gauge,
-            };
-            figure.encode(encoder.encode_descriptor(name, help, None, kind)?)?;
+        let partitions = partitions.iter().map(|(container, range, partition)| {
+            ([("container", *container), ("range", range.as_str())], *partition)
+        });
+        encode_table(&mut encoder, OF_PARTITIONS, partitions)?;
+        let parts = &self.process.memory.parts;
+        let parts = parts.iter().map(|(purpose, usage)| ([("purpose", *purpose)], usage));
+        encode_table(&mut encoder, OF_MEMORY, parts)?;
+        let tasks = self.process.tasks.iter().map(|task| ([("task", task.name)], task));
+        encode_table(&mut encoder, OF_TASKS, tasks)?;
+        for metric in OF_PROCESS {
+            let value = encoder.encode_descriptor(metric.name, metric.help, None, metric.kind)?;
+            (metric.read)(&self.process).map_or(Ok(()), |figure| figure.encode(value))?;
         }
         Ok(())
     }
+}
+
+/// Writes each metric of a table for all that it is about, told apart by their labels.
+fn encode_table<'a, T: 'a, L: EncodeLabelSet>(
+    encoder: &mut DescriptorEncoder<'_>,
+    table: &[Metric<T>],
+    rows: impl Iterator<Item = (L, &'a T)> + Clone,
+) -> fmt::Result {
+    for metric in table {
+        let mut family = encoder.encode_descriptor(metric.name, metric.help, None, metric.kind)?;
+        for (labels, row) in rows.clone() {
+            if let Some(figure) = (metric.read)(row) {
+                figure.encode(family.encode_family(&labels)?)?;
+            }
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -278,11 +300,11 @@ mod tests {
 
     #[test]
     fn durations_are_kept_by_verb_and_status_and_by_nothing_else() {
-        let durations = Durations::default();
-        for status in [StatusCode::OK, StatusCode::OK, StatusCode::NOT_FOUND] {
-            durations.answered(Verb::ReadItem, status, Duration::from_micros(300));
+        let durations = RequestDurations::default();
+        for status in [200, 200, 404] {
+            durations.record("read_item", status, Duration::from_micros(300));
         }
-        durations.answered(Verb::QueryItems, StatusCode::OK, Duration::from_secs(60));
+        durations.record("query_items", 200, Duration::from_secs(60));
         let mut text = String::new();
         encode_registry(&mut text, &durations.registry).unwrap();
         let name = "orrery_request_duration_seconds";

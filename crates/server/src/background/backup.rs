@@ -1,4 +1,4 @@
-//! Backups of the server that runs: `/_orrery/backup`.
+//! The backup of a server that runs.
 //!
 //! One at a time, on a thread for work that blocks. Nobody waits for it but whoever stops
 //! the server: the store is closed only when nobody reads it any more.
@@ -7,19 +7,15 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use bytes::Bytes;
-use serde::Deserialize;
-use serde_json::{Value, json};
+use operator::{BackupRefused, BackupStatus};
 use service::{Principal, Service};
 use storage::backup::{self, Progress};
 use storage::{StorageError, Store};
 use tokio::task::JoinHandle;
 
-use crate::layout::{Refusal, parse};
-
 /// The backup that runs, or the last one.
 #[derive(Debug, Default)]
-pub(crate) struct Backups {
+pub(crate) struct BackupJob {
     state: Mutex<State>,
     /// None may begin or go on.
     ending: AtomicBool,
@@ -43,61 +39,45 @@ enum Phase {
     Failed(String),
 }
 
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Wanted {
-    folder: PathBuf,
-}
-
-impl Backups {
+impl BackupJob {
     /// Begins one, and says so at once.
     pub(crate) fn begin(
-        self: &Arc<Backups>,
-        service: &Arc<Service>,
-        body: &Bytes,
-    ) -> Result<Value, Refusal> {
-        let Wanted { folder } = parse(body, r#"{"folder":"/backups/monday"}"#)?;
-        if !folder.is_absolute() {
-            let folder = folder.display();
-            let message = format!("'{folder}' is not an absolute path on the server's machine");
-            return Err(Refusal::malformed(message));
-        }
+        self: &Arc<BackupJob>,
+        service: &Service,
+        folder: PathBuf,
+    ) -> Result<BackupStatus, BackupRefused> {
         if folder.exists() {
             let message = format!("{} is there already: choose a new folder", folder.display());
-            return Err(Refusal::Conflict(message));
+            return Err(BackupRefused::Conflict(message));
         }
         let mut state = self.state();
         if matches!(state.phase, Phase::Running) {
             let message = format!("a backup to {} is running", state.folder.display());
-            return Err(Refusal::Conflict(message));
+            return Err(BackupRefused::Conflict(message));
         }
         if self.ending.load(Ordering::Relaxed) {
-            return Err(Refusal::Conflict("the server is stopping".to_owned()));
+            return Err(BackupRefused::Conflict("the server is stopping".to_owned()));
         }
-        let (backups, to) = (Arc::clone(self), folder.clone());
         let store = service.operator(Principal::Account).backup_source()?;
-        let work = tokio::task::spawn_blocking(move || backups.carry_out(&*store, to));
+        let (job, to) = (Arc::clone(self), folder.clone());
+        let work = tokio::task::spawn_blocking(move || job.carry_out(&*store, to));
         let progress = Progress::default();
         *state = State { folder, progress, phase: Phase::Running, work: Some(work) };
         drop(state);
-        Ok(self.describe())
+        Ok(self.status())
     }
 
-    pub(crate) fn describe(&self) -> Value {
+    pub(crate) fn status(&self) -> BackupStatus {
         let state = self.state();
-        let (phase, message) = match &state.phase {
-            Phase::None => return json!({ "state": "none" }),
-            Phase::Running => ("running", None),
-            Phase::Done => ("done", None),
-            Phase::Failed(message) => ("failed", Some(message)),
-        };
-        json!({
-            "state": phase,
-            "folder": state.folder,
-            "rows": state.progress.rows,
-            "bytes": state.progress.bytes,
-            "message": message,
-        })
+        let (folder, Progress { rows, bytes }) = (state.folder.clone(), state.progress);
+        match &state.phase {
+            Phase::None => BackupStatus::None,
+            Phase::Running => BackupStatus::Running { folder, rows, bytes },
+            Phase::Done => BackupStatus::Done { folder, rows, bytes },
+            Phase::Failed(message) => {
+                BackupStatus::Failed { folder, rows, bytes, message: message.clone() }
+            }
+        }
     }
 
     /// Stops the one that runs, and waits until nothing is left of it.

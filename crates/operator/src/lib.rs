@@ -1,0 +1,31 @@
+//! The operator protocol: what whoever runs a server asks it under `/_orrery/`, in JSON over
+//! HTTP, and the client that the program's own commands ask with.
+//!
+//! [`OperatorGateway::route`] looks at the head of a request: it answers what is open to
+//! everybody, refuses what does not bear the account key, and passes on what belongs to another
+//! protocol. [`OperatorGateway::answer`] takes the body of an [`OperatorRequest`] and asks the
+//! service, or the [`Process`] around it, which keeps the counters and writes the backups.
+//!
+//! Must not know: connections, command lines, other protocols.
+
+mod backup;
+mod client;
+mod error;
+mod gateway;
+mod metrics;
+mod partitions;
+mod process;
+mod reply;
+mod request;
+mod throughput;
+
+pub use backup::{BackupRefused, BackupStatus};
+pub use client::{OperatorClient, OperatorClientError};
+pub use gateway::{OperatorGateway, Routed};
+pub use metrics::RequestDurations;
+pub use partitions::HalveBy;
+pub use process::{
+    AnswerFigures, ConnectionFigures, MemoryFigures, Process, ProcessFigures, TaskFigures,
+};
+pub use reply::{OperatorReply, json, problem};
+pub use request::{OperatorKey, OperatorRequest};

@@ -1,0 +1,206 @@
+//! Verbs as types: what the steps of a request need to know of one.
+//!
+//! A verb's fields are what the client says, [`Verb::Reply`] is what it gets. The steps in
+//! `Service::execute` know no single verb; what they have to know says one function,
+//! `facts`, and doing it is another, `perform`. So a new verb is one type with its two
+//! functions, in one file.
+
+use std::future::Future;
+
+use bytes::Bytes;
+use model::name::ItemId;
+use model::partition_key::PartitionKey;
+
+use crate::error::ServiceError;
+use crate::kind::{Kind, Link};
+use crate::receipt::Receipt;
+use crate::request::InContainer;
+use crate::resolve::ResolvedContainer;
+use crate::service::Service;
+
+/// Something that can be asked for.
+pub trait Verb: Sized + Send {
+    type Reply: Send;
+    /// What its names stand for.
+    type Place: Send;
+
+    /// What has to be known of it before it is done.
+    fn facts(&self) -> Facts<'_>;
+
+    /// Finds what its names stand for.
+    fn resolve(
+        &mut self,
+        service: &Service,
+        receipt: &mut Receipt,
+    ) -> impl Future<Output = Result<Self::Place, ServiceError>> + Send;
+
+    /// Does it.
+    fn perform(
+        self,
+        service: &Service,
+        place: Self::Place,
+        receipt: &mut Receipt,
+    ) -> impl Future<Output = Result<Self::Reply, ServiceError>> + Send;
+}
+
+/// Something that can be asked of the items or partitions of one container. Together with
+/// the container, [`InContainer`], it is a [`Verb`].
+pub trait ContainerVerb: Sized + Send {
+    type Reply: Send;
+
+    /// What has to be known of it before it is done.
+    fn facts(&self) -> ItemFacts<'_>;
+
+    /// The one item that it names, if it does: in links by resource ids the item's is one,
+    /// too, and becomes its id.
+    fn item_mut(&mut self) -> Option<(Option<&PartitionKey>, &mut ItemId)> {
+        None
+    }
+
+    /// Does it.
+    fn perform(
+        self,
+        service: &Service,
+        container: &ResolvedContainer,
+        receipt: &mut Receipt,
+    ) -> impl Future<Output = Result<Self::Reply, ServiceError>> + Send;
+}
+
+/// What the steps before performing need to know of a verb.
+#[derive(Clone, Debug)]
+pub struct Facts<'a> {
+    /// Whether it changes something.
+    pub(crate) writes: bool,
+    pub(crate) subject: Subject<'a>,
+}
+
+/// What a verb is about.
+#[derive(Clone, Debug)]
+pub(crate) enum Subject<'a> {
+    /// A resource of the catalogue.
+    Resource(&'a Link),
+    /// Resources of a kind inside another.
+    Inside(&'a Link, Kind),
+    /// Items or partitions of a container.
+    Items(&'a Link, ItemFacts<'a>),
+}
+
+/// The facts of a verb on the items or partitions of a container.
+#[derive(Clone, Debug)]
+pub struct ItemFacts<'a> {
+    /// Whether it changes something.
+    pub(crate) writes: bool,
+    pub(crate) reach: Reach<'a>,
+    /// The one item that it is about, if it is about one by name.
+    pub(crate) item: Option<NamedItem<'a>>,
+    /// Whether it makes sense only to somebody who knows the physical partitions.
+    pub(crate) names_partitions: bool,
+    /// The operations that it consists of, where it is made of several.
+    pub(crate) operations: Option<Operations>,
+}
+
+/// How much of a container a verb can reach.
+#[derive(Clone, Debug)]
+pub(crate) enum Reach<'a> {
+    /// Only how the container is cut into partitions, which everybody may know who may
+    /// reach anything in it.
+    Layout,
+    /// Nothing that is stored.
+    Nothing,
+    /// Items of this key, or of keys that begin like it. Others are out of reach: items are
+    /// found by the key itself, not by its hash, and no document may say another key than
+    /// its request.
+    Key(&'a PartitionKey),
+    /// The same for several.
+    Keys(Vec<&'a PartitionKey>),
+    /// Any item.
+    Everything,
+}
+
+/// An item by name, for permissions that are about one.
+#[derive(Clone, Debug)]
+pub(crate) struct NamedItem<'a> {
+    pub(crate) key: Option<&'a PartitionKey>,
+    pub(crate) id: &'a ItemId,
+    /// What takes its place, perhaps under another id.
+    pub(crate) replacement: Option<&'a Bytes>,
+}
+
+/// How many operations there are, and the bytes of their bodies.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Operations {
+    pub(crate) count: usize,
+    pub(crate) bytes: usize,
+}
+
+impl<'a> Reach<'a> {
+    /// Of a verb that names one key, or none.
+    pub(crate) fn of(key: Option<&'a PartitionKey>) -> Reach<'a> {
+        key.map_or(Reach::Everything, Reach::Key)
+    }
+
+    /// Whether it names keys for all that it can reach, and these do.
+    pub(crate) fn is_within(&self, these: impl Fn(&PartitionKey) -> bool) -> bool {
+        match self {
+            Reach::Layout | Reach::Nothing => true,
+            Reach::Key(key) => these(key),
+            Reach::Keys(keys) => keys.iter().all(|key| these(key)),
+            Reach::Everything => false,
+        }
+    }
+}
+
+impl<'a> ItemFacts<'a> {
+    pub(crate) fn reading(reach: Reach<'a>) -> ItemFacts<'a> {
+        ItemFacts { writes: false, reach, item: None, names_partitions: false, operations: None }
+    }
+
+    pub(crate) fn writing(reach: Reach<'a>) -> ItemFacts<'a> {
+        ItemFacts { writes: true, ..ItemFacts::reading(reach) }
+    }
+}
+
+impl Facts<'_> {
+    /// Whether permissions are shown, with tokens that may open more than their reader may.
+    pub(crate) fn shows_permissions(&self) -> bool {
+        match &self.subject {
+            Subject::Resource(link) => link.kind() == Some(Kind::Permission),
+            Subject::Inside(_, kind) => *kind == Kind::Permission,
+            Subject::Items(..) => false,
+        }
+    }
+
+    pub(crate) fn operations(&self) -> Option<Operations> {
+        match &self.subject {
+            Subject::Items(_, facts) => facts.operations,
+            Subject::Resource(_) | Subject::Inside(..) => None,
+        }
+    }
+}
+
+impl<V: ContainerVerb> Verb for InContainer<V> {
+    type Reply = V::Reply;
+    type Place = ResolvedContainer;
+
+    fn facts(&self) -> Facts<'_> {
+        let facts = self.verb.facts();
+        Facts { writes: facts.writes, subject: Subject::Items(&self.container, facts) }
+    }
+
+    async fn resolve(
+        &mut self,
+        service: &Service,
+        receipt: &mut Receipt,
+    ) -> Result<ResolvedContainer, ServiceError> {
+        service.resolve_container(self, receipt).await
+    }
+
+    async fn perform(
+        self,
+        service: &Service,
+        place: ResolvedContainer,
+        receipt: &mut Receipt,
+    ) -> Result<V::Reply, ServiceError> {
+        self.verb.perform(service, &place, receipt).await
+    }
+}
