@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use cluster::{Cluster, Container, ContainerSpec, Halve, RangeId};
+use cluster::{Cluster, Container, ContainerSpec, Halve, PartitionId};
 use model::json;
 use model::limits::{Growth, Limits};
 use model::partition_key::{PartitionKey, PartitionKeyDefinition};
@@ -99,7 +99,7 @@ fn measure(folder: &Path, megabytes: u64) {
             runtime.clock.sleep(Duration::from_millis(50));
             waits.push(Duration::from_micros(longest.load(Ordering::Relaxed)));
             pauses.push(split.pause);
-            let both: Vec<RangeId> = split.into;
+            let both: Vec<PartitionId> = split.into;
             block_on(cluster.merge(&container, &both)).unwrap();
         }
         stop.store(true, Ordering::Relaxed);

@@ -9,7 +9,7 @@ use model::partition_key::PartitionKeyDefinition;
 use partition::{Bucket, BucketNumber, Problem, Reader};
 use storage::View;
 
-use crate::map::{ContainerMap, RangeId, RangeRecord};
+use crate::map::{ContainerMap, PartitionId, RangeRecord};
 
 /// A bound this close to the middle, as a part of the range, is the middle: fresh
 /// bounds of odd numbers of ranges differ from it by the rounding of one hash.
@@ -158,7 +158,7 @@ fn inside(buckets: &[Bucket], at: Epk) -> Option<Cut> {
 
 /// The range to split next for throughput: the widest, and of equal ones the one
 /// with the lowest id.
-pub(crate) fn widest(key: &PartitionKeyDefinition, map: &ContainerMap) -> Option<RangeId> {
+pub(crate) fn widest(key: &PartitionKeyDefinition, map: &ContainerMap) -> Option<PartitionId> {
     // Shares of ranges that are halves of halves differ by rounding only.
     let rounded = |record: &RangeRecord| (key.share(&record.range) / MIDDLE).round();
     let wider = |a: &&RangeRecord, b: &&RangeRecord| {

@@ -9,7 +9,7 @@ use storage::Outcome as Fate;
 use crate::cluster::Cluster;
 use crate::container::Container;
 use crate::error::ClusterError;
-use crate::map::RangeId;
+use crate::map::PartitionId;
 
 /// Items that are given another time between two commands.
 const CHUNK_ITEMS: usize = 256;
@@ -19,7 +19,7 @@ const CHUNK_ITEMS: usize = 256;
 pub struct Ahead {
     /// The name of its container.
     pub container: String,
-    pub range: RangeId,
+    pub range: PartitionId,
     pub by: Duration,
 }
 

@@ -16,7 +16,7 @@ use crate::error::ClusterError;
 use crate::executor::Executors;
 use crate::layout::Layout;
 use crate::maintenance::Maintenance;
-use crate::map::{ContainerMap, Division, RangeId};
+use crate::map::{ContainerMap, Division, PartitionId};
 use crate::query::QueryThreads;
 use crate::retired::Territory;
 use crate::slot::Slot;
@@ -49,7 +49,7 @@ pub struct Cluster {
 /// An outcome, and the partition it came from.
 #[derive(Debug)]
 pub struct Served<T> {
-    pub range: RangeId,
+    pub range: PartitionId,
     /// The position of the partition that the answer reflects at least.
     pub lsn: Lsn,
     pub value: T,
@@ -407,7 +407,7 @@ impl Cluster {
     async fn grant_numbers(
         &self,
         container: &Container,
-        range: RangeId,
+        range: PartitionId,
         exhausted: &Setup,
     ) -> Result<(), ClusterError> {
         let change = |map: &ContainerMap| {

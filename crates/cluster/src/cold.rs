@@ -14,7 +14,7 @@ use crate::cluster::Cluster;
 use crate::container::Container;
 use crate::error::ClusterError;
 use crate::layout::Layout;
-use crate::map::RangeId;
+use crate::map::PartitionId;
 use crate::slot::Slot;
 use crate::transition::Transition;
 
@@ -52,7 +52,7 @@ impl Cluster {
     }
 
     /// The two neighbours that hold least, if they are small and cold.
-    fn coldest(&self, layout: &Layout, sizes: &[Head]) -> Option<[RangeId; 2]> {
+    fn coldest(&self, layout: &Layout, sizes: &[Head]) -> Option<[PartitionId; 2]> {
         let limits = self.limits();
         // Half of the limit at most, or the next writes would split them again.
         let small = limits.merge_bytes_below.min(limits.physical_partition_bytes_max / 2);

@@ -18,7 +18,7 @@ use crate::error::ClusterError;
 use crate::expire::Searched;
 use crate::governor::Governor;
 use crate::layout::Layout;
-use crate::map::{ContainerMap, RangeId, RangeRecord};
+use crate::map::{ContainerMap, PartitionId, RangeRecord};
 use crate::reindex::Reindexed;
 use crate::slot::{Slot, Standing};
 use crate::stored_map::StoredMap;
@@ -176,7 +176,7 @@ impl Container {
         }
     }
 
-    fn open(&self, id: RangeId, setup: &Arc<Setup>) -> Arc<Slot> {
+    fn open(&self, id: PartitionId, setup: &Arc<Setup>) -> Arc<Slot> {
         let gauge = self.governor.gauge(id).expect("the map that was divided by has the range");
         Arc::new(Slot::new(id, Arc::clone(setup), Arc::clone(&self.store), gauge))
     }
@@ -219,7 +219,7 @@ impl Container {
     }
 
     /// The partition that has an id now.
-    pub(crate) fn partition(&self, id: RangeId) -> Result<Arc<Slot>, ClusterError> {
+    pub(crate) fn partition(&self, id: PartitionId) -> Result<Arc<Slot>, ClusterError> {
         self.layout().partition(id).cloned()
     }
 }
@@ -229,7 +229,7 @@ fn setups(
     spec: &ContainerSpec,
     map: &ContainerMap,
     limits: &Arc<Limits>,
-) -> Vec<(RangeId, Arc<Setup>)> {
+) -> Vec<(PartitionId, Arc<Setup>)> {
     let compile = |policy| Arc::new(IndexPlan::compile(policy, spec.index_seed));
     let plans: BTreeMap<u32, Arc<IndexPlan>> =
         spec.policies.iter().map(|(version, policy)| (*version, compile(policy))).collect();

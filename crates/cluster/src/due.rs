@@ -13,26 +13,26 @@ use tokio::sync::Notify;
 use crate::cluster::Cluster;
 use crate::container::Container;
 use crate::error::ClusterError;
-use crate::map::RangeId;
+use crate::map::PartitionId;
 use crate::transition::{Halve, Transition};
 
 /// The partitions that were noticed and not looked at yet. There are never more
 /// than there are partitions.
 #[derive(Debug, Default)]
 pub(crate) struct Due {
-    noted: Mutex<BTreeSet<(ContainerNumber, RangeId)>>,
+    noted: Mutex<BTreeSet<(ContainerNumber, PartitionId)>>,
     any: Notify,
 }
 
 impl Due {
-    pub(crate) fn note(&self, container: ContainerNumber, range: RangeId) {
+    pub(crate) fn note(&self, container: ContainerNumber, range: PartitionId) {
         let mut noted = self.noted.lock().unwrap_or_else(PoisonError::into_inner);
         if noted.insert((container, range)) {
             self.any.notify_one();
         }
     }
 
-    fn take(&self) -> BTreeSet<(ContainerNumber, RangeId)> {
+    fn take(&self) -> BTreeSet<(ContainerNumber, PartitionId)> {
         std::mem::take(&mut self.noted.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
@@ -101,7 +101,7 @@ impl Cluster {
     async fn split_due(
         &self,
         container: &Arc<Container>,
-        range: RangeId,
+        range: PartitionId,
     ) -> Result<Option<Transition>, ClusterError> {
         match self.split(container, range, Halve::Bytes).await {
             Ok(transition) => Ok(Some(transition)),

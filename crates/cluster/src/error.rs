@@ -5,7 +5,7 @@ use partition::{CommandError, DocumentError, Problem};
 use storage::StorageError;
 
 use crate::budget::Refusal;
-use crate::map::{LayoutError, MapError, RangeId};
+use crate::map::{LayoutError, MapError, PartitionId};
 
 /// Exhaustive on purpose: whoever translates it must look at every new reason.
 #[derive(Debug, thiserror::Error)]
@@ -13,7 +13,7 @@ pub enum ClusterError {
     /// The partition refused the command and nothing was written. See its problem.
     #[error("{error}")]
     Command {
-        range: RangeId,
+        range: PartitionId,
         #[source]
         error: CommandError,
     },
@@ -28,7 +28,7 @@ pub enum ClusterError {
     Full,
     /// The throughput of the physical partition is used up for the moment.
     #[error("the throughput of range {range} is used up")]
-    Throttled { range: RangeId, refusal: Refusal },
+    Throttled { range: PartitionId, refusal: Refusal },
     /// The write may or may not have happened. Read before trying again.
     #[error("the outcome of the write is not known")]
     Unknown,
@@ -37,15 +37,15 @@ pub enum ClusterError {
     NoContainer(u32),
     /// A named physical partition is not there (any more): the caller's map is old.
     #[error("there is no range {0}")]
-    NoRange(RangeId),
+    NoRange(PartitionId),
     /// A named physical partition was being replaced when the request came. Try
     /// again with the new map.
     #[error("range {0} is being split or merged")]
-    Switching(RangeId),
+    Switching(PartitionId),
     /// The range cannot be cut: all it holds is one logical partition, or there is
     /// nothing to cut.
     #[error("range {range} cannot be divided: {}", indivisible(key.as_ref()))]
-    Indivisible { range: RangeId, key: Option<PartitionKey> },
+    Indivisible { range: PartitionId, key: Option<PartitionKey> },
     /// The layout cannot be changed like this.
     #[error(transparent)]
     Layout(#[from] LayoutError),

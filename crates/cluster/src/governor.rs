@@ -14,7 +14,7 @@ use model::limits::Limits;
 use runtime::Clock;
 
 use crate::budget::{Allowance, Budget, Burst, Caller, Refusal};
-use crate::map::{ContainerMap, RangeId};
+use crate::map::{ContainerMap, PartitionId};
 use crate::meter::{Meter, Totals};
 
 /// What was provided for a container. Rates are RU/s as clients see them.
@@ -60,7 +60,7 @@ struct State {
     plan: Plan,
     /// The map by which it is divided.
     map: Arc<ContainerMap>,
-    gauges: BTreeMap<RangeId, Arc<Gauge>>,
+    gauges: BTreeMap<PartitionId, Arc<Gauge>>,
     /// What partitions counted that are there no more.
     former: Totals,
 }
@@ -116,7 +116,7 @@ impl Governor {
 
     /// The gauge of a partition of the last map. It stays the same as long as the
     /// partition does.
-    pub fn gauge(&self, id: RangeId) -> Option<Arc<Gauge>> {
+    pub fn gauge(&self, id: PartitionId) -> Option<Arc<Gauge>> {
         self.state().gauges.get(&id).cloned()
     }
 

@@ -12,7 +12,7 @@ use model::epk::Epk;
 
 use crate::container::ContainerSpec;
 use crate::error::ClusterError;
-use crate::map::{ContainerMap, RangeId};
+use crate::map::{ContainerMap, PartitionId};
 use crate::slot::Slot;
 use crate::stored_map::MapVersion;
 
@@ -48,7 +48,7 @@ impl Layout {
     }
 
     /// The partition with that id.
-    pub fn partition(&self, id: RangeId) -> Result<&Arc<Slot>, ClusterError> {
+    pub fn partition(&self, id: PartitionId) -> Result<&Arc<Slot>, ClusterError> {
         if self.dropped {
             return Err(ClusterError::NoContainer(self.spec.number.0));
         }
@@ -56,7 +56,7 @@ impl Layout {
     }
 
     /// The partition with that id, also after a drop.
-    pub(crate) fn find(&self, id: RangeId) -> Option<&Arc<Slot>> {
+    pub(crate) fn find(&self, id: PartitionId) -> Option<&Arc<Slot>> {
         self.partitions.iter().find(|partition| partition.id() == id)
     }
 }

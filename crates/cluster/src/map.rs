@@ -35,9 +35,9 @@ const NUMBERS_MAX: u64 = 1 << 40;
 
 /// Id of a physical partition: what clients see as the partition key range id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct RangeId(pub u32);
+pub struct PartitionId(pub u32);
 
-impl std::fmt::Display for RangeId {
+impl std::fmt::Display for PartitionId {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}", self.0)
     }
@@ -64,10 +64,10 @@ pub struct ContainerMap {
 /// One physical partition in the map.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RangeRecord {
-    pub id: RangeId,
+    pub id: PartitionId,
     pub range: EpkRange,
     /// All ranges that this one came from.
-    pub parents: Vec<RangeId>,
+    pub parents: Vec<PartitionId>,
     pub lsn_floor: Lsn,
     pub numbers: Vec<Range<u64>>,
     /// The change of the layout that made this range.
@@ -112,7 +112,7 @@ impl ContainerMap {
             let range = EpkRange { min: first.range.min.clone(), max: last.range.max.clone() };
             let numbers = vec![map.next_block()];
             map.ranges.push(RangeRecord {
-                id: RangeId(id),
+                id: PartitionId(id),
                 range,
                 parents: Vec::new(),
                 lsn_floor: FIRST_LSN,
@@ -132,7 +132,7 @@ impl ContainerMap {
         let numbers = std::iter::once(FIRST_NUMBER..NUMBERS_MAX).collect();
         let bucket = Bucket { number: BucketNumber(0), range: range.clone() };
         let record = RangeRecord {
-            id: RangeId(0),
+            id: PartitionId(0),
             range,
             parents: Vec::new(),
             lsn_floor: Lsn::ZERO,
@@ -178,7 +178,7 @@ impl ContainerMap {
     }
 
     #[must_use]
-    pub fn range(&self, id: RangeId) -> Option<&RangeRecord> {
+    pub fn range(&self, id: PartitionId) -> Option<&RangeRecord> {
         self.ranges.iter().find(|record| record.id == id)
     }
 
@@ -209,7 +209,7 @@ impl ContainerMap {
 
     /// The same layout, with one more block of numbers for a range.
     #[must_use]
-    pub fn with_more_numbers(&self, id: RangeId) -> ContainerMap {
+    pub fn with_more_numbers(&self, id: PartitionId) -> ContainerMap {
         let mut map = self.clone();
         let block = map.next_block();
         if let Some(record) = map.ranges.iter_mut().find(|record| record.id == id) {

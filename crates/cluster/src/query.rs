@@ -40,7 +40,7 @@ pub use threads::Turn;
 use crate::cluster::{Cluster, Served};
 use crate::container::Container;
 use crate::error::ClusterError;
-use crate::map::RangeId;
+use crate::map::PartitionId;
 
 /// How long a query may take that cannot end before it has seen everything.
 const QUERY_TIME_MAX: Duration = Duration::from_secs(60);
@@ -153,7 +153,7 @@ pub struct QueryReport {
     pub rows: u64,
     pub row_bytes: u64,
     /// The partitions that were asked.
-    pub partitions: Vec<RangeId>,
+    pub partitions: Vec<PartitionId>,
     /// Whether rows that the order leaves open come in descending order of resource ids.
     pub backwards: bool,
     pub usage: IndexUse,

@@ -15,7 +15,7 @@ use crate::cluster::{ATTEMPTS_MAX, Cluster, Served};
 use crate::container::Container;
 use crate::error::ClusterError;
 use crate::layout::Layout;
-use crate::map::{ContainerMap, RangeId};
+use crate::map::{ContainerMap, PartitionId};
 use crate::slot::{Slot, Standing};
 
 impl Cluster {
@@ -139,7 +139,7 @@ impl Cluster {
 
     /// The part of the ring that a range has, for whoever addresses it to read.
     /// That works up to the moment in which others take its place.
-    pub fn range(&self, container: &Container, id: RangeId) -> Result<EpkRange, ClusterError> {
+    pub fn range(&self, container: &Container, id: PartitionId) -> Result<EpkRange, ClusterError> {
         let layout = container.layout();
         layout.partition(id)?;
         layout.map().range(id).map(|record| record.range.clone()).ok_or(ClusterError::NoRange(id))
@@ -150,7 +150,11 @@ impl Cluster {
     /// During a switch the answer waits for its end. Told at once, a client would
     /// ask for the layout while the old one still counts; the official JavaScript
     /// SDK asks only once, and would go on asking the same range for ever.
-    pub async fn accepts(&self, container: &Container, id: RangeId) -> Result<(), ClusterError> {
+    pub async fn accepts(
+        &self,
+        container: &Container,
+        id: PartitionId,
+    ) -> Result<(), ClusterError> {
         let slot = container.partition(id)?;
         if slot.standing() == Standing::Serving {
             return Ok(());

@@ -17,7 +17,7 @@ use tokio::sync::watch;
 use crate::budget::Caller;
 use crate::error::ClusterError;
 use crate::governor::{Gauge, Pass};
-use crate::map::{Closing, RangeId};
+use crate::map::{Closing, PartitionId};
 
 /// A partition that could not be split is looked at again when it has grown by
 /// this part.
@@ -26,7 +26,7 @@ const POSTPONE_PART: u64 = 16;
 /// One partition, shared between its executor and its readers.
 #[derive(Debug)]
 pub struct Slot {
-    id: RangeId,
+    id: PartitionId,
     store: Arc<dyn Store>,
     gauge: Arc<Gauge>,
     /// Which executor applies its commands.
@@ -110,7 +110,7 @@ impl Durable {
 
 impl Slot {
     pub(crate) fn new(
-        id: RangeId,
+        id: PartitionId,
         setup: Arc<Setup>,
         store: Arc<dyn Store>,
         gauge: Arc<Gauge>,
@@ -134,7 +134,7 @@ impl Slot {
     }
 
     #[must_use]
-    pub fn id(&self) -> RangeId {
+    pub fn id(&self) -> PartitionId {
         self.id
     }
 

@@ -21,7 +21,7 @@ use storage::View;
 use crate::cluster::Cluster;
 use crate::container::Container;
 use crate::error::ClusterError;
-use crate::map::RangeId;
+use crate::map::PartitionId;
 use crate::meter::HeavyKey;
 use crate::read::read_from_owner;
 
@@ -76,7 +76,7 @@ impl Cluster {
         &self,
         container: &Arc<Container>,
         keys_max: usize,
-    ) -> Result<BTreeMap<RangeId, KeySummary>, ClusterError> {
+    ) -> Result<BTreeMap<PartitionId, KeySummary>, ClusterError> {
         let (layout, now) = (container.layout(), self.now());
         let summarised = self.query_threads().run(move |turn| {
             let mut go_on = || turn.go_on(COUNT_TIME_MAX);
@@ -96,7 +96,7 @@ impl Cluster {
     pub async fn heaviest_keys(
         &self,
         container: &Arc<Container>,
-        range: RangeId,
+        range: PartitionId,
         keys_max: usize,
     ) -> Result<Vec<KeyCharge>, ClusterError> {
         let Ok(slot) = container.partition(range) else { return Ok(Vec::new()) };

@@ -17,7 +17,7 @@ use storage::{Outcome as Fate, Ticket};
 use crate::cluster::{ATTEMPTS_MAX, Cluster};
 use crate::container::Container;
 use crate::error::ClusterError;
-use crate::map::{Closing, ContainerMap, LayoutError, RangeId};
+use crate::map::{Closing, ContainerMap, LayoutError, PartitionId};
 use crate::slot::{Paused, Slot, Unserved};
 use crate::stored_map::Unstored;
 use crate::system::SystemWrite;
@@ -80,14 +80,14 @@ pub struct Switched {
 
 /// One partition's part in a switch: its range, and what its sequencer does last.
 pub(crate) struct Part {
-    pub(crate) range: RangeId,
+    pub(crate) range: PartitionId,
     pub(crate) last: Last,
 }
 
 type Last = Box<dyn FnOnce(&mut Partition) -> Result<(), Problem> + Send>;
 
 impl Part {
-    pub(crate) fn of(range: RangeId) -> Part {
+    pub(crate) fn of(range: PartitionId) -> Part {
         Part { range, last: Box::new(|_| Ok(())) }
     }
 }
@@ -99,7 +99,7 @@ impl Cluster {
         &self,
         container: &Container,
         parts: Vec<Part>,
-        change: impl Fn(&ContainerMap, &[(RangeId, Closing)]) -> Result<ContainerMap, LayoutError>,
+        change: impl Fn(&ContainerMap, &[(PartitionId, Closing)]) -> Result<ContainerMap, LayoutError>,
         catalogue: Vec<SystemWrite>,
     ) -> Result<Switched, ClusterError> {
         let started = self.monotonic();
@@ -185,7 +185,7 @@ impl Held {
     }
 
     /// Where it stood, as a map sees it: numbers that it was granted since are left, too.
-    fn closing_under(&self, map: &ContainerMap) -> (RangeId, Closing) {
+    fn closing_under(&self, map: &ContainerMap) -> (PartitionId, Closing) {
         let mut closing = self.closing.clone();
         let granted = map.range(self.slot.id()).map_or(&[][..], |record| &record.numbers);
         let since = granted.iter().filter(|block| !self.setup.numbers.contains(block));
@@ -208,7 +208,7 @@ impl Drop for Held {
 }
 
 impl Unserved {
-    pub(crate) fn of(self, range: RangeId) -> ClusterError {
+    pub(crate) fn of(self, range: PartitionId) -> ClusterError {
         match self {
             Unserved::Switching => ClusterError::Switching(range),
             Unserved::Problem(problem) => ClusterError::Read(problem),

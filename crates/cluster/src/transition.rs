@@ -9,7 +9,7 @@ use crate::choose::{self, Cut, Uncut};
 use crate::cluster::Cluster;
 use crate::container::Container;
 use crate::error::ClusterError;
-use crate::map::{Closing, ContainerMap, Division, LayoutError, RangeId};
+use crate::map::{Closing, ContainerMap, Division, LayoutError, PartitionId};
 use crate::statistics::key_at;
 use crate::switch::{Part, Switched};
 
@@ -29,8 +29,8 @@ pub enum Halve {
 /// A change of the layout that was made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Transition {
-    pub from: Vec<RangeId>,
-    pub into: Vec<RangeId>,
+    pub from: Vec<PartitionId>,
+    pub into: Vec<PartitionId>,
     /// How long commands had to wait for it.
     pub pause: Duration,
 }
@@ -40,7 +40,7 @@ impl Cluster {
     pub async fn split(
         &self,
         container: &Arc<Container>,
-        range: RangeId,
+        range: PartitionId,
         halve: Halve,
     ) -> Result<Transition, ClusterError> {
         let _one_at_a_time = container.one_transition().await;
@@ -51,7 +51,7 @@ impl Cluster {
     pub async fn merge(
         &self,
         container: &Container,
-        ranges: &[RangeId],
+        ranges: &[PartitionId],
     ) -> Result<Transition, ClusterError> {
         let _one_at_a_time = container.one_transition().await;
         container.map().check_merge(ranges)?;
@@ -82,12 +82,12 @@ impl Cluster {
     async fn split_now(
         &self,
         container: &Arc<Container>,
-        range: RangeId,
+        range: PartitionId,
         halve: Halve,
     ) -> Result<Transition, ClusterError> {
         let at = self.cut(container, range, halve).await?;
         container.map().check_split(range, &at)?;
-        let split = |map: &ContainerMap, closings: &[(RangeId, Closing)]| {
+        let split = |map: &ContainerMap, closings: &[(PartitionId, Closing)]| {
             let (_, closing) = closings.first().ok_or(LayoutError::NoRange(range))?;
             match (halve, self.storage_splits()) {
                 (Halve::Bytes, Division::Inherited) => {
@@ -104,7 +104,7 @@ impl Cluster {
     async fn cut(
         &self,
         container: &Arc<Container>,
-        range: RangeId,
+        range: PartitionId,
         halve: Halve,
     ) -> Result<Epk, ClusterError> {
         for _ in 0..CUTS_MAX {
@@ -119,7 +119,7 @@ impl Cluster {
     async fn choose(
         &self,
         container: &Arc<Container>,
-        range: RangeId,
+        range: PartitionId,
         halve: Halve,
     ) -> Result<Cut, ClusterError> {
         let layout = container.layout();
@@ -153,10 +153,10 @@ impl Cluster {
 }
 
 /// The ranges that came with a change are those that the change made.
-fn report(from: &[RangeId], switched: &Switched) -> Transition {
+fn report(from: &[PartitionId], switched: &Switched) -> Transition {
     let change = switched.map.change();
     let new = switched.map.ranges().iter().filter(|record| record.change == change);
-    let into: Vec<RangeId> = new.map(|record| record.id).collect();
+    let into: Vec<PartitionId> = new.map(|record| record.id).collect();
     let pause_us = u64::try_from(switched.pause.as_micros()).unwrap_or(u64::MAX);
     tracing::info!(?from, ?into, pause_us, "layout switched");
     Transition { from: from.to_vec(), into, pause: switched.pause }

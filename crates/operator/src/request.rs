@@ -6,7 +6,7 @@ use http::header::AUTHORIZATION;
 use http::{HeaderMap, Method};
 use percent_encoding::percent_decode_str;
 use serde::Deserialize;
-use service::{Link, RangeId};
+use service::{Link, PartitionId};
 use subtle::ConstantTimeEq as _;
 
 use crate::error::OperatorError;
@@ -142,14 +142,14 @@ pub(crate) fn link(text: &str) -> Result<Link, OperatorError> {
     Link::parse(text).ok_or_else(malformed)
 }
 
-pub(crate) fn range(text: &str) -> Result<RangeId, OperatorError> {
+pub(crate) fn range(text: &str) -> Result<PartitionId, OperatorError> {
     let malformed = |_| OperatorError::malformed(format!("'{text}' is not a range id"));
-    text.parse().map(RangeId).map_err(malformed)
+    text.parse().map(PartitionId).map_err(malformed)
 }
 
 pub(crate) fn ranges<'a>(
     texts: impl Iterator<Item = &'a str>,
-) -> Result<Vec<RangeId>, OperatorError> {
+) -> Result<Vec<PartitionId>, OperatorError> {
     texts.map(|text| range(text.trim())).collect()
 }
 

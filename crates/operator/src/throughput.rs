@@ -8,7 +8,9 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use service::{Operator, RangeId, Redistribution, Throughput, ThroughputBucket, ThroughputInfo};
+use service::{
+    Operator, PartitionId, Redistribution, Throughput, ThroughputBucket, ThroughputInfo,
+};
 
 use crate::error::OperatorError;
 use crate::request::{container, link, parameter, parse, range, ranges};
@@ -91,12 +93,13 @@ impl Wanted {
 async fn describe(
     operator: &Operator<'_>,
     container: &str,
-    ranges: Option<&[RangeId]>,
+    ranges: Option<&[PartitionId]>,
 ) -> Result<Value, OperatorError> {
     let info = operator.throughput(&link(container)?, ranges).await?;
     let ThroughputInfo { throughput, minimum, pending, custom, enforced, buckets, ranges } = info;
     let bucket = |bucket: &ThroughputBucket| json!({ "id": bucket.id, "maxThroughputPercentage": bucket.percent_max });
-    let range = |(id, rate): &(RangeId, f64)| json!({ "id": id.to_string(), "throughput": rate });
+    let range =
+        |(id, rate): &(PartitionId, f64)| json!({ "id": id.to_string(), "throughput": rate });
     Ok(json!({
         "container": container,
         "throughput": throughput.rate(),

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
-use cluster::{ClusterError, RangeId};
+use cluster::{ClusterError, PartitionId};
 use futures_util::future::join_all;
 use model::charge::Work;
 use model::epk::EpkRange;
@@ -279,7 +279,7 @@ impl Service {
     pub(crate) async fn bulk(
         &self,
         entry: &ResolvedContainer,
-        range: Option<RangeId>,
+        range: Option<PartitionId>,
         (operations, pace): (Vec<BulkOperation>, BulkPace),
         receipt: &mut Receipt,
     ) -> Result<Vec<BulkResult>, ServiceError> {
@@ -314,7 +314,7 @@ impl Service {
     async fn in_turn(
         &self,
         entry: &ResolvedContainer,
-        range: Option<&(RangeId, EpkRange)>,
+        range: Option<&(PartitionId, EpkRange)>,
         operations: Vec<BulkOperation>,
         receipt: &mut Receipt,
     ) -> Vec<BulkResult> {
@@ -336,7 +336,7 @@ impl Service {
 
     async fn bulk_operation(
         &self,
-        (entry, range): (&ResolvedContainer, Option<&(RangeId, EpkRange)>),
+        (entry, range): (&ResolvedContainer, Option<&(PartitionId, EpkRange)>),
         BulkOperation { key, operation }: BulkOperation,
         room: &Room,
         receipt: &mut Receipt,
@@ -422,7 +422,11 @@ impl Service {
         Ok(within)
     }
 
-    fn range_of(&self, entry: &ResolvedContainer, id: RangeId) -> Result<EpkRange, ServiceError> {
+    fn range_of(
+        &self,
+        entry: &ResolvedContainer,
+        id: PartitionId,
+    ) -> Result<EpkRange, ServiceError> {
         let found = entry.layout.partition(id).and_then(|_| {
             let record = entry.layout.map().range(id);
             record.map(|record| record.range.clone()).ok_or(ClusterError::NoRange(id))

@@ -38,8 +38,8 @@ mod visit;
 
 pub use authorise::Principal;
 pub use cluster::{
-    Ahead, Caller, Cursor, CursorError, Division, Halve, KeyCharge, KeySize, KeySummary, Priority,
-    QueryReport, RangeId, Reason, Refusal, SortKey, Stage, ThroughputBucket,
+    Ahead, Caller, Cursor, CursorError, Division, Halve, KeyCharge, KeySize, KeySummary,
+    PartitionId, Priority, QueryReport, Reason, Refusal, SortKey, Stage, ThroughputBucket,
 };
 pub use error::{Remedy, ServiceError};
 pub use grant::{Extent, Grant, Mode};

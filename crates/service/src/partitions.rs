@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use cluster::{ClusterError, Halve, MergeRule, RangeId, RangeRecord, Sizes, Stage, Transition};
+use cluster::{ClusterError, Halve, MergeRule, PartitionId, RangeRecord, Sizes, Stage, Transition};
 use model::charge::Work;
 use model::epk::EpkRange;
 use model::json::Value;
@@ -30,10 +30,10 @@ use crate::verb::{ContainerVerb, ItemFacts, Reach};
 /// One physical partition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PartitionInfo {
-    pub id: RangeId,
+    pub id: PartitionId,
     pub range: EpkRange,
     /// The whole ancestry, oldest first.
-    pub parents: Vec<RangeId>,
+    pub parents: Vec<PartitionId>,
     pub lsn: Lsn,
     pub items: u64,
     pub bytes: u64,
@@ -42,7 +42,7 @@ pub struct PartitionInfo {
 /// A change of the layout that was made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LayoutChange {
-    pub old: Vec<RangeId>,
+    pub old: Vec<PartitionId>,
     pub new: Vec<PartitionInfo>,
     /// How long commands had to wait for it.
     pub pause: Duration,
@@ -105,7 +105,7 @@ impl Operator<'_> {
     pub async fn split(
         &self,
         container: &Link,
-        range: RangeId,
+        range: PartitionId,
         halve: Halve,
     ) -> Result<LayoutChange, ServiceError> {
         let split = async {
@@ -120,7 +120,7 @@ impl Operator<'_> {
     pub async fn merge(
         &self,
         container: &Link,
-        ranges: &[RangeId],
+        ranges: &[PartitionId],
     ) -> Result<LayoutChange, ServiceError> {
         let merge = async {
             let entry = self.service.container(container)?;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cluster::{
-    Caller, ClusterError, FunctionTimes, PageBounds, PageQuery, Pass, Point, QueryFailure,
-    QueryPage, QueryTimes, RangeId, Turn,
+    Caller, ClusterError, FunctionTimes, PageBounds, PageQuery, PartitionId, Pass, Point,
+    QueryFailure, QueryPage, QueryTimes, Turn,
 };
 use model::charge::Work;
 use model::epk::{Epk, EpkRange};
@@ -359,7 +359,7 @@ impl Compiler {
 }
 
 /// Has a partition pay that was asked for a page which another one let in.
-fn bill(entry: &ResolvedContainer, range: RangeId, payer: Caller, work: &Work) {
+fn bill(entry: &ResolvedContainer, range: PartitionId, payer: Caller, work: &Work) {
     // Others may have taken its place: what it did has no budget any more.
     if let Ok(partition) = entry.layout_of(range).partition(range) {
         partition.bill(payer, crate::account::charge(work));

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use cluster::{Caller, ClusterError, RangeId, Served};
+use cluster::{Caller, ClusterError, PartitionId, Served};
 use model::charge::{Charge, Work};
 use model::position::Lsn;
 use model::session::{RangeToken, SessionToken};
@@ -22,7 +22,7 @@ pub struct Receipt {
     pub owner: Option<Owner>,
     /// The physical partitions that took part, each with the position that the
     /// client has now seen. The last one gave the answer.
-    seen: Vec<(RangeId, Lsn)>,
+    seen: Vec<(PartitionId, Lsn)>,
     /// Whether a container was created that has no throughput but its database's.
     pub shares_throughput: bool,
     /// What there is beside the item or script in question.
@@ -66,7 +66,7 @@ impl Receipt {
 
     /// The physical partition that gave the answer, and its position.
     #[must_use]
-    pub fn served_by(&self) -> Option<(RangeId, Lsn)> {
+    pub fn served_by(&self) -> Option<(PartitionId, Lsn)> {
         self.seen.last().copied()
     }
 
@@ -79,7 +79,7 @@ impl Receipt {
         Some(SessionToken::new(vec![RangeToken::new(range.0, lsn)]))
     }
 
-    pub(crate) fn saw(&mut self, range: RangeId, lsn: Lsn) {
+    pub(crate) fn saw(&mut self, range: PartitionId, lsn: Lsn) {
         let before = self.seen.iter().position(|(seen, _)| *seen == range);
         let before = before.map(|at| self.seen.remove(at).1);
         self.seen.push((range, before.map_or(lsn, |before| before.max(lsn))));
@@ -132,10 +132,10 @@ mod tests {
         let mut receipt = Receipt::default();
         assert_eq!((receipt.session(), receipt.served_by()), (None, None));
         for (range, lsn) in [(0, 5), (1, 7), (0, 3)] {
-            receipt.saw(RangeId(range), Lsn::from_u64(lsn));
+            receipt.saw(PartitionId(range), Lsn::from_u64(lsn));
         }
         assert_eq!(receipt.session().unwrap().to_string(), "0:-1#5");
-        assert_eq!(receipt.served_by(), Some((RangeId(0), Lsn::from_u64(5))));
+        assert_eq!(receipt.served_by(), Some((PartitionId(0), Lsn::from_u64(5))));
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use cluster::{
-    ClusterError, Container, ContainerMap, Halve, LayoutError, RangeId, Reason, Refusal,
+    ClusterError, Container, ContainerMap, Halve, LayoutError, PartitionId, Reason, Refusal,
     SystemWrite, ThroughputBucket,
 };
 use model::limits::Limits;
@@ -28,7 +28,7 @@ pub enum Redistribution {
     Equal,
     /// `targets` get so much each. `sources` share what the others leave of the
     /// whole; without any, the whole becomes the sum of the parts.
-    Custom { targets: Vec<(RangeId, u32)>, sources: Vec<RangeId> },
+    Custom { targets: Vec<(PartitionId, u32)>, sources: Vec<PartitionId> },
 }
 
 /// The throughput of a container and of its physical partitions.
@@ -44,7 +44,7 @@ pub struct ThroughputInfo {
     pub enforced: bool,
     pub buckets: Vec<ThroughputBucket>,
     /// What each serves at most, in RU/s.
-    pub ranges: Vec<(RangeId, f64)>,
+    pub ranges: Vec<(PartitionId, f64)>,
 }
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -54,7 +54,7 @@ impl Operator<'_> {
     pub async fn throughput(
         &self,
         container: &Link,
-        ranges: Option<&[RangeId]>,
+        ranges: Option<&[PartitionId]>,
     ) -> Result<ThroughputInfo, ServiceError> {
         self.run(self.service.throughput(container, ranges)).await
     }
@@ -86,16 +86,16 @@ impl Service {
     async fn throughput(
         &self,
         container: &Link,
-        ranges: Option<&[RangeId]>,
+        ranges: Option<&[PartitionId]>,
     ) -> Result<ThroughputInfo, ServiceError> {
         let entry = self.container(container)?;
         let (record, offer) = self.own_offer(&entry).await?;
         let status = self.offer_status(&record).await?;
         let map = entry.container.map();
-        let wanted = |id: &RangeId| ranges.is_none_or(|ranges| ranges.contains(id));
+        let wanted = |id: &PartitionId| ranges.is_none_or(|ranges| ranges.contains(id));
         let rate = offer.throughput.rate();
         let shares = map.ranges().iter().filter(|record| wanted(&record.id));
-        let shares: Vec<(RangeId, f64)> = shares
+        let shares: Vec<(PartitionId, f64)> = shares
             .map(|record| (record.id, self.limits.share(rate, map.fraction(record))))
             .collect();
         let max = self.limits.throughput_reads_max;
@@ -220,7 +220,7 @@ impl Service {
 }
 
 /// A range whose part of the whole is more than it can serve.
-fn overfull(limits: &Limits, map: &ContainerMap, rate: u32) -> Option<RangeId> {
+fn overfull(limits: &Limits, map: &ContainerMap, rate: u32) -> Option<PartitionId> {
     let most = f64::from(limits.partition_throughput_max);
     let over = |fraction: f64| f64::from(rate) * fraction > most + 0.5;
     map.ranges().iter().find(|record| over(map.fraction(record))).map(|record| record.id)
@@ -228,8 +228,8 @@ fn overfull(limits: &Limits, map: &ContainerMap, rate: u32) -> Option<RangeId> {
 
 fn check_custom(
     limits: &Limits,
-    targets: &[(RangeId, u32)],
-    sources: &[RangeId],
+    targets: &[(PartitionId, u32)],
+    sources: &[PartitionId],
 ) -> Result<(), ServiceError> {
     let max = limits.redistribution_ranges_max;
     if targets.is_empty() || targets.len() > max || sources.len() > max {
@@ -237,7 +237,7 @@ fn check_custom(
             "A redistribution names 1 to {max} targets and up to {max} sources."
         )));
     }
-    let mut named: Vec<RangeId> =
+    let mut named: Vec<PartitionId> =
         targets.iter().map(|(id, _)| *id).chain(sources.iter().copied()).collect();
     named.sort_unstable();
     if named.windows(2).any(|pair| matches!(pair, [a, b] if a == b)) {
@@ -275,8 +275,8 @@ fn check_buckets(limits: &Limits, buckets: &[ThroughputBucket]) -> Result<(), Se
 fn divide(
     map: &ContainerMap,
     rate: u32,
-    targets: &[(RangeId, u32)],
-    sources: &[RangeId],
+    targets: &[(PartitionId, u32)],
+    sources: &[PartitionId],
 ) -> Result<(ContainerMap, u32), ServiceError> {
     for id in targets.iter().map(|(id, _)| id).chain(sources) {
         map.range(*id).ok_or(LayoutError::NoRange(*id)).map_err(ClusterError::from)?;

@@ -1,7 +1,7 @@
 //! What can be asked for, in no protocol's words.
 
 use bytes::Bytes;
-use cluster::{Caller, Cursor, RangeId, SortKey};
+use cluster::{Caller, Cursor, PartitionId, SortKey};
 use model::epk::EpkRange;
 use model::json::Value;
 use model::name::ItemId;
@@ -68,7 +68,7 @@ pub struct Scope {
     /// A logical partition, or a prefix of a hierarchical key.
     pub key: Option<PartitionKey>,
     /// A physical partition.
-    pub range: Option<RangeId>,
+    pub range: Option<PartitionId>,
     /// A part of the ring.
     pub within: EpkRange,
 }
@@ -161,7 +161,7 @@ pub struct Batch {
 #[derive(Clone, Debug)]
 pub struct Bulk {
     /// Where the client believes all of them to be.
-    pub range: Option<RangeId>,
+    pub range: Option<PartitionId>,
     pub operations: Vec<BulkOperation>,
     pub pace: BulkPace,
 }

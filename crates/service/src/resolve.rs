@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use cluster::{ClusterError, Container, Layout, RangeId, Slot};
+use cluster::{ClusterError, Container, Layout, PartitionId, Slot};
 use model::epk::Epk;
 use model::name::ItemId;
 use model::partition_key::{PartitionKey, PartitionKeyDefinition};
@@ -46,7 +46,7 @@ impl ResolvedContainer {
     }
 
     /// The layout that has a partition which has answered: a newer one if it was made since.
-    pub(crate) fn layout_of(&self, range: RangeId) -> Arc<Layout> {
+    pub(crate) fn layout_of(&self, range: PartitionId) -> Arc<Layout> {
         match self.layout.partition(range) {
             Ok(_) => Arc::clone(&self.layout),
             Err(_) => self.container.layout(),

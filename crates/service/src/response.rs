@@ -1,7 +1,7 @@
 //! What is answered, in no protocol's words.
 
 use bytes::Bytes;
-use cluster::{Cursor, QueryReport, RangeId};
+use cluster::{Cursor, PartitionId, QueryReport};
 use model::charge::Charge;
 use model::epk::EpkRange;
 use model::etag::Etag;
@@ -40,10 +40,10 @@ impl From<Failure> for ServiceError {
 /// One physical partition, as clients' routing maps and statistics want it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RangeInfo {
-    pub id: RangeId,
+    pub id: PartitionId,
     pub range: EpkRange,
     /// The whole ancestry.
-    pub parents: Vec<RangeId>,
+    pub parents: Vec<PartitionId>,
     /// The change of the layout that made it.
     pub change: u64,
     pub lsn: Lsn,

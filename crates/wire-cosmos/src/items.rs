@@ -4,8 +4,8 @@ use http::{Method, StatusCode};
 use model::epk::{Epk, EpkRange};
 use model::name::ItemId;
 use service::{
-    Conditions, EffectKind, Feed, ItemAction, ItemOperation, ItemResult, Link, ListItems, RangeId,
-    Response, Scope,
+    Conditions, EffectKind, Feed, ItemAction, ItemOperation, ItemResult, Link, ListItems,
+    PartitionId, Response, Scope,
 };
 
 use crate::batch;
@@ -117,13 +117,13 @@ pub(crate) fn scope(call: &Call<'_>) -> Result<Scope, WireError> {
 }
 
 /// The physical partition that a client addresses; `<container rid>,<id>` is the old form.
-pub(crate) fn range_id(call: &Call<'_>) -> Result<Option<RangeId>, WireError> {
+pub(crate) fn range_id(call: &Call<'_>) -> Result<Option<PartitionId>, WireError> {
     let Some(text) = call.headers.text(RANGE_ID).filter(|text| !text.is_empty()) else {
         return Ok(None);
     };
     let id = text.rsplit(',').next().unwrap_or(text);
     let id = id.trim().parse().map_err(|_| call.headers.invalid(RANGE_ID))?;
-    Ok(Some(RangeId(id)))
+    Ok(Some(PartitionId(id)))
 }
 
 fn epk_range(call: &Call<'_>) -> Result<EpkRange, WireError> {

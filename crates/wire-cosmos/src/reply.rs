@@ -11,7 +11,7 @@ use model::etag::Etag;
 use model::json::write_string;
 use model::position::{Lsn, Timestamp};
 use percent_encoding::{CONTROLS, utf8_percent_encode};
-use service::{EffectKind, Kind, QueryReport, RangeId, Receipt};
+use service::{EffectKind, Kind, PartitionId, QueryReport, Receipt};
 
 use crate::auth::rfc1123;
 use crate::error::WireError;
@@ -53,7 +53,7 @@ const METRICS: [&str; 4] = [
 #[derive(Debug)]
 pub(crate) struct Answer {
     response: HttpResponse<Bytes>,
-    partition: Option<RangeId>,
+    partition: Option<PartitionId>,
     charge: Charge,
     /// What a query did.
     report: Option<Box<QueryReport>>,
@@ -100,7 +100,7 @@ impl Answer {
     }
 
     /// The physical partition that gave it, if one did.
-    pub(crate) fn partition(&self) -> Option<RangeId> {
+    pub(crate) fn partition(&self) -> Option<PartitionId> {
         self.partition
     }
 

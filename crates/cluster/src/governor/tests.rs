@@ -36,7 +36,7 @@ impl World {
         let mut spent = vec![0.0; uses.len()];
         for _ in 0..secs * 2_000 {
             for ((governor, range), spent) in uses.iter().zip(&mut spent) {
-                let gauge = governor.gauge(RangeId(*range)).unwrap();
+                let gauge = governor.gauge(PartitionId(*range)).unwrap();
                 if let Ok(pass) = gauge.admit(Caller::default()) {
                     pass.pay(None, charge);
                     *spent += charge.request_units();
@@ -80,14 +80,14 @@ fn a_new_map_is_divided_anew_and_nothing_counted_is_lost() {
     let world = World::new(Limits::default());
     let before = fresh(1);
     let governor = world.governor(container(10_000), &before);
-    let pass = governor.gauge(RangeId(0)).unwrap().admit(Caller::default()).unwrap();
+    let pass = governor.gauge(PartitionId(0)).unwrap().admit(Caller::default()).unwrap();
     pass.pay(None, Charge::from_units(21));
     let half = &Epk::from_hex("1FFFFFFFFFFFFFFFFFFFFFFFFFFFFFFF").unwrap();
     let closing = Closing { lsn: Lsn::from_u64(1), numbers: Vec::new() };
-    let after = before.split(RangeId(0), half, &closing).unwrap();
+    let after = before.split(PartitionId(0), half, &closing).unwrap();
     governor.follow(Arc::new(after.clone()));
     assert_eq!(rates(&governor, &after), [Some(5_000.0); 2]);
-    assert!(governor.gauge(RangeId(0)).is_none(), "the old range is gone");
+    assert!(governor.gauge(PartitionId(0)).is_none(), "the old range is gone");
     assert_eq!(governor.totals().charge, Charge::from_units(21));
 }
 
@@ -98,25 +98,25 @@ fn children_begin_as_full_as_their_parents_were() {
     let whole = fresh(1);
     let governor = world.governor(container(10_000), &whole);
     let wait = |range| {
-        let gauge = governor.gauge(RangeId(range)).unwrap();
+        let gauge = governor.gauge(PartitionId(range)).unwrap();
         gauge.admit(Caller::default()).err().map(|refusal| refusal.retry_after)
     };
     let pay = |range, request_units: u64| {
-        let gauge = governor.gauge(RangeId(range)).unwrap();
+        let gauge = governor.gauge(PartitionId(range)).unwrap();
         gauge.pass(Caller::default()).pay(None, Charge::from_units(request_units * 21));
     };
     pay(0, 13_000);
     assert_eq!(wait(0), Some(Duration::from_millis(300)));
     let half = &Epk::from_hex("1FFFFFFFFFFFFFFFFFFFFFFFFFFFFFFF").unwrap();
     let closing = Closing { lsn: Lsn::from_u64(1), numbers: Vec::new() };
-    let split = whole.split(RangeId(0), half, &closing).unwrap();
+    let split = whole.split(PartitionId(0), half, &closing).unwrap();
     governor.follow(Arc::new(split.clone()));
     assert_eq!(wait(1), Some(Duration::from_millis(300)), "its half of the debt");
     assert_eq!(wait(2), Some(Duration::from_millis(300)), "its half of the debt");
     world.clock.advance(Duration::from_millis(200));
     // A debt of 500 and one of 1,500 together.
     pay(2, 1_000);
-    let parts = [(RangeId(1), closing.clone()), (RangeId(2), closing)];
+    let parts = [(PartitionId(1), closing.clone()), (PartitionId(2), closing)];
     governor.follow(Arc::new(split.merge(&parts).unwrap()));
     assert_eq!(wait(3), Some(Duration::from_millis(200)));
 }
@@ -179,7 +179,7 @@ fn a_scale_model_refills_slower() {
 fn a_rejection_tells_when_to_come_back_and_is_counted() {
     let world = World::new(Limits::default());
     let governor = world.governor(container(400), &fresh(1));
-    let gauge = || governor.gauge(RangeId(0)).unwrap();
+    let gauge = || governor.gauge(PartitionId(0)).unwrap();
     gauge().admit(Caller::default()).unwrap().pay(None, Charge::from_units(21 * 500));
     let refusal = gauge().admit(Caller::default()).unwrap_err();
     assert_eq!(refusal.retry_after, Duration::from_millis(250));

@@ -10,7 +10,7 @@ use model::epk::{Epk, EpkRange};
 use model::position::Lsn;
 use partition::{Bucket, BucketNumber, Move};
 
-use super::{ContainerMap, RangeId, RangeRecord};
+use super::{ContainerMap, PartitionId, RangeRecord};
 
 /// Where a partition stood when it took its last command.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,10 +25,10 @@ pub struct Closing {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LayoutError {
     #[error("there is no range {0}")]
-    NoRange(RangeId),
+    NoRange(PartitionId),
     /// Another point has to be chosen.
     #[error("{at} does not lie inside range {range}")]
-    Outside { range: RangeId, at: Epk },
+    Outside { range: PartitionId, at: Epk },
     /// A bucket has to be moved into new ones first.
     #[error("{at} lies inside a bucket, which has to be re-bucketed first")]
     InsideBucket { at: Epk, bucket: BucketNumber },
@@ -45,7 +45,7 @@ impl ContainerMap {
     /// Cuts a range in two. The cut must be where two buckets meet.
     pub fn split(
         &self,
-        id: RangeId,
+        id: PartitionId,
         at: &Epk,
         closing: &Closing,
     ) -> Result<ContainerMap, LayoutError> {
@@ -77,7 +77,7 @@ impl ContainerMap {
 
     /// Joins neighbours into one. Each comes with where it stood; the order in
     /// which they are named does not matter.
-    pub fn merge(&self, parts: &[(RangeId, Closing)]) -> Result<ContainerMap, LayoutError> {
+    pub fn merge(&self, parts: &[(PartitionId, Closing)]) -> Result<ContainerMap, LayoutError> {
         let run = self.run_of(parts.iter().map(|(id, _)| *id))?;
         let parents = self.ranges.get(run.clone()).unwrap_or_default();
         let (Some(first), Some(last)) = (parents.first(), parents.last()) else {
@@ -105,12 +105,12 @@ impl ContainerMap {
     }
 
     /// Whether a range can be cut there now.
-    pub fn check_split(&self, id: RangeId, at: &Epk) -> Result<(), LayoutError> {
+    pub fn check_split(&self, id: PartitionId, at: &Epk) -> Result<(), LayoutError> {
         self.check_cut(self.range(id).ok_or(LayoutError::NoRange(id))?, at)
     }
 
     /// Whether these ranges can be joined.
-    pub fn check_merge(&self, ids: &[RangeId]) -> Result<(), LayoutError> {
+    pub fn check_merge(&self, ids: &[PartitionId]) -> Result<(), LayoutError> {
         self.run_of(ids.iter().copied()).map(|_| ())
     }
 
@@ -166,13 +166,13 @@ impl ContainerMap {
         }
     }
 
-    fn place_of(&self, id: RangeId) -> Result<usize, LayoutError> {
+    fn place_of(&self, id: PartitionId) -> Result<usize, LayoutError> {
         let place = self.ranges.iter().position(|record| record.id == id);
         place.ok_or(LayoutError::NoRange(id))
     }
 
     /// The places of ranges that follow each other without a gap.
-    fn run_of(&self, ids: impl Iterator<Item = RangeId>) -> Result<Range<usize>, LayoutError> {
+    fn run_of(&self, ids: impl Iterator<Item = PartitionId>) -> Result<Range<usize>, LayoutError> {
         let mut places = ids.map(|id| self.place_of(id)).collect::<Result<Vec<_>, _>>()?;
         places.sort_unstable();
         let (Some(&first), Some(&last)) = (places.first(), places.last()) else {
@@ -185,8 +185,8 @@ impl ContainerMap {
         }
     }
 
-    fn next_id(&mut self) -> RangeId {
-        let id = RangeId(self.next_range);
+    fn next_id(&mut self) -> PartitionId {
+        let id = PartitionId(self.next_range);
         self.next_range += 1;
         id
     }
@@ -194,8 +194,8 @@ impl ContainerMap {
 
 /// All ranges that a child of these comes from, oldest first: clients find the
 /// heir of any range they ever knew by it.
-fn ancestry<'a>(parents: impl IntoIterator<Item = &'a RangeRecord>) -> Vec<RangeId> {
-    let mut all: Vec<RangeId> = parents
+fn ancestry<'a>(parents: impl IntoIterator<Item = &'a RangeRecord>) -> Vec<PartitionId> {
+    let mut all: Vec<PartitionId> = parents
         .into_iter()
         .flat_map(|parent| parent.parents.iter().copied().chain([parent.id]))
         .collect();

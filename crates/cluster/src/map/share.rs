@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::str::FromStr;
 
-use super::{ContainerMap, LayoutError, RangeId, RangeRecord};
+use super::{ContainerMap, LayoutError, PartitionId, RangeRecord};
 
 /// Above this, weights are made smaller before they are doubled. What is lost then
 /// is far below one RU/s.
@@ -61,7 +61,7 @@ impl ContainerMap {
     /// needs one.
     pub fn with_weights(
         &self,
-        weights: &BTreeMap<RangeId, u128>,
+        weights: &BTreeMap<PartitionId, u128>,
     ) -> Result<ContainerMap, LayoutError> {
         let common = weights.values().fold(0, |common, weight| divisor(common, *weight)).max(1);
         let largest = weights.values().max().copied().unwrap_or(1) / common;

@@ -7,7 +7,7 @@ use model::json::{Object, Raw, Value};
 use model::position::Lsn;
 use partition::{Bucket, BucketNumber, Move};
 
-use super::{ContainerMap, MapError, RangeId, RangeRecord};
+use super::{ContainerMap, MapError, PartitionId, RangeRecord};
 
 const VERSION: u32 = 1;
 
@@ -117,11 +117,11 @@ fn parse_range(raw: Raw<'_>) -> Result<RangeRecord, &'static str> {
     let parents = raw.get("parents").ok_or("parents are missing")?;
     let numbers = raw.get("numbers").ok_or("numbers are missing")?;
     Ok(RangeRecord {
-        id: RangeId(small(raw, "range")?),
+        id: PartitionId(small(raw, "range")?),
         range: parse_bounds(raw)?,
         parents: parents
             .elements()
-            .map(|parent| as_small(parent).map(RangeId))
+            .map(|parent| as_small(parent).map(PartitionId))
             .collect::<Result<_, _>>()?,
         lsn_floor: Lsn::from_u64(int(raw, "lsnFloor")?),
         change: int(raw, "change")?,

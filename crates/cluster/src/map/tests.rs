@@ -59,8 +59,9 @@ fn a_map_with_a_hole_is_refused() {
 #[test]
 fn grants_never_overlap() {
     let key = PartitionKeyDefinition::hash(["/pk"]).unwrap();
-    let map =
-        ContainerMap::fresh(&key, 2).with_more_numbers(RangeId(1)).with_more_numbers(RangeId(0));
+    let map = ContainerMap::fresh(&key, 2)
+        .with_more_numbers(PartitionId(1))
+        .with_more_numbers(PartitionId(0));
     let mut blocks: Vec<_> =
         map.ranges().iter().flat_map(|record| record.numbers.clone()).collect();
     blocks.sort_by_key(|block| block.start);
@@ -82,22 +83,22 @@ fn splits_name_their_whole_ancestry() {
     let key = PartitionKeyDefinition::hash(["/pk"]).unwrap();
     let map = ContainerMap::fresh(&key, 1);
     let half = epk("1FFFFFFFFFFFFFFFFFFFFFFFFFFFFFFF");
-    let map = map.split(RangeId(0), &half, &closing(41, &[8..50, 60..100])).unwrap();
+    let map = map.split(PartitionId(0), &half, &closing(41, &[8..50, 60..100])).unwrap();
     let [left, right] = map.ranges() else { panic!() };
-    assert_eq!((left.id, right.id), (RangeId(1), RangeId(2)));
+    assert_eq!((left.id, right.id), (PartitionId(1), PartitionId(2)));
     assert_eq!((&left.range.max, &right.range.min), (&half, &half));
-    assert_eq!((left.parents.as_slice(), map.change()), (&[RangeId(0)][..], 2));
+    assert_eq!((left.parents.as_slice(), map.change()), (&[PartitionId(0)][..], 2));
     assert_eq!((left.lsn_floor.get(), right.lsn_floor.get()), (42, 42));
     assert_eq!(left.numbers, [8..50, 60..100], "what is left goes to one child");
     let new: Vec<u64> = right.numbers.iter().map(|block| block.start).collect();
     assert_eq!(new, [16_777_217], "the other gets a new block");
 
     let quarter = epk("0FFFFFFFFFFFFFFFFFFFFFFFFFFFFFFF");
-    let map = map.split(RangeId(1), &quarter, &closing(50, &[])).unwrap();
+    let map = map.split(PartitionId(1), &quarter, &closing(50, &[])).unwrap();
     let ids: Vec<u32> = map.ranges().iter().map(|record| record.id.0).collect();
     assert_eq!(ids, [3, 4, 2]);
-    assert_eq!(map.range(RangeId(4)).unwrap().parents, [RangeId(0), RangeId(1)]);
-    assert_eq!((map.change(), map.range(RangeId(2)).unwrap().change), (3, 2));
+    assert_eq!(map.range(PartitionId(4)).unwrap().parents, [PartitionId(0), PartitionId(1)]);
+    assert_eq!((map.change(), map.range(PartitionId(2)).unwrap().change), (3, 2));
     assert_eq!(parsed(&stored(&map)).unwrap(), map);
 }
 
@@ -112,8 +113,8 @@ fn a_merge_takes_the_furthest_position_and_all_numbers() {
     mixed[3].1.lsn = Lsn::from_u64(99);
     let merged = map.merge(&mixed).unwrap();
     let [only] = merged.ranges() else { panic!() };
-    assert_eq!((only.id, only.lsn_floor.get(), merged.change()), (RangeId(10), 100, 2));
-    assert_eq!(only.parents, (0..10).map(RangeId).collect::<Vec<_>>());
+    assert_eq!((only.id, only.lsn_floor.get(), merged.change()), (PartitionId(10), 100, 2));
+    assert_eq!(only.parents, (0..10).map(PartitionId).collect::<Vec<_>>());
     assert_eq!((only.numbers.len(), only.range.clone()), (10, EpkRange::full()));
     assert_eq!(merged.buckets_of(only).len(), 20, "the buckets are still the same");
     assert_eq!(parsed(&stored(&merged)).unwrap(), merged);
@@ -125,18 +126,18 @@ fn what_cannot_be_changed_is_refused() {
     let map = ContainerMap::fresh(&key, 3);
     let end = closing(1, &[]);
     let merge = |ids: &[u32]| {
-        let parts: Vec<_> = ids.iter().map(|id| (RangeId(*id), end.clone())).collect();
+        let parts: Vec<_> = ids.iter().map(|id| (PartitionId(*id), end.clone())).collect();
         map.merge(&parts).unwrap_err()
     };
     assert_eq!(merge(&[]), LayoutError::TooFew);
     assert_eq!(merge(&[1]), LayoutError::TooFew);
     assert_eq!(merge(&[1, 1]), LayoutError::NotAdjacent);
     assert_eq!(merge(&[0, 2]), LayoutError::NotAdjacent);
-    assert_eq!(merge(&[0, 7]), LayoutError::NoRange(RangeId(7)));
-    let split = |id, hex| map.split(RangeId(id), &epk(hex), &end).unwrap_err();
-    assert_eq!(split(7, "01"), LayoutError::NoRange(RangeId(7)));
+    assert_eq!(merge(&[0, 7]), LayoutError::NoRange(PartitionId(7)));
+    let split = |id, hex| map.split(PartitionId(id), &epk(hex), &end).unwrap_err();
+    assert_eq!(split(7, "01"), LayoutError::NoRange(PartitionId(7)));
     for hex in ["", "15555555555555555555555555555555", "20"] {
-        assert_eq!(split(0, hex), LayoutError::Outside { range: RangeId(0), at: epk(hex) });
+        assert_eq!(split(0, hex), LayoutError::Outside { range: PartitionId(0), at: epk(hex) });
     }
     let inside = LayoutError::InsideBucket { at: epk("01"), bucket: BucketNumber(0) };
     assert_eq!(split(0, "01"), inside);
@@ -151,11 +152,11 @@ fn a_moved_bucket_makes_the_cut_possible() {
     assert_eq!(parsed(&stored(&moving)).unwrap(), moving);
     let again = moving.begin_move(BucketNumber(0), std::slice::from_ref(&at)).unwrap_err();
     assert_eq!(again, LayoutError::NoBucket(BucketNumber(0)));
-    assert!(moving.check_split(RangeId(0), &at).is_err(), "not before it is finished");
+    assert!(moving.check_split(PartitionId(0), &at).is_err(), "not before it is finished");
     let moved = moving.finish_move(BucketNumber(0)).unwrap();
     assert!(moved.moves().is_empty() && moved.audit().is_ok());
     assert_eq!(moved.change(), map.change(), "clients do not see buckets");
-    assert!(moved.check_split(RangeId(0), &at).is_ok());
+    assert!(moved.check_split(PartitionId(0), &at).is_ok());
     for cuts in [&[epk("FE")][..], &[epk("")], &[epk("02"), epk("01")]] {
         assert!(map.begin_move(BucketNumber(0), cuts).is_err(), "{cuts:?}");
     }
@@ -170,18 +171,21 @@ fn weights(map: &ContainerMap) -> Vec<(u32, u64)> {
 fn a_range_with_a_part_of_its_own_shares_it_with_its_children() {
     let key = PartitionKeyDefinition::hash(["/pk"]).unwrap();
     let even = ContainerMap::fresh(&key, 2);
-    let given = [(RangeId(0), 5_000), (RangeId(1), 20_000)].into();
+    let given = [(PartitionId(0), 5_000), (PartitionId(1), 20_000)].into();
     let map = even.with_weights(&given).unwrap();
     assert_eq!(weights(&map), [(0, 1), (1, 4)]);
     let at = epk("2FFFFFFFFFFFFFFFFFFFFFFFFFFFFFFF");
-    let split = map.split(RangeId(1), &at, &closing(1, &[])).unwrap();
+    let split = map.split(PartitionId(1), &at, &closing(1, &[])).unwrap();
     assert_eq!(weights(&split), [(0, 1), (2, 2), (3, 2)]);
     assert_eq!(parsed(&stored(&split)).unwrap(), split);
-    let parts = [(RangeId(2), closing(1, &[])), (RangeId(3), closing(2, &[]))];
+    let parts = [(PartitionId(2), closing(1, &[])), (PartitionId(3), closing(2, &[]))];
     assert_eq!(weights(&split.merge(&parts).unwrap()), [(0, 1), (4, 4)]);
     assert_eq!(weights(&split.divided_evenly()), [(0, 1), (2, 1), (3, 1)]);
-    assert!(even.with_weights(&[(RangeId(0), 5)].into()).is_err(), "every range needs a weight");
-    assert!(even.with_weights(&[(RangeId(0), 0), (RangeId(1), 1)].into()).is_err());
+    assert!(
+        even.with_weights(&[(PartitionId(0), 5)].into()).is_err(),
+        "every range needs a weight"
+    );
+    assert!(even.with_weights(&[(PartitionId(0), 0), (PartitionId(1), 1)].into()).is_err());
 }
 
 /// What the documentation and what users report about splits by storage.
@@ -191,7 +195,7 @@ fn a_split_is_even_or_inherited() {
     let map = ContainerMap::fresh(&key, 2);
     let at = epk("0FFFFFFFFFFFFFFFFFFFFFFFFFFFFFFF");
     let fractions = |map: ContainerMap| {
-        let split = map.split(RangeId(0), &at, &closing(1, &[])).unwrap();
+        let split = map.split(PartitionId(0), &at, &closing(1, &[])).unwrap();
         let parts = split.ranges().iter().map(|record| split.fraction(record));
         parts.collect::<Vec<_>>()
     };

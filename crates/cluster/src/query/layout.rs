@@ -14,7 +14,7 @@ use super::{PageQuery, QueryFailure};
 use crate::cluster::ATTEMPTS_MAX;
 use crate::container::Container;
 use crate::error::ClusterError;
-use crate::map::RangeId;
+use crate::map::PartitionId;
 use crate::slot::{Slot, Standing};
 
 /// The partitions of one moment, and a view of what they held then.
@@ -26,7 +26,7 @@ pub(super) struct Layout {
 
 /// One partition.
 pub(super) struct Part {
-    pub(super) range: RangeId,
+    pub(super) range: PartitionId,
     pub(super) lsn: Lsn,
     pub(super) reader: Reader,
 }

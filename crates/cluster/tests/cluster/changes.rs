@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use cluster::{ClusterError, Container, Halve, RangeId};
+use cluster::{ClusterError, Container, Halve, PartitionId};
 use model::epk::EpkRange;
 use model::json::Value;
 use model::limits::Limits;
@@ -148,7 +148,8 @@ fn step() -> impl Strategy<Value = Step> {
 
 fn perform(fixture: &mut Fixture, follower: &mut Follower, number: u64, step: Step) {
     let container = fixture.container(1);
-    let ranges: Vec<RangeId> = container.map().ranges().iter().map(|record| record.id).collect();
+    let ranges: Vec<PartitionId> =
+        container.map().ranges().iter().map(|record| record.id).collect();
     match step {
         Step::Upsert { key, names } => {
             let key = format!("key-{key}");
@@ -219,7 +220,7 @@ fn a_follower_keeps_up_while_others_write_and_layouts_change() {
             });
         }
         for turn in 0..30 {
-            let ranges: Vec<RangeId> =
+            let ranges: Vec<PartitionId> =
                 container.map().ranges().iter().map(|record| record.id).collect();
             if turn % 3 == 2 && ranges.len() > 1 {
                 block_on(fixture.cluster.merge(&container, &ranges[..2])).unwrap();
@@ -285,7 +286,7 @@ fn a_position_beyond_the_end_is_told_from_that_of_a_parent() {
     }
     // The first was the second commit.
     let end = 6;
-    block_on(fixture.cluster.split(&container, RangeId(0), Halve::Hashes)).unwrap();
+    block_on(fixture.cluster.split(&container, PartitionId(0), Halve::Hashes)).unwrap();
     fixture.reopen();
     let container = fixture.container(1);
     let list = |within: &EpkRange, after: Option<u64>| {
@@ -386,7 +387,7 @@ fn changes_of_several_ranges_are_refused() {
     let request = changes(&EpkRange::full(), Lsn::ZERO);
     let refused =
         block_on(fixture.cluster.list_changes(&fixture.container(1), request, MINUTE)).unwrap_err();
-    assert!(matches!(refused, ClusterError::NoRange(RangeId(0))), "{refused}");
+    assert!(matches!(refused, ClusterError::NoRange(PartitionId(0))), "{refused}");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use cluster::{ClusterError, Container, Halve, RangeId};
+use cluster::{ClusterError, Container, Halve, PartitionId};
 use model::epk::EpkRange;
 use model::json::Value;
 use model::limits::Limits;
@@ -165,7 +165,7 @@ fn children_of_a_partition_that_is_ahead_are_set_back_as_well() {
         block_on(lab.fixture.cluster.apply(&lab.container(), command)).unwrap();
     }
     let container = lab.container();
-    block_on(lab.fixture.cluster.split(&container, RangeId(0), Halve::Bytes)).unwrap();
+    block_on(lab.fixture.cluster.split(&container, PartitionId(0), Halve::Bytes)).unwrap();
     lab.at(MINUTE);
     assert_eq!(block_on(lab.fixture.cluster.reset_time()).unwrap(), 21, "items and the map");
     assert_eq!(lab.fixture.cluster.ahead().unwrap(), []);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use cluster::{Cluster, ClusterError, Container, ContainerSpec, Halve, RangeId};
+use cluster::{Cluster, ClusterError, Container, ContainerSpec, Halve, PartitionId};
 use model::epk::EpkRange;
 use model::json;
 use model::limits::Limits;
@@ -200,7 +200,7 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 fn perform(lab: &Lab, step: Step) {
-    let ranges: Vec<RangeId> =
+    let ranges: Vec<PartitionId> =
         lab.container.map().ranges().iter().map(|record| record.id).collect();
     match step {
         Step::Upsert { key, ids } => {

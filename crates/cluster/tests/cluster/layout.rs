@@ -4,7 +4,7 @@ use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Duration;
 
-use cluster::{Cluster, ClusterError, Container, Halve, RangeId, Stage};
+use cluster::{Cluster, ClusterError, Container, Halve, PartitionId, Stage};
 use partition::EffectKind;
 use storage::memory;
 use testkit::wait::block_on;
@@ -20,7 +20,7 @@ fn a_partition_of_a_hundred_buckets_is_read_like_any_other() {
     fixture.create_container(1, 50);
     let (container, key) = (fixture.container(1), common::location("key").position);
     let written = block_on(fixture.cluster.apply(&container, create("key", &id("1")))).unwrap();
-    let all: Vec<RangeId> = container.map().ranges().iter().map(|record| record.id).collect();
+    let all: Vec<PartitionId> = container.map().ranges().iter().map(|record| record.id).collect();
     block_on(fixture.cluster.merge(&container, &all)).unwrap();
     fixture.reopen();
     let container = fixture.container(1);
@@ -42,7 +42,7 @@ fn who_was_routed_to_a_partition_is_sent_on_when_others_take_its_place() {
     let (container, key) = (fixture.container(1), common::location("key").position);
     let layout = container.layout();
     let old = layout.route(&key).unwrap();
-    block_on(fixture.cluster.split(&container, RangeId(0), Halve::Hashes)).unwrap();
+    block_on(fixture.cluster.split(&container, PartitionId(0), Halve::Hashes)).unwrap();
     let owner = container.map().range_of(&key).unwrap().id;
     let applying = fixture.cluster.apply_at(&container, old.clone(), create("key", &id("1")));
     assert_eq!(block_on(applying).unwrap().range, owner);
@@ -95,7 +95,7 @@ fn use_up_numbers(cluster: &Cluster, container: &Container, key: &str) {
 }
 
 fn blocks(container: &Container, range: u32) -> usize {
-    container.map().range(RangeId(range)).unwrap().numbers.len()
+    container.map().range(PartitionId(range)).unwrap().numbers.len()
 }
 
 #[test]
@@ -107,7 +107,8 @@ fn a_switch_of_one_container_does_not_hold_up_the_numbers_of_another() {
     fixture.attach(2);
     let (cluster, first, second) = (&fixture.cluster, fixture.container(1), fixture.container(2));
     std::thread::scope(|scope| {
-        let splitting = scope.spawn(|| block_on(cluster.split(&first, RangeId(0), Halve::Hashes)));
+        let splitting =
+            scope.spawn(|| block_on(cluster.split(&first, PartitionId(0), Halve::Hashes)));
         stop.reached.recv_timeout(LONG).unwrap();
         let (done, is_done) = sync_channel(1);
         let second = &second;
@@ -133,13 +134,13 @@ fn two_changes_of_one_map_do_not_undo_each_other() {
     fixture.attach(1);
     let (cluster, container) = (&fixture.cluster, fixture.container(1));
     let in_first = |key: &String| {
-        container.map().range_of(&common::location(key).position).unwrap().id == RangeId(0)
+        container.map().range_of(&common::location(key).position).unwrap().id == PartitionId(0)
     };
     let key = (0..).map(|number| format!("key-{number}")).find(in_first).unwrap();
     gate.hold_tickets_of(partition::container_prefix(common::number(0)).to_vec());
     std::thread::scope(|scope| {
         let splitting =
-            scope.spawn(|| block_on(cluster.split(&container, RangeId(1), Halve::Hashes)));
+            scope.spawn(|| block_on(cluster.split(&container, PartitionId(1), Halve::Hashes)));
         gate.await_held(1);
         let writing = scope.spawn(|| use_up_numbers(cluster, &container, &key));
         gate.await_held(2);
@@ -168,7 +169,7 @@ fn many_changes_of_one_map_at_once_all_count() {
         for range in 0..4 {
             let container = &container;
             scope.spawn(move || {
-                let split = cluster.split(container, RangeId(range), Halve::Hashes);
+                let split = cluster.split(container, PartitionId(range), Halve::Hashes);
                 block_on(split).unwrap();
             });
         }

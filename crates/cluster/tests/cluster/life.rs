@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use cluster::{ClusterError, Container, Halve, RangeId};
+use cluster::{ClusterError, Container, Halve, PartitionId};
 use model::epk::EpkRange;
 use model::limits::Limits;
 use model::position::Lsn;
@@ -147,7 +147,7 @@ impl Life {
     }
 
     /// Every answer comes from the range that owns the key, and no key goes back.
-    fn saw(&mut self, key: &str, range: RangeId, lsn: Lsn) {
+    fn saw(&mut self, key: &str, range: PartitionId, lsn: Lsn) {
         let owner = self.container().map().range_of(&common::location(key).position).unwrap().id;
         assert_eq!(range, owner, "step {}", self.turn);
         let before = self.seen.entry(key.to_owned()).or_insert(lsn);

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, Waker};
 
-use cluster::{Cluster, ClusterError, RangeId, SystemWrite, Territory};
+use cluster::{Cluster, ClusterError, PartitionId, SystemWrite, Territory};
 use common::{Fixture, create, id, read_op};
 use gate::Gate;
 use model::charge::Work;
@@ -95,8 +95,8 @@ fn lists_give_every_item_once_whatever_the_page() {
         (1, u64::MAX),
     ));
     assert!(nothing.unwrap().is_none());
-    let gone = fixture.cluster.range(&container, RangeId(3));
-    assert!(matches!(gone, Err(ClusterError::NoRange(RangeId(3)))));
+    let gone = fixture.cluster.range(&container, PartitionId(3));
+    assert!(matches!(gone, Err(ClusterError::NoRange(PartitionId(3)))));
 }
 
 /// Blocks are large, so the map is rewritten with a tiny one.
@@ -117,11 +117,15 @@ fn used_up_numbers_are_granted_anew_and_never_given_out_twice() {
             });
         }
     });
-    let blocks = container.map().range(RangeId(0)).unwrap().numbers.clone();
+    let blocks = container.map().range(PartitionId(0)).unwrap().numbers.clone();
     assert_eq!(blocks, [1..8, 16_777_217..33_554_433], "one grant is enough for all");
     fixture.reopen();
     let container = fixture.container(1);
-    assert_eq!(container.map().range(RangeId(0)).unwrap().numbers, blocks, "a grant is durable");
+    assert_eq!(
+        container.map().range(PartitionId(0)).unwrap().numbers,
+        blocks,
+        "a grant is durable"
+    );
     let page = block_on(fixture.cluster.list(
         &container,
         (&EpkRange::full(), None),

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use cluster::{
-    Caller, Cluster, ClusterError, Container, Halve, Layout, LayoutError, MergeRule, RangeId,
+    Caller, Cluster, ClusterError, Container, Halve, Layout, LayoutError, MergeRule, PartitionId,
     Stage, Territory,
 };
 use model::charge::Charge;
@@ -61,21 +61,24 @@ fn a_split_moves_nothing_and_loses_nothing() {
     fill(&fixture, &container, 40, 2);
     let before = listed(&fixture.cluster, &container, || {});
     let last = block_on(fixture.cluster.apply(&container, create("last", &id("1")))).unwrap();
-    let split = block_on(fixture.cluster.split(&container, RangeId(0), Halve::Hashes)).unwrap();
-    assert_eq!((split.from, split.into), (vec![RangeId(0)], vec![RangeId(1), RangeId(2)]));
+    let split = block_on(fixture.cluster.split(&container, PartitionId(0), Halve::Hashes)).unwrap();
+    assert_eq!(
+        (split.from, split.into),
+        (vec![PartitionId(0)], vec![PartitionId(1), PartitionId(2)])
+    );
     for reopened in [false, true] {
         let container = fixture.container(1);
         let mut after = listed(&fixture.cluster, &container, || {});
         after.retain(|text| !text.contains("last"));
         assert_eq!(after, before);
         assert!(matches!(
-            fixture.cluster.range(&container, RangeId(0)),
-            Err(ClusterError::NoRange(RangeId(0)))
+            fixture.cluster.range(&container, PartitionId(0)),
+            Err(ClusterError::NoRange(PartitionId(0)))
         ));
         for key in 0..40 {
             let command = create(&format!("key-{key}"), &id(&format!("{reopened}")));
             let answer = block_on(fixture.cluster.apply(&container, command)).unwrap();
-            assert!(answer.lsn > last.lsn && answer.range != RangeId(0));
+            assert!(answer.lsn > last.lsn && answer.range != PartitionId(0));
         }
         let (map, sizes) = block_on(fixture.cluster.sizes(container.layout())).unwrap();
         assert_eq!((map.ranges().len(), sizes.len()), (2, 2));
@@ -109,10 +112,10 @@ fn item_numbers_stay_unique_through_splits_and_merges() {
     for round in 0..6 {
         let ranges = ids(&container);
         if round % 3 == 2 {
-            let all: Vec<_> = ranges.into_iter().map(RangeId).collect();
+            let all: Vec<_> = ranges.into_iter().map(PartitionId).collect();
             block_on(fixture.cluster.merge(&container, &all)).unwrap();
         } else {
-            let first = RangeId(ranges[0]);
+            let first = PartitionId(ranges[0]);
             block_on(fixture.cluster.split(&container, first, Halve::Hashes)).unwrap();
         }
         write(&fixture, &container);
@@ -148,7 +151,7 @@ fn a_division_of_an_old_layout_is_refused() {
     fixture.create_container(1, 1);
     let container = fixture.container(1);
     let old = container.layout();
-    block_on(fixture.cluster.split(&container, RangeId(0), Halve::Hashes)).unwrap();
+    block_on(fixture.cluster.split(&container, PartitionId(0), Halve::Hashes)).unwrap();
     let divide = |from: &Layout| {
         let divided = (from, from.map().divided_evenly());
         block_on(fixture.cluster.divide(&container, divided, Vec::new()))
@@ -193,13 +196,13 @@ fn ten_ranges_merge_into_one_step() {
         .iter()
         .map(|head| head.lsn)
         .collect();
-    let mut all: Vec<_> = (0..10).map(RangeId).collect();
+    let mut all: Vec<_> = (0..10).map(PartitionId).collect();
     all.reverse();
     let merged = block_on(fixture.cluster.merge(&container, &all)).unwrap();
-    assert_eq!(merged.into, [RangeId(10)]);
+    assert_eq!(merged.into, [PartitionId(10)]);
     let answer = block_on(fixture.cluster.apply(&container, create("key-1", &id("new")))).unwrap();
     assert_eq!(answer.lsn.get(), lsns.iter().max().unwrap() + 2, "floor, then the next");
-    let error = block_on(fixture.cluster.merge(&container, &[RangeId(10)])).unwrap_err();
+    let error = block_on(fixture.cluster.merge(&container, &[PartitionId(10)])).unwrap_err();
     assert!(matches!(error, ClusterError::Layout(LayoutError::TooFew)));
     assert_eq!(listed(&fixture.cluster, &container, || {}).len(), 51);
     assert!(fixture.check().is_clean());
@@ -241,7 +244,7 @@ fn a_split_for_storage_halves_the_bytes() {
         block_on(fixture.cluster.apply(&container, create("heavy", &id(&format!("{item}")))))
             .unwrap();
     }
-    block_on(fixture.cluster.split(&container, RangeId(0), Halve::Bytes)).unwrap();
+    block_on(fixture.cluster.split(&container, PartitionId(0), Halve::Bytes)).unwrap();
     let (_, sizes) = block_on(fixture.cluster.sizes(container.layout())).unwrap();
     let [left, right] = sizes.as_slice() else { panic!() };
     let smaller = left.bytes.min(right.bytes);
@@ -276,10 +279,10 @@ fn positions_of_a_list_hold_through_any_change() {
         turn += 1;
         let ranges = ids(&container);
         if turn % 3 == 0 {
-            let pair = [RangeId(ranges[0]), RangeId(ranges[1])];
+            let pair = [PartitionId(ranges[0]), PartitionId(ranges[1])];
             block_on(fixture.cluster.merge(&container, &pair)).unwrap();
         } else {
-            let range = RangeId(ranges[turn % ranges.len()]);
+            let range = PartitionId(ranges[turn % ranges.len()]);
             block_on(fixture.cluster.split(&container, range, Halve::Hashes)).unwrap();
         }
     });
@@ -304,14 +307,14 @@ fn during_the_switch_commands_wait_and_reads_go_on() {
     let (key, name) = (common::location("key").position, id("1"));
     block_on(fixture.cluster.apply(&container, create("key", &name))).unwrap();
     std::thread::scope(|scope| {
-        let splitting =
-            scope.spawn(|| block_on(fixture.cluster.split(&container, RangeId(0), Halve::Hashes)));
+        let splitting = scope
+            .spawn(|| block_on(fixture.cluster.split(&container, PartitionId(0), Halve::Hashes)));
         at_stage.recv().unwrap();
-        let mut by_name = Box::pin(fixture.cluster.accepts(&container, RangeId(0)));
+        let mut by_name = Box::pin(fixture.cluster.accepts(&container, PartitionId(0)));
         assert!(super::pending(by_name.as_mut()), "the layout to ask for is not there yet");
         let read = block_on(fixture.cluster.read(&container, (&key, &name), None)).unwrap();
-        assert!(read.value.is_ok() && read.range == RangeId(0));
-        assert!(fixture.cluster.range(&container, RangeId(0)).is_ok(), "it can still be read");
+        assert!(read.value.is_ok() && read.range == PartitionId(0));
+        assert!(fixture.cluster.range(&container, PartitionId(0)).is_ok(), "it can still be read");
         let writers: Vec<_> = (0..8)
             .map(|writer| {
                 let (cluster, container) = (&fixture.cluster, &container);
@@ -322,10 +325,10 @@ fn during_the_switch_commands_wait_and_reads_go_on() {
         assert!(writers.iter().all(|writer| !writer.is_finished()));
         go_on.send(()).unwrap();
         splitting.join().unwrap().unwrap();
-        assert!(matches!(block_on(by_name), Err(ClusterError::Switching(RangeId(0)))));
+        assert!(matches!(block_on(by_name), Err(ClusterError::Switching(PartitionId(0)))));
         for writer in writers {
             let answer = writer.join().unwrap().unwrap();
-            assert!([RangeId(1), RangeId(2)].contains(&answer.range), "{:?}", answer.range);
+            assert!([PartitionId(1), PartitionId(2)].contains(&answer.range), "{:?}", answer.range);
         }
     });
     assert!(fixture.check().is_clean());
@@ -350,7 +353,7 @@ fn a_switch_that_fails_is_undone_or_completed() {
         fixture.create_container(1, 1);
         let container = fixture.container(1);
         fill(&fixture, &container, 10, 1);
-        let split = block_on(fixture.cluster.split(&container, RangeId(0), Halve::Hashes));
+        let split = block_on(fixture.cluster.split(&container, PartitionId(0), Halve::Hashes));
         assert_eq!(split.is_ok(), completed, "{fault:?}: {split:?}");
         let expected = if completed { vec![1, 2] } else { vec![0] };
         assert_eq!(ids(&container), expected, "{fault:?}");
@@ -367,7 +370,8 @@ fn a_switch_that_nobody_waits_for_leaves_the_partition_serving() {
     fixture.create_container(1, 1);
     for polls in 0..4 {
         let container = fixture.container(1);
-        let mut splitting = Box::pin(fixture.cluster.split(&container, RangeId(0), Halve::Hashes));
+        let mut splitting =
+            Box::pin(fixture.cluster.split(&container, PartitionId(0), Halve::Hashes));
         for _ in 0..polls {
             if !super::pending(splitting.as_mut()) {
                 break;
@@ -434,10 +438,10 @@ fn nothing_is_lost_while_layouts_change_under_load() {
         for turn in 0..60 {
             let ranges = ids(&container);
             if turn % 3 == 2 && ranges.len() > 1 {
-                let pair = [RangeId(ranges[0]), RangeId(ranges[1])];
+                let pair = [PartitionId(ranges[0]), PartitionId(ranges[1])];
                 block_on(fixture.cluster.merge(&container, &pair)).unwrap();
             } else {
-                let range = RangeId(ranges[turn % ranges.len()]);
+                let range = PartitionId(ranges[turn % ranges.len()]);
                 block_on(fixture.cluster.split(&container, range, Halve::Hashes)).unwrap();
             }
             changes.fetch_add(1, Ordering::Relaxed);
@@ -496,9 +500,9 @@ fn moves_are_resumed_in_every_container_that_can() {
         fixture.create_container(number, 5);
         let container = fixture.container(number);
         fill(&fixture, &container, 50, 1);
-        block_on(fixture.cluster.split(&container, RangeId(0), Halve::Hashes)).unwrap();
+        block_on(fixture.cluster.split(&container, PartitionId(0), Halve::Hashes)).unwrap();
         // It has one bucket, which has to be moved, and the disk refuses the copy.
-        block_on(fixture.cluster.split(&container, RangeId(5), Halve::Hashes)).unwrap_err();
+        block_on(fixture.cluster.split(&container, PartitionId(5), Halve::Hashes)).unwrap_err();
     }
     let moves = |number| fixture.container(number).map().moves().len();
     assert_eq!((moves(1), moves(2)), (1, 1));
@@ -555,9 +559,9 @@ fn cold_neighbours_merge_only_after_a_quiet_time() {
     assert_eq!(merge(&fixture), None, "it was opened only now");
     clock.advance(Duration::from_secs(60));
     // The first two are in use, so the next ones are the coldest.
-    let first = container.layout().partition(RangeId(0)).unwrap().admit(Caller::default());
+    let first = container.layout().partition(PartitionId(0)).unwrap().admit(Caller::default());
     first.unwrap().pay(None, Charge::from_units(21 * 1_000));
-    assert_eq!(merge(&fixture), Some(vec![RangeId(1), RangeId(2)]));
+    assert_eq!(merge(&fixture), Some(vec![PartitionId(1), PartitionId(2)]));
     assert_eq!(merge(&fixture), None, "the layout has just changed");
     clock.advance(Duration::from_secs(120));
     fill(&fixture, &container, 60, 2);
@@ -594,7 +598,7 @@ fn a_hierarchical_prefix_is_cut_when_it_is_all_there_is() {
         write(user, "1");
     }
     let tenant = definition.prefix_range(&PartitionKey::new(["t"])).unwrap();
-    block_on(fixture.cluster.split(&container, RangeId(0), Halve::Bytes)).unwrap();
+    block_on(fixture.cluster.split(&container, PartitionId(0), Halve::Bytes)).unwrap();
     let inside = |container: &Container| {
         let map = container.map();
         map.ranges().iter().filter(|record| tenant.contains(&record.range.min)).count()

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use anyhow::{Context, Result};
 use runtime::{Random, SeededRandom};
-use service::{Halve, Link, Principal, RangeId, Service, ServiceError, Stage};
+use service::{Halve, Link, PartitionId, Principal, Service, ServiceError, Stage};
 
 use super::CONTAINERS;
 use testkit::wait::block_on;
@@ -106,10 +106,11 @@ fn change(
     random: &dyn Random,
     begin: &impl Fn(Change),
 ) -> Result<()> {
-    let ids: Vec<RangeId> = block_on(service.operator(Principal::Account).partitions(container))?
-        .iter()
-        .map(|one| one.id)
-        .collect();
+    let ids: Vec<PartitionId> =
+        block_on(service.operator(Principal::Account).partitions(container))?
+            .iter()
+            .map(|one| one.id)
+            .collect();
     let draw = |among: usize| usize::try_from(random.next_u64()).unwrap_or(0) % among.max(1);
     let merges = ids.len() >= RANGES_MAX || (ids.len() > 1 && draw(3) == 0);
     let changed = if merges {

@@ -9,7 +9,7 @@ use model::json::{DistinctHash, Kind, Number, Object, Value};
 use model::position::Ordinal;
 use model::rid::ItemRid;
 use service::{
-    Approach, RangeId, RangeInfo, ResumeFilter, RingRange, Scope, ServiceError, SortKey,
+    Approach, PartitionId, RangeInfo, ResumeFilter, RingRange, Scope, ServiceError, SortKey,
 };
 
 use super::lab::{Ask, Lab};
@@ -30,7 +30,7 @@ pub struct Client<'l> {
     approach: Approach,
     items_max: usize,
     plan: Plan,
-    ranges: Vec<RangeId>,
+    ranges: Vec<PartitionId>,
 }
 
 /// What a plan says, as far as a client needs it.
@@ -305,7 +305,7 @@ impl<'l> Client<'l> {
         rows.into_iter().skip(*offset).take(wanted).collect()
     }
 
-    fn ask_range(&self, range: RangeId, filter: &str) -> Ask {
+    fn ask_range(&self, range: PartitionId, filter: &str) -> Ask {
         let text = self.plan.text.replace(RESUME_FILTER, filter);
         let scope = Scope { range: Some(range), ..Scope::default() };
         Ask { text, scope, ..self.ask.clone() }

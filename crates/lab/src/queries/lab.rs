@@ -13,8 +13,8 @@ use model::partition_key::PartitionKey;
 use runtime::{Runtime, SimulatedClock};
 use service::{
     Approach, Conditions, ContainerVerb, Cursor, Features, Feed, Halve, InContainer, ItemAction,
-    ItemOperation, ItemQuery, Kind, Link, ListItems, PlanQuery, Principal, QueryPlan, QueryReport,
-    QueryRows, RangeId, RangeInfo, ReadRanges, Request, ResourceAction, Response, ResumeFilter,
+    ItemOperation, ItemQuery, Kind, Link, ListItems, PartitionId, PlanQuery, Principal, QueryPlan,
+    QueryReport, QueryRows, RangeInfo, ReadRanges, Request, ResourceAction, Response, ResumeFilter,
     Scope, Service, ServiceError, ThroughputRules, Verb,
 };
 use storage::local::{self, LocalConfig};
@@ -164,7 +164,7 @@ impl Lab {
     }
 
     /// Splits a partition, unless its hashes are too few by now.
-    pub fn split(&self, range: service::RangeId) -> Result<(), ServiceError> {
+    pub fn split(&self, range: service::PartitionId) -> Result<(), ServiceError> {
         let container = container();
         block_on(self.service().operator(Principal::Account).split(
             &container,
@@ -261,7 +261,7 @@ impl Lab {
     ) -> Result<Answer, ServiceError> {
         let mut page = self.page(ask, approach, None, items_max)?;
         let partitions = self.ranges().len();
-        let mut asked: BTreeSet<RangeId> = page.report.partitions.iter().copied().collect();
+        let mut asked: BTreeSet<PartitionId> = page.report.partitions.iter().copied().collect();
         let mut answer = Answer { rows: page.rows, pages: 1, report: page.report, asked: (0, 0) };
         while let Some(rest) = page.rest {
             between(answer.pages);

@@ -8,7 +8,7 @@ use model::position::Lsn;
 use service::{
     Approach, Batch, Bulk, BulkOperation, BulkPace, BulkResult, ChangeList, ChangeStart,
     ContainerVerb, Extent, Feed, Grant, Halve, InContainer, ItemAction, ItemOperation, ItemQuery,
-    Kind, Link, ListItems, Mode, Principal, RangeId, ReadRanges, Request, Scope, ServiceError,
+    Kind, Link, ListItems, Mode, PartitionId, Principal, ReadRanges, Request, Scope, ServiceError,
 };
 use testkit::collide::string_like;
 use testkit::wait::block_on;
@@ -389,7 +389,7 @@ fn colliding_keys_stay_together_and_apart_through_splits_and_restarts() {
         assert!(world.fixture.ranges("c").len() > 2);
         world.fixture = world.fixture.restarted();
         world.check();
-        let both: Vec<RangeId> = world.fixture.ranges("c").iter().map(|one| one.id).collect();
+        let both: Vec<PartitionId> = world.fixture.ranges("c").iter().map(|one| one.id).collect();
         block_on(world.fixture.service.operator(Principal::Account).merge(&link(), &both)).unwrap();
         world.check();
     }
@@ -406,7 +406,7 @@ fn colliding_keys_alone_are_not_cut() {
     }
     let refused = block_on(world.fixture.service.operator(Principal::Account).split(
         &link(),
-        RangeId(0),
+        PartitionId(0),
         Halve::Bytes,
     ));
     assert!(refused.is_err(), "{refused:?}");

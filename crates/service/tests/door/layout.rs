@@ -5,7 +5,7 @@ use model::partition_key::{PartitionKey, PartitionKeyDefinition};
 use model::session::SessionToken;
 use service::{
     Bulk, BulkOperation, BulkPace, Halve, ItemAction, ItemOperation, ItemResult, Link, ListItems,
-    Principal, RangeId, Response, Scope, ServiceError, Throughput,
+    PartitionId, Principal, Response, Scope, ServiceError, Throughput,
 };
 use testkit::wait::block_on;
 
@@ -18,7 +18,7 @@ fn link() -> Link {
 fn split(fixture: &Fixture, range: u32) {
     block_on(fixture.service.operator(Principal::Account).split(
         &link(),
-        RangeId(range),
+        PartitionId(range),
         Halve::Hashes,
     ))
     .unwrap();
@@ -48,13 +48,16 @@ fn session_tokens_are_honoured_through_the_whole_ancestry() {
     split(&fixture, 0);
     split(&fixture, 1);
     block_on(
-        fixture.service.operator(Principal::Account).merge(&link(), &[RangeId(3), RangeId(4)]),
+        fixture
+            .service
+            .operator(Principal::Account)
+            .merge(&link(), &[PartitionId(3), PartitionId(4)]),
     )
     .unwrap();
     let (range, lsn) = read(&fixture, "").unwrap().receipt.served_by().unwrap();
     let ranges = fixture.ranges("c");
     let ours = ranges.iter().find(|one| one.id == range).unwrap();
-    assert!(ours.parents.contains(&RangeId(0)));
+    assert!(ours.parents.contains(&PartitionId(0)));
     for ancestor in ours.parents.iter().chain([&range]) {
         read(&fixture, &format!("{ancestor}:-1#{lsn}")).unwrap();
         read(&fixture, &format!("{ancestor}:-2#999999")).expect("of an older version");
@@ -67,7 +70,7 @@ fn session_tokens_are_honoured_through_the_whole_ancestry() {
     read(&fixture, &format!("{stranger}:-1#999999,77:-1#999999")).unwrap();
 }
 
-fn list(fixture: &Fixture, range: Option<RangeId>) -> Result<usize, ServiceError> {
+fn list(fixture: &Fixture, range: Option<PartitionId>) -> Result<usize, ServiceError> {
     let scope = Scope { range, ..Scope::default() };
     let list = ListItems { scope, session: None, after: None, items_max: 100 };
     Ok(fixture.within("c", list)?.reply.bodies.len())
@@ -79,10 +82,10 @@ fn feeds_by_range_know_old_ranges() {
     let fixture = filled();
     let owner = read(&fixture, "").unwrap().receipt.owner.unwrap();
     split(&fixture, 0);
-    let gone = list(&fixture, Some(RangeId(0))).unwrap_err().to_string();
+    let gone = list(&fixture, Some(PartitionId(0))).unwrap_err().to_string();
     let rid = owner.rid;
     assert_eq!(gone, format!("PartitionKeyRange with id '0' in collection '{rid}' doesn't exist."));
-    let [left, right] = [1, 2].map(|id| list(&fixture, Some(RangeId(id))).unwrap());
+    let [left, right] = [1, 2].map(|id| list(&fixture, Some(PartitionId(id))).unwrap());
     assert_eq!((left + right, left > 0, right > 0), (30, true, true));
     assert_eq!(list(&fixture, None).unwrap(), 30);
 }
@@ -102,7 +105,7 @@ fn bulk_by_range_knows_old_ranges_and_foreign_keys() {
         let body = format!(r#"{{"id":"bulk-{range}","pk":"{key}"}}"#).into();
         let operation = ItemOperation::Create { body };
         let operation = BulkOperation { key: PartitionKey::new([key.as_str()]), operation };
-        let (range, operations) = (Some(RangeId(range)), vec![operation]);
+        let (range, operations) = (Some(PartitionId(range)), vec![operation]);
         let mut results =
             fixture.within("c", Bulk { range, operations, pace: BulkPace::All })?.reply;
         results.remove(0).result.map(|_| ())

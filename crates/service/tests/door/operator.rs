@@ -1,6 +1,6 @@
 //! Operators take the steps that everybody takes.
 
-use service::{Halve, Link, Principal, RangeId, Redistribution, ServiceError, Throughput};
+use service::{Halve, Link, PartitionId, Principal, Redistribution, ServiceError, Throughput};
 use testkit::wait::block_on;
 
 use crate::fixture::Fixture;
@@ -12,8 +12,8 @@ fn refusals(fixture: &Fixture, principal: &Principal) -> Vec<Option<ServiceError
     vec![
         block_on(operator.partitions(&link)).err(),
         operator.moves(&link).err(),
-        block_on(operator.split(&link, RangeId(0), Halve::Hashes)).err(),
-        block_on(operator.merge(&link, &[RangeId(0), RangeId(1)])).err(),
+        block_on(operator.split(&link, PartitionId(0), Halve::Hashes)).err(),
+        block_on(operator.merge(&link, &[PartitionId(0), PartitionId(1)])).err(),
         block_on(operator.throughput(&link, None)).err(),
         block_on(operator.redistribute(&link, &Redistribution::Equal)).err(),
         block_on(operator.set_throughput_buckets(&link, Vec::new())).err(),

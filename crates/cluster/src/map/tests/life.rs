@@ -54,9 +54,9 @@ struct Simulated {
 struct Life {
     key: PartitionKeyDefinition,
     map: ContainerMap,
-    partitions: BTreeMap<RangeId, Simulated>,
+    partitions: BTreeMap<PartitionId, Simulated>,
     given_out: BTreeSet<u64>,
-    ids_ever: BTreeSet<RangeId>,
+    ids_ever: BTreeSet<PartitionId>,
 }
 
 impl Life {
@@ -72,7 +72,7 @@ impl Life {
         index.get(self.map.ranges()).clone()
     }
 
-    fn closing(&self, id: RangeId) -> Closing {
+    fn closing(&self, id: PartitionId) -> Closing {
         let Simulated { lsn, numbers } = self.partitions[&id].clone();
         Closing { lsn, numbers }
     }
@@ -114,7 +114,7 @@ impl Life {
         assert_eq!(parsed(&stored(&self.map)).unwrap(), self.map);
     }
 
-    fn write(&mut self, id: RangeId, commands: u8) {
+    fn write(&mut self, id: PartitionId, commands: u8) {
         let partition = self.partitions.get_mut(&id).unwrap();
         for _ in 0..commands {
             partition.lsn = partition.lsn.next();

@@ -5,7 +5,7 @@ use std::error::Error;
 use std::fmt::Write as _;
 
 use bytes::Bytes;
-use cluster::RangeId;
+use cluster::PartitionId;
 use goldenscript::{ArgumentConsumer, Command};
 use model::name::ItemId;
 use model::partition_key::PartitionKey;
@@ -38,7 +38,7 @@ impl World {
                 told(done, tags, |results| results.iter().map(show).collect())
             }
             "bulk" => {
-                let range = args.take_key("range").map(str::parse).transpose()?.map(RangeId);
+                let range = args.take_key("range").map(str::parse).transpose()?.map(PartitionId);
                 let mut operations = Vec::new();
                 while let Some(key) = args.next_pos() {
                     let key = PartitionKey::parse_json(key)?;
@@ -113,7 +113,7 @@ impl World {
     /// All items, page after page. Their order is that of their hashes.
     fn items(&mut self, args: &mut ArgumentConsumer<'_>) -> Answer {
         let items_max = args.take_key("max").map_or(Ok(100), str::parse)?;
-        let range = args.take_key("range").map(str::parse).transpose()?.map(RangeId);
+        let range = args.take_key("range").map(str::parse).transpose()?.map(PartitionId);
         let scope = Scope { key: key(args)?, range, ..Scope::default() };
         args.reject_next()?;
         let (mut output, mut after, mut ids) = (String::new(), None, BTreeSet::new());
