@@ -9,7 +9,7 @@ use model::partition_key::PartitionKeyDefinition;
 use partition::{Bucket, BucketNumber, Problem, Reader};
 use storage::View;
 
-use crate::map::{ContainerMap, PartitionId, RangeRecord};
+use crate::map::{ContainerMap, PartitionId, PartitionRecord};
 
 /// A bound this close to the middle, as a part of the range, is the middle: fresh
 /// bounds of odd numbers of ranges differ from it by the rounding of one hash.
@@ -51,7 +51,7 @@ impl From<Problem> for Uncut {
 pub(crate) fn by_hash(
     key: &PartitionKeyDefinition,
     map: &ContainerMap,
-    record: &RangeRecord,
+    record: &PartitionRecord,
 ) -> Result<Cut, Uncut> {
     // Without a key everything is at one position, whatever the hashes.
     let keyed = !key.paths().is_empty();
@@ -160,8 +160,8 @@ fn inside(buckets: &[Bucket], at: Epk) -> Option<Cut> {
 /// with the lowest id.
 pub(crate) fn widest(key: &PartitionKeyDefinition, map: &ContainerMap) -> Option<PartitionId> {
     // Shares of ranges that are halves of halves differ by rounding only.
-    let rounded = |record: &RangeRecord| (key.share(&record.range) / MIDDLE).round();
-    let wider = |a: &&RangeRecord, b: &&RangeRecord| {
+    let rounded = |record: &PartitionRecord| (key.share(&record.range) / MIDDLE).round();
+    let wider = |a: &&PartitionRecord, b: &&PartitionRecord| {
         rounded(a).total_cmp(&rounded(b)).then(b.id.cmp(&a.id))
     };
     map.ranges().iter().max_by(wider).map(|record| record.id)

@@ -18,7 +18,7 @@ use crate::error::ClusterError;
 use crate::expire::Searched;
 use crate::governor::Governor;
 use crate::layout::Layout;
-use crate::map::{ContainerMap, PartitionId, RangeRecord};
+use crate::map::{ContainerMap, PartitionId, PartitionRecord};
 use crate::reindex::Reindexed;
 use crate::slot::{Slot, Standing};
 use crate::stored_map::StoredMap;
@@ -234,7 +234,7 @@ fn setups(
     let plans: BTreeMap<u32, Arc<IndexPlan>> =
         spec.policies.iter().map(|(version, policy)| (*version, compile(policy))).collect();
     let policy_version = plans.keys().next_back().copied().unwrap_or(0);
-    let setup = |record: &RangeRecord| Setup {
+    let setup = |record: &PartitionRecord| Setup {
         container: spec.number,
         container_rid: spec.rid,
         definition: Arc::clone(&spec.definition),

@@ -48,7 +48,8 @@ pub use governor::{Gauge, Governor, Pass, Plan, Pool, ThroughputBucket};
 pub use index::SortKey;
 pub use layout::Layout;
 pub use map::{
-    Closing, ContainerMap, Division, DivisionError, LayoutError, MapError, PartitionId, RangeRecord,
+    Closing, ContainerMap, Division, DivisionError, LayoutError, MapError, PartitionId,
+    PartitionRecord,
 };
 pub use meter::{HeavyKey, Meter, Totals};
 pub use query::{

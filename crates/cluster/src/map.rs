@@ -47,7 +47,7 @@ impl std::fmt::Display for PartitionId {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ContainerMap {
     buckets: Vec<Bucket>,
-    ranges: Vec<RangeRecord>,
+    ranges: Vec<PartitionRecord>,
     next_range: u32,
     next_bucket: u32,
     next_number: u64,
@@ -63,7 +63,7 @@ pub struct ContainerMap {
 
 /// One physical partition in the map.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RangeRecord {
+pub struct PartitionRecord {
     pub id: PartitionId,
     pub range: EpkRange,
     /// All ranges that this one came from.
@@ -111,7 +111,7 @@ impl ContainerMap {
             let (Some(first), Some(last)) = (run.first(), run.last()) else { continue };
             let range = EpkRange { min: first.range.min.clone(), max: last.range.max.clone() };
             let numbers = vec![map.next_block()];
-            map.ranges.push(RangeRecord {
+            map.ranges.push(PartitionRecord {
                 id: PartitionId(id),
                 range,
                 parents: Vec::new(),
@@ -131,7 +131,7 @@ impl ContainerMap {
         let range = EpkRange::full();
         let numbers = std::iter::once(FIRST_NUMBER..NUMBERS_MAX).collect();
         let bucket = Bucket { number: BucketNumber(0), range: range.clone() };
-        let record = RangeRecord {
+        let record = PartitionRecord {
             id: PartitionId(0),
             range,
             parents: Vec::new(),
@@ -160,13 +160,13 @@ impl ContainerMap {
     }
 
     #[must_use]
-    pub fn ranges(&self) -> &[RangeRecord] {
+    pub fn ranges(&self) -> &[PartitionRecord] {
         &self.ranges
     }
 
     /// The range that owns a key.
     #[must_use]
-    pub fn range_of(&self, epk: &Epk) -> Option<&RangeRecord> {
+    pub fn range_of(&self, epk: &Epk) -> Option<&PartitionRecord> {
         self.ranges.get(self.index_of(epk)?)
     }
 
@@ -178,12 +178,12 @@ impl ContainerMap {
     }
 
     #[must_use]
-    pub fn range(&self, id: PartitionId) -> Option<&RangeRecord> {
+    pub fn range(&self, id: PartitionId) -> Option<&PartitionRecord> {
         self.ranges.iter().find(|record| record.id == id)
     }
 
     /// The buckets of a range, in order.
-    pub fn buckets_of(&self, range: &RangeRecord) -> Vec<Bucket> {
+    pub fn buckets_of(&self, range: &PartitionRecord) -> Vec<Bucket> {
         self.buckets.iter().filter(|bucket| bucket.range.overlaps(&range.range)).cloned().collect()
     }
 
@@ -200,7 +200,7 @@ impl ContainerMap {
 
     /// Those of the moves whose bucket is in a range.
     #[must_use]
-    pub fn moves_of(&self, range: &RangeRecord) -> Vec<Move> {
+    pub fn moves_of(&self, range: &PartitionRecord) -> Vec<Move> {
         let inside = |one: &&Move| {
             one.into.first().is_some_and(|bucket| range.range.contains(&bucket.range.min))
         };

@@ -5,7 +5,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use cluster::{ClusterError, Halve, MergeRule, PartitionId, RangeRecord, Sizes, Stage, Transition};
+use cluster::{
+    ClusterError, Halve, MergeRule, PartitionId, PartitionRecord, Sizes, Stage, Transition,
+};
 use model::charge::Work;
 use model::epk::EpkRange;
 use model::json::Value;
@@ -72,7 +74,7 @@ impl ContainerVerb for ReadRanges {
     ) -> Result<Ranges, ServiceError> {
         receipt.worked(&Work::Probe);
         let (map, sizes) = service.cluster.sizes(Arc::clone(&entry.layout)).await?;
-        let info = |(record, head): (&RangeRecord, Head)| RangeInfo {
+        let info = |(record, head): (&PartitionRecord, Head)| RangeInfo {
             id: record.id,
             range: record.range.clone(),
             parents: record.parents.clone(),
@@ -200,7 +202,7 @@ impl Service {
 }
 
 pub(crate) fn partitions_of((map, sizes): Sizes) -> Vec<PartitionInfo> {
-    let partition = |(record, head): (&RangeRecord, Head)| PartitionInfo {
+    let partition = |(record, head): (&PartitionRecord, Head)| PartitionInfo {
         id: record.id,
         range: record.range.clone(),
         parents: record.parents.clone(),

@@ -10,7 +10,7 @@ use model::epk::{Epk, EpkRange};
 use model::position::Lsn;
 use partition::{Bucket, BucketNumber, Move};
 
-use super::{ContainerMap, PartitionId, RangeRecord};
+use super::{ContainerMap, PartitionId, PartitionRecord};
 
 /// Where a partition stood when it took its last command.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,7 +61,7 @@ impl ContainerMap {
         let parents = ancestry([parent]);
         let weight = map.halve(parent.weight);
         map.change += 1;
-        let children = halves.map(|(range, numbers)| RangeRecord {
+        let children = halves.map(|(range, numbers)| PartitionRecord {
             id: map.next_id(),
             range,
             parents: parents.clone(),
@@ -90,7 +90,7 @@ impl ContainerMap {
         let mut map = self.clone();
         map.change += 1;
         map.merged = true;
-        let child = RangeRecord {
+        let child = PartitionRecord {
             id: map.next_id(),
             range: EpkRange::new(first.range.min.clone(), last.range.max.clone()),
             parents: ancestry(parents),
@@ -153,7 +153,7 @@ impl ContainerMap {
         self.buckets.iter().find(|bucket| bucket.number == number)
     }
 
-    fn check_cut(&self, parent: &RangeRecord, at: &Epk) -> Result<(), LayoutError> {
+    fn check_cut(&self, parent: &PartitionRecord, at: &Epk) -> Result<(), LayoutError> {
         if *at <= parent.range.min || *at >= parent.range.max {
             return Err(LayoutError::Outside { range: parent.id, at: at.clone() });
         }
@@ -194,7 +194,7 @@ impl ContainerMap {
 
 /// All ranges that a child of these comes from, oldest first: clients find the
 /// heir of any range they ever knew by it.
-fn ancestry<'a>(parents: impl IntoIterator<Item = &'a RangeRecord>) -> Vec<PartitionId> {
+fn ancestry<'a>(parents: impl IntoIterator<Item = &'a PartitionRecord>) -> Vec<PartitionId> {
     let mut all: Vec<PartitionId> = parents
         .into_iter()
         .flat_map(|parent| parent.parents.iter().copied().chain([parent.id]))

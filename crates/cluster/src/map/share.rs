@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::str::FromStr;
 
-use super::{ContainerMap, LayoutError, PartitionId, RangeRecord};
+use super::{ContainerMap, LayoutError, PartitionId, PartitionRecord};
 
 /// Above this, weights are made smaller before they are doubled. What is lost then
 /// is far below one RU/s.
@@ -53,7 +53,7 @@ impl ContainerMap {
     /// The part of the whole that a range has.
     #[must_use]
     #[expect(clippy::cast_precision_loss, reason = "weights need no more than 53 bits")]
-    pub fn fraction(&self, record: &RangeRecord) -> f64 {
+    pub fn fraction(&self, record: &PartitionRecord) -> f64 {
         record.weight as f64 / self.weight_sum() as f64
     }
 
@@ -108,7 +108,7 @@ impl ContainerMap {
     }
 
     /// The weight of the child of these.
-    pub(super) fn joined(&self, parents: &[RangeRecord]) -> u64 {
+    pub(super) fn joined(&self, parents: &[PartitionRecord]) -> u64 {
         if self.weighted { parents.iter().map(|parent| parent.weight).sum() } else { 1 }
     }
 

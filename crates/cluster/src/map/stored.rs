@@ -7,7 +7,7 @@ use model::json::{Object, Raw, Value};
 use model::position::Lsn;
 use partition::{Bucket, BucketNumber, Move};
 
-use super::{ContainerMap, MapError, PartitionId, RangeRecord};
+use super::{ContainerMap, MapError, PartitionId, PartitionRecord};
 
 const VERSION: u32 = 1;
 
@@ -51,7 +51,7 @@ fn bucket_value(bucket: &Bucket) -> Value {
     object.into()
 }
 
-fn range_value(record: &RangeRecord) -> Value {
+fn range_value(record: &PartitionRecord) -> Value {
     let mut object = Object::new();
     object.insert("range", record.id.0);
     write_range(&mut object, &record.range);
@@ -113,10 +113,10 @@ fn parse_bucket(raw: Raw<'_>) -> Result<Bucket, &'static str> {
     Ok(Bucket { number: BucketNumber(small(raw, "bucket")?), range: parse_bounds(raw)? })
 }
 
-fn parse_range(raw: Raw<'_>) -> Result<RangeRecord, &'static str> {
+fn parse_range(raw: Raw<'_>) -> Result<PartitionRecord, &'static str> {
     let parents = raw.get("parents").ok_or("parents are missing")?;
     let numbers = raw.get("numbers").ok_or("numbers are missing")?;
-    Ok(RangeRecord {
+    Ok(PartitionRecord {
         id: PartitionId(small(raw, "range")?),
         range: parse_bounds(raw)?,
         parents: parents

@@ -211,7 +211,7 @@ fn weights_survive_endless_halving() {
         let parent = map.ranges().first().unwrap().weight;
         let half = map.halve(parent);
         map.ranges.first_mut().unwrap().weight = half;
-        map.ranges.push(RangeRecord { weight: half, ..map.ranges[0].clone() });
+        map.ranges.push(PartitionRecord { weight: half, ..map.ranges[0].clone() });
         map.reduce();
     }
     assert!(map.weights_are_sound());

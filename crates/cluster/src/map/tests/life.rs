@@ -68,7 +68,7 @@ impl Life {
         life
     }
 
-    fn record(&self, index: &Index) -> RangeRecord {
+    fn record(&self, index: &Index) -> PartitionRecord {
         index.get(self.map.ranges()).clone()
     }
 
