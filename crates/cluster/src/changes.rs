@@ -12,8 +12,8 @@ use partition::{ChangePage, Changes};
 use crate::cluster::{Cluster, Served};
 use crate::container::Container;
 use crate::error::ClusterError;
+use crate::partition_handle::PartitionHandle;
 use crate::read::read_from_owner;
-use crate::slot::Slot;
 
 impl Cluster {
     /// Reads changes, on a thread for queries: those that were asked for may be few
@@ -33,7 +33,7 @@ impl Cluster {
     pub async fn list_changes_at(
         &self,
         container: &Arc<Container>,
-        partition: Arc<Slot>,
+        partition: Arc<PartitionHandle>,
         changes: Changes,
         time_max: Duration,
     ) -> Result<Served<ChangePage>, ClusterError> {

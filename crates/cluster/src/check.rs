@@ -58,11 +58,11 @@ impl Cluster {
         let layout = container.layout();
         progress(layout.spec().definition.id().as_str());
         report.containers += 1;
-        for slot in &layout.partitions {
+        for handle in &layout.partitions {
             report.partitions += 1;
-            let setup = slot.setup();
+            let setup = handle.setup();
             for bucket in setup.homes() {
-                let view = slot.view()?;
+                let view = handle.view()?;
                 report.buckets += 1;
                 report.total.merge(check_bucket(&setup, bucket, view.as_ref())?);
             }
@@ -93,7 +93,7 @@ impl Cluster {
         let mut known = Known { containers: BTreeMap::new(), retired: self.retired_blocking()? };
         for container in [Arc::clone(self.system())].into_iter().chain(self.containers()) {
             let layout = container.layout();
-            let homes = layout.partitions.iter().map(|slot| slot.setup());
+            let homes = layout.partitions.iter().map(|handle| handle.setup());
             let numbers =
                 homes.flat_map(|setup| setup.homes().map(|b| b.number).collect::<Vec<_>>());
             known.containers.insert(container.number(), numbers.collect());

@@ -29,12 +29,12 @@ impl Cluster {
         let (now, mut found) = (self.now(), Vec::new());
         for container in [Arc::clone(self.system())].into_iter().chain(self.containers()) {
             let layout = container.layout();
-            for slot in &layout.partitions {
-                let recorded = slot.reader().size(slot.view()?.as_ref())?.ts_millis;
+            for handle in &layout.partitions {
+                let recorded = handle.reader().size(handle.view()?.as_ref())?.ts_millis;
                 let by = Duration::from_millis(recorded.saturating_sub(now.millis()));
                 if !by.is_zero() {
                     let container = layout.spec().definition.id().as_str().to_owned();
-                    found.push(Ahead { container, range: slot.id(), by });
+                    found.push(Ahead { container, range: handle.id(), by });
                 }
             }
         }
@@ -54,9 +54,9 @@ impl Cluster {
 
     async fn reset_container(&self, container: &Container) -> Result<u64, ClusterError> {
         let (mut items, now) = (0, self.now());
-        for slot in &container.layout().partitions {
-            let reader = slot.reader();
-            let (sizes, view) = (reader.clone(), slot.view()?);
+        for handle in &container.layout().partitions {
+            let reader = handle.reader();
+            let (sizes, view) = (reader.clone(), handle.view()?);
             let size = self.aside(move || sizes.size(view.as_ref()));
             if size.await??.ts_millis <= now.millis() {
                 continue;
@@ -66,7 +66,7 @@ impl Cluster {
                 let (number, mut after) = (bucket.number, None::<Position>);
                 first = first.or(Some(number));
                 loop {
-                    let (reader, view) = (reader.clone(), slot.view()?);
+                    let (reader, view) = (reader.clone(), handle.view()?);
                     let start = after.take();
                     let names = self
                         .aside(move || {

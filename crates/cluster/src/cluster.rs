@@ -17,9 +17,9 @@ use crate::executor::Executors;
 use crate::layout::Layout;
 use crate::maintenance::Maintenance;
 use crate::map::{ContainerMap, Division, PartitionId};
+use crate::partition_handle::PartitionHandle;
 use crate::query::QueryThreads;
 use crate::retired::Territory;
-use crate::slot::Slot;
 use crate::stored_map::{StoredMap, Unstored, map_id};
 use crate::switch::{Observer, Stage};
 use crate::system::{self, SystemWrite};
@@ -215,8 +215,8 @@ impl Cluster {
     /// on the disk: only then can its keys be removed for good. A layout that was stored
     /// before and is not in force yet never will be.
     async fn retire(&self, container: &Container) {
-        for slot in container.close() {
-            let last = self.executors.call(slot.lane(), move || slot.retire()).await;
+        for handle in container.close() {
+            let last = self.executors.call(handle.lane(), move || handle.retire()).await;
             if let Ok(Some(ticket)) = last {
                 // Whatever became of it, nothing comes after it.
                 let _ = ticket.await;
@@ -244,7 +244,7 @@ impl Cluster {
     pub async fn apply_at(
         &self,
         container: &Container,
-        partition: Arc<Slot>,
+        partition: Arc<PartitionHandle>,
         command: Command,
     ) -> Result<Served<Outcome>, ClusterError> {
         self.apply_as(container, partition, command, Purpose::Any).await
@@ -253,7 +253,7 @@ impl Cluster {
     async fn apply_as(
         &self,
         container: &Container,
-        mut partition: Arc<Slot>,
+        mut partition: Arc<PartitionHandle>,
         command: Command,
         purpose: Purpose,
     ) -> Result<Served<Outcome>, ClusterError> {
@@ -286,11 +286,11 @@ impl Cluster {
     async fn remedy(
         &self,
         container: &Container,
-        (slot, setup): (&Slot, &Setup),
+        (handle, setup): (&PartitionHandle, &Setup),
         error: ClusterError,
     ) -> Result<(), ClusterError> {
         if let ClusterError::Switching(_) = error {
-            return container.settled(slot).await;
+            return container.settled(handle).await;
         }
         let ClusterError::Command { range, error } = error else { return Err(error) };
         match error.problem.remedy() {
@@ -328,9 +328,9 @@ impl Cluster {
 
     /// Reads one system item.
     pub fn read_system(&self, id: &str) -> Result<Option<Item>, ClusterError> {
-        let slot = self.system.route(&system::epk())?;
-        let view = slot.view()?;
-        Ok(slot.reader().find(view.as_ref(), self.now(), &system::epk(), id)?)
+        let handle = self.system.route(&system::epk())?;
+        let view = handle.view()?;
+        Ok(handle.reader().find(view.as_ref(), self.now(), &system::epk(), id)?)
     }
 
     /// Reads the system items whose ids begin with `prefix`, after `after`, in order, and
@@ -366,9 +366,9 @@ impl Cluster {
         let system = Arc::clone(&self.system);
         move |prefix, after| {
             let epk = system::epk();
-            let slot = system.route(&epk)?;
-            let view = slot.view()?;
-            Ok(slot.reader().list_prefix(view.as_ref(), (&epk, prefix), after, room)?)
+            let handle = system.route(&epk)?;
+            let view = handle.view()?;
+            Ok(handle.reader().list_prefix(view.as_ref(), (&epk, prefix), after, room)?)
         }
     }
 

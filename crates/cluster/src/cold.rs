@@ -15,7 +15,7 @@ use crate::container::Container;
 use crate::error::ClusterError;
 use crate::layout::Layout;
 use crate::map::PartitionId;
-use crate::slot::Slot;
+use crate::partition_handle::PartitionHandle;
 use crate::transition::Transition;
 
 /// Two neighbours are cold if no second of the last minute cost them more than this
@@ -67,7 +67,7 @@ impl Cluster {
         coldest.map(|(_, pair)| pair.map(|partition| partition.id()))
     }
 
-    fn is_cold(&self, pair: [&Arc<Slot>; 2]) -> bool {
+    fn is_cold(&self, pair: [&Arc<PartitionHandle>; 2]) -> bool {
         let limits = self.limits();
         let busiest = pair.map(|partition| {
             partition.gauge().meter().busiest_second(self.monotonic()).request_units()

@@ -19,8 +19,8 @@ use crate::expire::Searched;
 use crate::governor::Governor;
 use crate::layout::Layout;
 use crate::map::{ContainerMap, PartitionId, PartitionRecord};
+use crate::partition_handle::{PartitionHandle, Standing};
 use crate::reindex::Reindexed;
-use crate::slot::{Slot, Standing};
 use crate::stored_map::StoredMap;
 
 /// What the catalogue knows about a container, as far as partitions need it.
@@ -163,8 +163,9 @@ impl Container {
         for (partition, (_, setup)) in layout.partitions.iter().zip(setups) {
             partition.reconfigure(setup);
         }
-        let is_kept =
-            |old: &Arc<Slot>| layout.find(old.id()).is_some_and(|now| Arc::ptr_eq(now, old));
+        let is_kept = |old: &Arc<PartitionHandle>| {
+            layout.find(old.id()).is_some_and(|now| Arc::ptr_eq(now, old))
+        };
         let replaced: Vec<_> = before.partitions.iter().filter(|old| !is_kept(old)).collect();
         if !replaced.is_empty() {
             *self.changed_at.lock().unwrap_or_else(PoisonError::into_inner) =
@@ -176,9 +177,9 @@ impl Container {
         }
     }
 
-    fn open(&self, id: PartitionId, setup: &Arc<Setup>) -> Arc<Slot> {
+    fn open(&self, id: PartitionId, setup: &Arc<Setup>) -> Arc<PartitionHandle> {
         let gauge = self.governor.gauge(id).expect("the map that was divided by has the range");
-        Arc::new(Slot::new(id, Arc::clone(setup), Arc::clone(&self.store), gauge))
+        Arc::new(PartitionHandle::new(id, Arc::clone(setup), Arc::clone(&self.store), gauge))
     }
 
     pub(crate) fn changed_at(&self) -> Duration {
@@ -190,14 +191,14 @@ impl Container {
     }
 
     /// Waits until a partition's switch is over.
-    pub(crate) async fn settled(&self, slot: &Slot) -> Result<(), ClusterError> {
+    pub(crate) async fn settled(&self, handle: &PartitionHandle) -> Result<(), ClusterError> {
         let _room = self.waiting.try_acquire().map_err(|_| ClusterError::Busy)?;
-        slot.settled().await;
+        handle.settled().await;
         Ok(())
     }
 
     /// Refuses whoever still holds it. What is left of it is to be retired.
-    pub(crate) fn close(&self) -> Vec<Arc<Slot>> {
+    pub(crate) fn close(&self) -> Vec<Arc<PartitionHandle>> {
         let mut layout = self.layout.write().unwrap_or_else(PoisonError::into_inner);
         *layout = Arc::new(Layout { dropped: true, ..layout.as_ref().clone() });
         layout.partitions.clone()
@@ -205,7 +206,11 @@ impl Container {
 
     /// The partition that owns a key by the layout that a request goes by, or by the one in
     /// force if others have taken that partition's place.
-    pub fn route_by(&self, layout: &Layout, epk: &Epk) -> Result<Arc<Slot>, ClusterError> {
+    pub fn route_by(
+        &self,
+        layout: &Layout,
+        epk: &Epk,
+    ) -> Result<Arc<PartitionHandle>, ClusterError> {
         let partition = layout.route(epk)?;
         if partition.standing() == Standing::Gone {
             return self.route(epk);
@@ -214,12 +219,12 @@ impl Container {
     }
 
     /// The partition that owns a key now.
-    pub(crate) fn route(&self, epk: &Epk) -> Result<Arc<Slot>, ClusterError> {
+    pub(crate) fn route(&self, epk: &Epk) -> Result<Arc<PartitionHandle>, ClusterError> {
         self.layout().route(epk).cloned()
     }
 
     /// The partition that has an id now.
-    pub(crate) fn partition(&self, id: PartitionId) -> Result<Arc<Slot>, ClusterError> {
+    pub(crate) fn partition(&self, id: PartitionId) -> Result<Arc<PartitionHandle>, ClusterError> {
         self.layout().partition(id).cloned()
     }
 }
@@ -298,11 +303,11 @@ mod tests {
         let store = storage::memory::create();
         let container = Container::new(store, Arc::default(), clock, spec, stored);
         let container = Arc::new(container);
-        let slot = container.route(&system::epk()).unwrap();
-        let range = slot.id();
+        let handle = container.route(&system::epk()).unwrap();
+        let range = handle.id();
         let (begun, has_begun) = sync_channel(1);
         let (release, released) = sync_channel::<()>(1);
-        let kept = Arc::clone(&slot);
+        let kept = Arc::clone(&handle);
         let keep = move || {
             let kept = kept.with(|_| {
                 begun.send(()).unwrap();
@@ -320,15 +325,15 @@ mod tests {
             let (lsn, time) = (Lsn::from_u64(1), Timestamp::from_millis(0));
             let version = MapVersion::new(lsn, Etag::new(lsn, 0, time));
             changing.adopt(StoredMap { map: changed, version });
-            let slot = changing.route(&system::epk()).unwrap();
-            done.send((changing.map(), slot.durable_lsn().unwrap())).unwrap();
+            let handle = changing.route(&system::epk()).unwrap();
+            done.send((changing.map(), handle.durable_lsn().unwrap())).unwrap();
         };
         drop(ThreadTasks.spawn("changing", Box::new(change)).unwrap());
         let (map, _) = is_done.recv_timeout(LONG).expect("nobody waits for the sequencer");
         assert_eq!(map.range(range).unwrap().numbers, numbers);
         release.send(()).unwrap();
         busy.join().unwrap();
-        let followed = slot.with(|partition| Ok(partition.setup().numbers.clone()));
+        let followed = handle.with(|partition| Ok(partition.setup().numbers.clone()));
         assert_eq!(followed.unwrap(), numbers, "the next command follows the change");
     }
 }

@@ -85,11 +85,11 @@ impl Cluster {
         for (number, range) in self.due.take() {
             // Dropped, split or emptied since.
             let Ok(container) = self.container(number) else { continue };
-            let Ok(slot) = container.partition(range) else { continue };
-            if !slot.is_due() {
+            let Ok(handle) = container.partition(range) else { continue };
+            if !handle.is_due() {
                 continue;
             }
-            slot.postpone();
+            handle.postpone();
             if may_grow(&container) {
                 let split = self.split_due(&container, range).await;
                 done.extend(failures.note(number, split).flatten());

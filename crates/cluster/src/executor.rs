@@ -16,7 +16,7 @@ use storage::Outcome as Fate;
 use tokio::sync::{Semaphore, oneshot};
 
 use crate::error::ClusterError;
-use crate::slot::{Durable, Slot, Unserved};
+use crate::partition_handle::{Durable, PartitionHandle, Unserved};
 
 /// Threads that apply commands. Two cores are the norm, and one command costs
 /// far less than the fsync it waits for.
@@ -34,7 +34,7 @@ type Reply = oneshot::Sender<Result<Outcome, ClusterError>>;
 
 enum Job {
     Apply {
-        slot: Arc<Slot>,
+        handle: Arc<PartitionHandle>,
         command: Arc<Command>,
         purpose: Purpose,
         reply: Reply,
@@ -90,12 +90,12 @@ impl Executors {
     /// Queues a command for a partition.
     pub(crate) async fn apply(
         &self,
-        slot: Arc<Slot>,
+        handle: Arc<PartitionHandle>,
         (command, purpose): (Arc<Command>, Purpose),
     ) -> Result<Outcome, ClusterError> {
         let (reply, answer) = oneshot::channel();
-        let lane = self.lane(slot.lane())?;
-        lane.jobs.try_send(Job::Apply { slot, command, purpose, reply }).map_err(refused)?;
+        let lane = self.lane(handle.lane())?;
+        lane.jobs.try_send(Job::Apply { handle, command, purpose, reply }).map_err(refused)?;
         answer.await.unwrap_or(Err(ClusterError::Stopping))
     }
 
@@ -150,33 +150,38 @@ fn execute(runtime: &Runtime, jobs: &Receiver<Job>, calls: &Receiver<Call>) {
             }
         }
         match job {
-            Job::Apply { slot, command, purpose, reply } => {
+            Job::Apply { handle, command, purpose, reply } => {
                 let now = Timestamp::from_millis(runtime.clock.now().as_unix_ms());
-                apply(now, &slot, (&command, purpose), reply);
+                apply(now, &handle, (&command, purpose), reply);
             }
             Job::Wake => {}
         }
     }
 }
 
-fn apply(now: Timestamp, slot: &Slot, (command, purpose): (&Command, Purpose), reply: Reply) {
-    let range = slot.id();
+fn apply(
+    now: Timestamp,
+    handle: &PartitionHandle,
+    (command, purpose): (&Command, Purpose),
+    reply: Reply,
+) {
+    let range = handle.id();
     // A bug in one command must not take the other partitions down with it.
-    let applied = catch_unwind(AssertUnwindSafe(|| slot.apply(now, command, purpose)));
+    let applied = catch_unwind(AssertUnwindSafe(|| handle.apply(now, command, purpose)));
     let Ok(applied) = applied else {
         tracing::error!("a command panicked; its partition is read from the disk again");
-        slot.close();
+        handle.close();
         return answer(reply, Err(ClusterError::Internal));
     };
     match applied {
         Err(Unserved::Switching) => answer(reply, Err(ClusterError::Switching(range))),
         Err(Unserved::Problem(problem)) => {
-            let (lsn, work) = (slot.durable().lsn(), problem.work(Work::RefusedWrite));
+            let (lsn, work) = (handle.durable().lsn(), problem.work(Work::RefusedWrite));
             let error = CommandError { at: 0, problem, lsn, work };
             answer(reply, Err(ClusterError::Command { range, error }));
         }
         Ok(application) => {
-            let (result, durable) = (application.result, slot.durable());
+            let (result, durable) = (application.result, handle.durable());
             let result = result.map_err(|error| ClusterError::Command { range, error });
             application.ticket.on_done(move |fate| answer(reply, told(&durable, fate, result)));
         }

@@ -26,8 +26,8 @@ impl Cluster {
     /// Removes the items of a container that have expired, and says how many those were.
     pub async fn expire(&self, container: &Arc<Container>) -> Result<u64, ClusterError> {
         let mut buckets = Vec::new();
-        for slot in &container.layout().partitions {
-            buckets.extend(slot.reader().buckets().iter().map(|bucket| bucket.number));
+        for handle in &container.layout().partitions {
+            buckets.extend(handle.reader().buckets().iter().map(|bucket| bucket.number));
         }
         container.searched.keep(&buckets);
         let mut removed = 0;
@@ -79,9 +79,9 @@ impl Cluster {
         bucket: BucketNumber,
     ) -> Result<Vec<Position>, ClusterError> {
         let (container, now) = (Arc::clone(container), self.now());
-        let slot = owner(&container, bucket)?;
+        let handle = owner(&container, bucket)?;
         let found = self.aside(move || {
-            let (reader, view) = (slot.reader(), slot.view()?);
+            let (reader, view) = (handle.reader(), handle.view()?);
             let mut passed = container.searched.of(bucket);
             let names = reader.expired((view.as_ref(), now), bucket, &mut passed, CHUNK_ITEMS)?;
             container.searched.set(bucket, passed);

@@ -13,7 +13,7 @@ use model::epk::Epk;
 use crate::container::ContainerSpec;
 use crate::error::ClusterError;
 use crate::map::{ContainerMap, PartitionId};
-use crate::slot::Slot;
+use crate::partition_handle::PartitionHandle;
 use crate::stored_map::MapVersion;
 
 /// What a container looked like at one moment.
@@ -24,7 +24,7 @@ pub struct Layout {
     /// Which of the stored maps that is.
     pub(crate) version: MapVersion,
     /// One for each range of the map, in its order.
-    pub(crate) partitions: Vec<Arc<Slot>>,
+    pub(crate) partitions: Vec<Arc<PartitionHandle>>,
     /// Whether the container was dropped: nobody is sent to a partition any more.
     pub(crate) dropped: bool,
 }
@@ -41,14 +41,14 @@ impl Layout {
     }
 
     /// The partition that owns a key.
-    pub fn route(&self, epk: &Epk) -> Result<&Arc<Slot>, ClusterError> {
+    pub fn route(&self, epk: &Epk) -> Result<&Arc<PartitionHandle>, ClusterError> {
         let missing = ClusterError::NoContainer(self.spec.number.0);
         let index = self.map.index_of(epk).filter(|_| !self.dropped);
         index.and_then(|index| self.partitions.get(index)).ok_or(missing)
     }
 
     /// The partition with that id.
-    pub fn partition(&self, id: PartitionId) -> Result<&Arc<Slot>, ClusterError> {
+    pub fn partition(&self, id: PartitionId) -> Result<&Arc<PartitionHandle>, ClusterError> {
         if self.dropped {
             return Err(ClusterError::NoContainer(self.spec.number.0));
         }
@@ -56,7 +56,7 @@ impl Layout {
     }
 
     /// The partition with that id, also after a drop.
-    pub(crate) fn find(&self, id: PartitionId) -> Option<&Arc<Slot>> {
+    pub(crate) fn find(&self, id: PartitionId) -> Option<&Arc<PartitionHandle>> {
         self.partitions.iter().find(|partition| partition.id() == id)
     }
 }

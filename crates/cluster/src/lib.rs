@@ -25,12 +25,12 @@ mod layout;
 mod maintenance;
 mod map;
 mod meter;
+mod partition_handle;
 mod query;
 mod read;
 mod rebucket;
 mod reindex;
 mod retired;
-mod slot;
 mod statistics;
 mod stored_map;
 mod switch;
@@ -52,13 +52,13 @@ pub use map::{
     PartitionRecord,
 };
 pub use meter::{HeavyKey, Meter, Totals};
+pub use partition_handle::PartitionHandle;
 pub use query::{
     Cursor, CursorError, FunctionTimes, PageBounds, PageQuery, Point, QueryFailure, QueryPage,
     QueryReport, QueryTimes, Turn,
 };
 pub use read::Sizes;
 pub use retired::{Removed, Territory};
-pub use slot::Slot;
 pub use statistics::{KeyCharge, KeySize, KeySummary};
 pub use switch::{Stage, Switched};
 pub use system::SystemWrite;

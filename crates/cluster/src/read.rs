@@ -16,7 +16,7 @@ use crate::container::Container;
 use crate::error::ClusterError;
 use crate::layout::Layout;
 use crate::map::{ContainerMap, PartitionId};
-use crate::slot::{Slot, Standing};
+use crate::partition_handle::{PartitionHandle, Standing};
 
 impl Cluster {
     /// Reads one item from the partition that owns its key.
@@ -35,7 +35,7 @@ impl Cluster {
     pub async fn read_at(
         &self,
         container: &Container,
-        partition: &Arc<Slot>,
+        partition: &Arc<PartitionHandle>,
         (epk, id): (&Epk, &ItemId),
         if_none_match: Option<&EtagMatch>,
     ) -> Result<Served<Result<Effect, Problem>>, ClusterError> {
@@ -49,7 +49,7 @@ impl Cluster {
     pub async fn id_of(
         &self,
         container: &Container,
-        partition: &Arc<Slot>,
+        partition: &Arc<PartitionHandle>,
         epk: &Epk,
         ordinal: Ordinal,
     ) -> Result<Option<String>, ClusterError> {
@@ -61,7 +61,7 @@ impl Cluster {
     pub async fn position(
         &self,
         container: &Container,
-        partition: &Arc<Slot>,
+        partition: &Arc<PartitionHandle>,
         epk: &Epk,
     ) -> Result<Served<()>, ClusterError> {
         self.read_short(container, partition, epk, |_, _| Ok(())).await
@@ -72,7 +72,7 @@ impl Cluster {
     async fn read_short<T>(
         &self,
         container: &Container,
-        partition: &Arc<Slot>,
+        partition: &Arc<PartitionHandle>,
         epk: &Epk,
         mut read: impl FnMut(&Reader, &dyn View) -> Result<T, Problem>,
     ) -> Result<Served<T>, ClusterError> {
@@ -116,7 +116,7 @@ impl Cluster {
     pub async fn list_at(
         &self,
         container: &Arc<Container>,
-        partition: Arc<Slot>,
+        partition: Arc<PartitionHandle>,
         (within, prefix): (&EpkRange, Option<&PartitionKey>),
         after: Option<&Position>,
         room: (usize, u64),
@@ -155,12 +155,12 @@ impl Cluster {
         container: &Container,
         id: PartitionId,
     ) -> Result<(), ClusterError> {
-        let slot = container.partition(id)?;
-        if slot.standing() == Standing::Serving {
+        let handle = container.partition(id)?;
+        if handle.standing() == Standing::Serving {
             return Ok(());
         }
-        container.settled(&slot).await?;
-        match slot.standing() {
+        container.settled(&handle).await?;
+        match handle.standing() {
             Standing::Serving => Ok(()),
             Standing::Switching | Standing::Gone => Err(ClusterError::Switching(id)),
         }
@@ -176,8 +176,8 @@ impl Cluster {
     /// The same for several containers, in their order. Few are read where one is, as a
     /// short read.
     pub async fn sizes_of(&self, layouts: Vec<Arc<Layout>>) -> Result<Vec<Sizes>, ClusterError> {
-        let slots = layouts.iter().flat_map(|layout| &layout.partitions);
-        let keys: usize = slots.map(|slot| slot.setup().buckets.len()).sum();
+        let handles = layouts.iter().flat_map(|layout| &layout.partitions);
+        let keys: usize = handles.map(|handle| handle.setup().buckets.len()).sum();
         let read = move || layouts.iter().map(|layout| read_sizes(layout)).collect();
         match keys {
             ..=SIZES_KEYS_MAX => read(),
@@ -194,7 +194,7 @@ pub type Sizes = (Arc<ContainerMap>, Vec<Head>);
 const SIZES_KEYS_MAX: usize = runtime::SHORT_READ_KEYS_MAX / 4;
 
 fn read_sizes(layout: &Layout) -> Result<Sizes, ClusterError> {
-    let size = |slot: &Arc<Slot>| Ok(slot.reader().size(slot.view()?.as_ref())?);
+    let size = |handle: &Arc<PartitionHandle>| Ok(handle.reader().size(handle.view()?.as_ref())?);
     let sizes = layout.partitions.iter().map(size).collect::<Result<_, ClusterError>>()?;
     Ok((Arc::clone(layout.map()), sizes))
 }
@@ -212,7 +212,7 @@ fn on_to_the_next(page: ItemPage, end: &Epk, max: &Epk) -> ItemPage {
 /// that a request was routed to.
 pub(crate) fn read_from_owner<T>(
     container: &Container,
-    partition: &Arc<Slot>,
+    partition: &Arc<PartitionHandle>,
     epk: &Epk,
     mut read: impl FnMut(&Reader, &dyn View) -> Result<T, Problem>,
 ) -> Result<Served<T>, ClusterError> {
@@ -228,7 +228,7 @@ pub(crate) fn read_from_owner<T>(
 }
 
 fn read_once<T>(
-    partition: &Slot,
+    partition: &PartitionHandle,
     read: &mut impl FnMut(&Reader, &dyn View) -> Result<T, Problem>,
 ) -> Result<Served<T>, ClusterError> {
     // Before the view is taken, so that what it promises is in there.

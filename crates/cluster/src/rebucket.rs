@@ -15,8 +15,8 @@ use crate::cluster::Cluster;
 use crate::container::Container;
 use crate::error::ClusterError;
 use crate::map::{ContainerMap, LayoutError};
+use crate::partition_handle::{PartitionHandle, Unserved};
 use crate::retired::Territory;
-use crate::slot::{Slot, Unserved};
 use crate::switch::{Part, Stage};
 
 /// Items that are copied at once. The sequencer takes no command meanwhile, so
@@ -96,8 +96,8 @@ impl Cluster {
     ) -> Result<(), ClusterError> {
         let mut after: Option<Position> = None;
         loop {
-            let slot = owner(container, bucket)?;
-            let (reader, view) = (slot.reader(), slot.view()?);
+            let handle = owner(container, bucket)?;
+            let (reader, view) = (handle.reader(), handle.view()?);
             let start = after.take();
             let names = self
                 .aside(move || reader.names(view.as_ref(), bucket, start.as_ref(), COPY_ITEMS))
@@ -157,9 +157,9 @@ impl Cluster {
         bucket: BucketNumber,
         work: impl FnOnce(&mut Partition) -> Result<T, Problem> + Send + 'static,
     ) -> Result<T, ClusterError> {
-        let slot = owner(container, bucket)?;
-        let range = slot.id();
-        let done = self.executors().call(slot.lane(), move || slot.with(work)).await?;
+        let handle = owner(container, bucket)?;
+        let range = handle.id();
+        let done = self.executors().call(handle.lane(), move || handle.with(work)).await?;
         done.map_err(|unserved: Unserved| unserved.of(range))
     }
 }
@@ -168,7 +168,7 @@ impl Cluster {
 pub(crate) fn owner(
     container: &Container,
     bucket: BucketNumber,
-) -> Result<Arc<Slot>, ClusterError> {
+) -> Result<Arc<PartitionHandle>, ClusterError> {
     let layout = container.layout();
     let bucket = layout.map().bucket(bucket).ok_or(LayoutError::NoBucket(bucket))?;
     layout.route(&bucket.range.min).cloned()

@@ -50,15 +50,15 @@ impl Cluster {
 
     /// Goes through the bucket that has a place on the ring, and says where it ends.
     async fn reindex_bucket(&self, container: &Container, at: &Epk) -> Result<Epk, ClusterError> {
-        let slot = container.route(at)?;
-        let reader = slot.reader();
+        let handle = container.route(at)?;
+        let reader = handle.reader();
         let bucket = reader.buckets().iter().find(|bucket| bucket.range.contains(at));
-        let bucket = bucket.ok_or(ClusterError::NoRange(slot.id()))?;
+        let bucket = bucket.ok_or(ClusterError::NoRange(handle.id()))?;
         self.settle(container, bucket.number).await?;
         let mut after: Option<Position> = None;
         loop {
-            let slot = container.route(&bucket.range.min)?;
-            let (reader, view) = (slot.reader(), slot.view()?);
+            let handle = container.route(&bucket.range.min)?;
+            let (reader, view) = (handle.reader(), handle.view()?);
             let (number, start) = (bucket.number, after.take());
             let names = self
                 .aside(move || reader.names(view.as_ref(), number, start.as_ref(), CHUNK_ITEMS))

@@ -82,10 +82,10 @@ impl Cluster {
             let mut go_on = || turn.go_on(COUNT_TIME_MAX);
             let mut summaries = BTreeMap::new();
             let definition = &layout.spec().definition;
-            for slot in &layout.partitions {
-                let view = slot.view()?;
-                let scene = Scene { reader: slot.reader(), view: view.as_ref(), now };
-                summaries.insert(slot.id(), scene.summarise(definition, keys_max, &mut go_on)?);
+            for handle in &layout.partitions {
+                let view = handle.view()?;
+                let scene = Scene { reader: handle.reader(), view: view.as_ref(), now };
+                summaries.insert(handle.id(), scene.summarise(definition, keys_max, &mut go_on)?);
             }
             Ok::<_, Problem>(summaries)
         });
@@ -99,8 +99,8 @@ impl Cluster {
         range: PartitionId,
         keys_max: usize,
     ) -> Result<Vec<KeyCharge>, ClusterError> {
-        let Ok(slot) = container.partition(range) else { return Ok(Vec::new()) };
-        let heavy = slot.gauge().meter().heaviest(self.monotonic(), keys_max);
+        let Ok(handle) = container.partition(range) else { return Ok(Vec::new()) };
+        let heavy = handle.gauge().meter().heaviest(self.monotonic(), keys_max);
         if heavy.is_empty() {
             return Ok(Vec::new());
         }
@@ -125,8 +125,8 @@ pub(crate) fn key_at(
     position: &Epk,
 ) -> Result<Option<PartitionKey>, ClusterError> {
     let layout = container.layout();
-    let (definition, slot) = (&layout.spec().definition, layout.route(position)?);
-    let found = read_from_owner(container, slot, position, |reader, view| {
+    let (definition, handle) = (&layout.spec().definition, layout.route(position)?);
+    let found = read_from_owner(container, handle, position, |reader, view| {
         Scene { reader: reader.clone(), view, now }.key_at(definition, position)
     });
     Ok(found?.value)

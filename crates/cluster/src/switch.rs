@@ -18,7 +18,7 @@ use crate::cluster::{ATTEMPTS_MAX, Cluster};
 use crate::container::Container;
 use crate::error::ClusterError;
 use crate::map::{Closing, ContainerMap, LayoutError, PartitionId};
-use crate::slot::{Paused, Slot, Unserved};
+use crate::partition_handle::{PartitionHandle, Paused, Unserved};
 use crate::stored_map::Unstored;
 use crate::system::SystemWrite;
 
@@ -138,8 +138,8 @@ impl Cluster {
     ) -> Result<Vec<Held>, ClusterError> {
         let mut held = Vec::new();
         for Part { range, last } in parts {
-            let slot = container.partition(range)?;
-            let stopped = self.executors().call(slot.lane(), move || Held::stop(slot, last));
+            let handle = container.partition(range)?;
+            let stopped = self.executors().call(handle.lane(), move || Held::stop(handle, last));
             held.push(stopped.await?.map_err(|unserved| unserved.of(range))?);
         }
         self.observe(Stage::Paused);
@@ -159,7 +159,7 @@ impl Cluster {
 /// for its end any more, this decides what becomes of it.
 #[derive(Debug)]
 struct Held {
-    slot: Arc<Slot>,
+    handle: Arc<PartitionHandle>,
     closing: Closing,
     /// What it was set up by when it took its last command.
     setup: Arc<Setup>,
@@ -179,29 +179,29 @@ enum Ending {
 }
 
 impl Held {
-    fn stop(slot: Arc<Slot>, last: Last) -> Result<Held, Unserved> {
-        let Paused { closing, setup, drained } = slot.pause(last)?;
-        Ok(Held { slot, closing, setup, drained: Some(drained), ending: Ending::Resume })
+    fn stop(handle: Arc<PartitionHandle>, last: Last) -> Result<Held, Unserved> {
+        let Paused { closing, setup, drained } = handle.pause(last)?;
+        Ok(Held { handle, closing, setup, drained: Some(drained), ending: Ending::Resume })
     }
 
     /// Where it stood, as a map sees it: numbers that it was granted since are left, too.
     fn closing_under(&self, map: &ContainerMap) -> (PartitionId, Closing) {
         let mut closing = self.closing.clone();
-        let granted = map.range(self.slot.id()).map_or(&[][..], |record| &record.numbers);
+        let granted = map.range(self.handle.id()).map_or(&[][..], |record| &record.numbers);
         let since = granted.iter().filter(|block| !self.setup.numbers.contains(block));
         closing.numbers.extend(since.cloned());
-        (self.slot.id(), closing)
+        (self.handle.id(), closing)
     }
 }
 
 impl Drop for Held {
     fn drop(&mut self) {
         match self.ending {
-            Ending::Resume => self.slot.resume(),
+            Ending::Resume => self.handle.resume(),
             Ending::Replace => {}
             Ending::Unknown => {
                 tracing::error!("it is not known which layout counts: restart to find out");
-                self.slot.replace();
+                self.handle.replace();
             }
         }
     }

@@ -130,11 +130,11 @@ impl Cluster {
                 choose::by_hash(definition.partition_key(), layout.map(), record)
             }
             Halve::Bytes => {
-                let slot = Arc::clone(layout.partition(range)?);
-                let view = slot.view()?;
+                let handle = Arc::clone(layout.partition(range)?);
+                let view = handle.view()?;
                 let key = move || {
                     let key = definition.partition_key();
-                    choose::by_bytes(key, &slot.reader(), view.as_ref())
+                    choose::by_bytes(key, &handle.reader(), view.as_ref())
                 };
                 self.aside(key).await?
             }

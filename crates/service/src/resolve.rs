@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use cluster::{ClusterError, Container, Layout, PartitionId, Slot};
+use cluster::{ClusterError, Container, Layout, PartitionHandle, PartitionId};
 use model::epk::Epk;
 use model::name::ItemId;
 use model::partition_key::{PartitionKey, PartitionKeyDefinition};
@@ -41,7 +41,7 @@ impl ResolvedContainer {
     }
 
     /// The partition that owns a position.
-    pub(crate) fn route(&self, position: &Epk) -> Result<Arc<Slot>, ClusterError> {
+    pub(crate) fn route(&self, position: &Epk) -> Result<Arc<PartitionHandle>, ClusterError> {
         self.container.route_by(&self.layout, position)
     }
 

@@ -126,8 +126,8 @@ impl Service {
         let usage = |partition: PartitionInfo| {
             let record = layout.map().range(partition.id);
             let fraction = record.map_or(0.0, |record| layout.map().fraction(record));
-            let slot = layout.partition(partition.id);
-            let usage = slot.map(|slot| self.read_gauge(slot.gauge(), fraction));
+            let handle = layout.partition(partition.id);
+            let usage = handle.map(|handle| self.read_gauge(handle.gauge(), fraction));
             (partition, usage.unwrap_or_default())
         };
         partitions_of(sizes).into_iter().map(usage).collect()

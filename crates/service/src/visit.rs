@@ -4,7 +4,7 @@
 //! did the work is the one whose budget pays. So every way into a partition goes
 //! through here; there is no other check of throughput.
 
-use cluster::{ClusterError, Pass, Slot};
+use cluster::{ClusterError, PartitionHandle, Pass};
 use model::charge::{Charge, Tariff};
 use model::epk::Epk;
 
@@ -20,7 +20,10 @@ pub(crate) struct Visit {
 
 impl Visit {
     /// Asks the partition that the request was routed to. Being turned away is charged, too.
-    pub(crate) fn begin(partition: &Slot, receipt: &mut Receipt) -> Result<Visit, ClusterError> {
+    pub(crate) fn begin(
+        partition: &PartitionHandle,
+        receipt: &mut Receipt,
+    ) -> Result<Visit, ClusterError> {
         match partition.admit(receipt.payer) {
             Ok(pass) => Ok(Visit::of(pass, receipt)),
             Err(error) => Err(Visit::refused(error, receipt)),

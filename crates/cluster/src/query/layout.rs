@@ -15,7 +15,7 @@ use crate::cluster::ATTEMPTS_MAX;
 use crate::container::Container;
 use crate::error::ClusterError;
 use crate::map::PartitionId;
-use crate::slot::{Slot, Standing};
+use crate::partition_handle::{PartitionHandle, Standing};
 
 /// The partitions of one moment, and a view of what they held then.
 pub(super) struct Layout {
@@ -63,15 +63,15 @@ impl Layout {
             let mut taken = Vec::new();
             for record in asked {
                 let range = record.id;
-                let slot = layout.partition(range)?;
-                let lsn = slot.durable_lsn()?;
-                parts.push(Part { range, lsn, reader: slot.reader() });
-                taken.push(Arc::clone(slot));
+                let handle = layout.partition(range)?;
+                let lsn = handle.durable_lsn()?;
+                parts.push(Part { range, lsn, reader: handle.reader() });
+                taken.push(Arc::clone(handle));
             }
             let view = container.store().view().map_err(ClusterError::from)?;
             // A policy that changed since may have left out what the old one indexed.
-            let same = |(part, slot): (&Part, &Arc<Slot>)| {
-                slot.standing() != Standing::Gone && part.reader.follows(&slot.setup())
+            let same = |(part, handle): (&Part, &Arc<PartitionHandle>)| {
+                handle.standing() != Standing::Gone && part.reader.follows(&handle.setup())
             };
             if parts.iter().zip(&taken).all(same) {
                 return Ok(Layout { view, now, parts });

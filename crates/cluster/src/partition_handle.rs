@@ -25,7 +25,7 @@ const POSTPONE_PART: u64 = 16;
 
 /// One partition, shared between its executor and its readers.
 #[derive(Debug)]
-pub struct Slot {
+pub struct PartitionHandle {
     id: PartitionId,
     store: Arc<dyn Store>,
     gauge: Arc<Gauge>,
@@ -76,7 +76,7 @@ pub(crate) struct Paused {
     pub(crate) drained: Ticket,
 }
 
-/// Why a slot did not look at a command.
+/// Why a handle did not look at a command.
 #[derive(Debug)]
 pub(crate) enum Unserved {
     /// Ask again when the switch is over.
@@ -93,7 +93,7 @@ impl From<Problem> for Unserved {
 /// The LSN up to which everything is durable. Read before a view is taken, so
 /// what it promises is in the view.
 ///
-/// Apart from the slot, because tickets hold it, and the store must not hold
+/// Apart from the handle, because tickets hold it, and the store must not hold
 /// what holds the store.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Durable(Arc<AtomicU64>);
@@ -108,15 +108,15 @@ impl Durable {
     }
 }
 
-impl Slot {
+impl PartitionHandle {
     pub(crate) fn new(
         id: PartitionId,
         setup: Arc<Setup>,
         store: Arc<dyn Store>,
         gauge: Arc<Gauge>,
-    ) -> Slot {
+    ) -> PartitionHandle {
         let due_at = setup.limits.physical_partition_bytes_max;
-        Slot {
+        PartitionHandle {
             id,
             store,
             gauge,
@@ -165,7 +165,7 @@ impl Slot {
         self.store.view()
     }
 
-    /// Applies a command. Only the slot's executor calls this.
+    /// Applies a command. Only the handle's executor calls this.
     pub(crate) fn apply(
         &self,
         now: Timestamp,
@@ -204,7 +204,7 @@ impl Slot {
         self.due_at.fetch_max(bytes + bytes / POSTPONE_PART, Ordering::Relaxed);
     }
 
-    /// Lets the sequencer do something else than apply a command. Only the slot's
+    /// Lets the sequencer do something else than apply a command. Only the handle's
     /// executor calls this.
     pub(crate) fn with<T>(
         &self,
@@ -222,7 +222,7 @@ impl Slot {
 
     /// Forgets what is in memory: the next command reads it from the disk again.
     /// Blocks until all that was submitted has its fate, as the disk does not
-    /// tell the truth before. Only the slot's executor calls this.
+    /// tell the truth before. Only the handle's executor calls this.
     pub(crate) fn close(&self) {
         let mut sequencer = self.sequencer();
         if let Sequencer::Open(partition) = &mut *sequencer {
@@ -233,7 +233,7 @@ impl Slot {
 
     /// Takes no commands until resumed. `last` is done before. Says where the
     /// partition stands, which counts once the ticket has resolved. Only the
-    /// slot's executor calls this.
+    /// handle's executor calls this.
     pub(crate) fn pause(
         &self,
         last: impl FnOnce(&mut Partition) -> Result<(), Problem>,
@@ -271,7 +271,7 @@ impl Slot {
     }
 
     /// Takes no more commands. The ticket resolves when the last one has its fate. Only
-    /// the slot's executor calls this.
+    /// the handle's executor calls this.
     pub(crate) fn retire(&self) -> Option<Ticket> {
         let mut sequencer = self.sequencer();
         let last = std::mem::replace(&mut *sequencer, Sequencer::Retired);
@@ -308,7 +308,7 @@ impl Slot {
     }
 
     /// The position that readers may rely on. Reads the heads of all buckets the first time,
-    /// however many those are: on an async worker [`Slot::known_lsn`] comes first.
+    /// however many those are: on an async worker [`PartitionHandle::known_lsn`] comes first.
     pub(crate) fn durable_lsn(&self) -> Result<Lsn, Problem> {
         match self.known_lsn() {
             Some(lsn) => Ok(lsn),
@@ -368,7 +368,7 @@ impl Slot {
     /// to refuse a command.
     ///
     /// A panic while a command was worked out leaves the state unused: the
-    /// executor closes the slot, and the next use reads the disk.
+    /// executor closes the handle, and the next use reads the disk.
     fn paused(&self) -> MutexGuard<'_, Sequencer> {
         self.sequencer.lock().unwrap_or_else(PoisonError::into_inner)
     }
