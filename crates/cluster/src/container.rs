@@ -19,7 +19,7 @@ use crate::expire::Searched;
 use crate::governor::Governor;
 use crate::layout::Layout;
 use crate::map::{ContainerMap, PartitionId, PartitionRecord};
-use crate::partition_handle::{PartitionHandle, Standing};
+use crate::partition_handle::{PartitionHandle, ServingState};
 use crate::reindex::Reindexed;
 use crate::stored_map::StoredMap;
 
@@ -212,7 +212,7 @@ impl Container {
         epk: &Epk,
     ) -> Result<Arc<PartitionHandle>, ClusterError> {
         let partition = layout.route(epk)?;
-        if partition.standing() == Standing::Gone {
+        if partition.serving_state() == ServingState::Gone {
             return self.route(epk);
         }
         Ok(Arc::clone(partition))

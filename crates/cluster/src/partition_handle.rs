@@ -35,7 +35,7 @@ pub struct PartitionHandle {
     setup: RwLock<Arc<Setup>>,
     sequencer: Mutex<Sequencer>,
     /// What those see who do not write. Changes together with the sequencer.
-    standing: watch::Sender<Standing>,
+    serving_state: watch::Sender<ServingState>,
     durable: Durable,
     /// Whether `durable` was set from the disk.
     opened_once: AtomicBool,
@@ -58,7 +58,7 @@ enum Sequencer {
 
 /// Whether a partition is the one to ask.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Standing {
+pub(crate) enum ServingState {
     Serving,
     /// Its layout is being switched: commands wait.
     Switching,
@@ -124,7 +124,7 @@ impl PartitionHandle {
             lane: usize::try_from(setup.container.0.wrapping_add(id.0)).unwrap_or_default(),
             setup: RwLock::new(setup),
             sequencer: Mutex::new(Sequencer::Closed),
-            standing: watch::Sender::new(Standing::Serving),
+            serving_state: watch::Sender::new(ServingState::Serving),
             durable: Durable::default(),
             opened_once: AtomicBool::new(false),
             items: AtomicU64::new(0),
@@ -246,7 +246,7 @@ impl PartitionHandle {
         if let Sequencer::Open(partition) = std::mem::replace(&mut *sequencer, Sequencer::Closed) {
             *sequencer = Sequencer::Paused(partition);
         }
-        self.standing.send_replace(Standing::Switching);
+        self.serving_state.send_replace(ServingState::Switching);
         Ok(Paused { closing, setup, drained })
     }
 
@@ -256,7 +256,7 @@ impl PartitionHandle {
         match std::mem::replace(&mut *sequencer, Sequencer::Closed) {
             Sequencer::Paused(partition) => {
                 *sequencer = Sequencer::Open(partition);
-                self.standing.send_replace(Standing::Serving);
+                self.serving_state.send_replace(ServingState::Serving);
             }
             other @ (Sequencer::Closed | Sequencer::Open(_) | Sequencer::Retired) => {
                 *sequencer = other;
@@ -267,7 +267,7 @@ impl PartitionHandle {
     /// Takes no more commands after a pause, as others have taken its place.
     pub(crate) fn replace(&self) {
         *self.paused() = Sequencer::Retired;
-        self.standing.send_replace(Standing::Gone);
+        self.serving_state.send_replace(ServingState::Gone);
     }
 
     /// Takes no more commands. The ticket resolves when the last one has its fate. Only
@@ -275,7 +275,7 @@ impl PartitionHandle {
     pub(crate) fn retire(&self) -> Option<Ticket> {
         let mut sequencer = self.sequencer();
         let last = std::mem::replace(&mut *sequencer, Sequencer::Retired);
-        self.standing.send_replace(Standing::Gone);
+        self.serving_state.send_replace(ServingState::Gone);
         match last {
             Sequencer::Open(mut partition) | Sequencer::Paused(mut partition) => {
                 Some(partition.barrier())
@@ -284,15 +284,16 @@ impl PartitionHandle {
         }
     }
 
-    pub(crate) fn standing(&self) -> Standing {
-        *self.standing.borrow()
+    pub(crate) fn serving_state(&self) -> ServingState {
+        *self.serving_state.borrow()
     }
 
     /// Waits until a switch is over. It always ends: its submissions do.
     pub(crate) async fn settled(&self) {
-        let mut standing = self.standing.subscribe();
+        let mut serving_state = self.serving_state.subscribe();
         // The sender is ours, so waiting cannot fail.
-        let _ = standing.wait_for(|standing| *standing != Standing::Switching).await;
+        let _ =
+            serving_state.wait_for(|serving_state| *serving_state != ServingState::Switching).await;
     }
 
     pub(crate) fn reader(&self) -> Reader {

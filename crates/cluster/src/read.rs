@@ -16,7 +16,7 @@ use crate::container::Container;
 use crate::error::ClusterError;
 use crate::layout::Layout;
 use crate::map::{ContainerMap, PartitionId};
-use crate::partition_handle::{PartitionHandle, Standing};
+use crate::partition_handle::{PartitionHandle, ServingState};
 
 impl Cluster {
     /// Reads one item from the partition that owns its key.
@@ -83,7 +83,7 @@ impl Cluster {
                 self.query_threads().run_always(move |_| unknown.durable_lsn()).await??;
             }
             let answer = read_once(&partition, &mut read);
-            if partition.standing() != Standing::Gone {
+            if partition.serving_state() != ServingState::Gone {
                 return answer;
             }
             partition = container.route(epk)?;
@@ -156,13 +156,13 @@ impl Cluster {
         id: PartitionId,
     ) -> Result<(), ClusterError> {
         let handle = container.partition(id)?;
-        if handle.standing() == Standing::Serving {
+        if handle.serving_state() == ServingState::Serving {
             return Ok(());
         }
         container.settled(&handle).await?;
-        match handle.standing() {
-            Standing::Serving => Ok(()),
-            Standing::Switching | Standing::Gone => Err(ClusterError::Switching(id)),
+        match handle.serving_state() {
+            ServingState::Serving => Ok(()),
+            ServingState::Switching | ServingState::Gone => Err(ClusterError::Switching(id)),
         }
     }
 
@@ -219,7 +219,7 @@ pub(crate) fn read_from_owner<T>(
     let mut partition = Arc::clone(partition);
     for _ in 0..ATTEMPTS_MAX {
         let answer = read_once(&partition, &mut read);
-        if partition.standing() != Standing::Gone {
+        if partition.serving_state() != ServingState::Gone {
             return answer;
         }
         partition = container.route(epk)?;

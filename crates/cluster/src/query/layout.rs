@@ -15,7 +15,7 @@ use crate::cluster::ATTEMPTS_MAX;
 use crate::container::Container;
 use crate::error::ClusterError;
 use crate::map::PartitionId;
-use crate::partition_handle::{PartitionHandle, Standing};
+use crate::partition_handle::{PartitionHandle, ServingState};
 
 /// The partitions of one moment, and a view of what they held then.
 pub(super) struct Layout {
@@ -71,7 +71,7 @@ impl Layout {
             let view = container.store().view().map_err(ClusterError::from)?;
             // A policy that changed since may have left out what the old one indexed.
             let same = |(part, handle): (&Part, &Arc<PartitionHandle>)| {
-                handle.standing() != Standing::Gone && part.reader.follows(&handle.setup())
+                handle.serving_state() != ServingState::Gone && part.reader.follows(&handle.setup())
             };
             if parts.iter().zip(&taken).all(same) {
                 return Ok(Layout { view, now, parts });
