@@ -16,7 +16,7 @@ use storage::Outcome as Fate;
 use tokio::sync::{Semaphore, oneshot};
 
 use crate::error::ClusterError;
-use crate::partition_handle::{Durable, PartitionHandle, Unserved};
+use crate::partition_handle::{Durable, NotServing, PartitionHandle};
 
 /// Threads that apply commands. Two cores are the norm, and one command costs
 /// far less than the fsync it waits for.
@@ -174,8 +174,8 @@ fn apply(
         return answer(reply, Err(ClusterError::Internal));
     };
     match applied {
-        Err(Unserved::Switching) => answer(reply, Err(ClusterError::Switching(range))),
-        Err(Unserved::Problem(problem)) => {
+        Err(NotServing::Switching) => answer(reply, Err(ClusterError::Switching(range))),
+        Err(NotServing::Problem(problem)) => {
             let (lsn, work) = (handle.durable().lsn(), problem.work(Work::RefusedWrite));
             let error = CommandError { at: 0, problem, lsn, work };
             answer(reply, Err(ClusterError::Command { range, error }));

@@ -78,15 +78,15 @@ pub(crate) struct Paused {
 
 /// Why a handle did not look at a command.
 #[derive(Debug)]
-pub(crate) enum Unserved {
+pub(crate) enum NotServing {
     /// Ask again when the switch is over.
     Switching,
     Problem(Problem),
 }
 
-impl From<Problem> for Unserved {
-    fn from(problem: Problem) -> Unserved {
-        Unserved::Problem(problem)
+impl From<Problem> for NotServing {
+    fn from(problem: Problem) -> NotServing {
+        NotServing::Problem(problem)
     }
 }
 
@@ -171,7 +171,7 @@ impl PartitionHandle {
         now: Timestamp,
         command: &Command,
         purpose: Purpose,
-    ) -> Result<Application, Unserved> {
+    ) -> Result<Application, NotServing> {
         let mut sequencer = self.sequencer();
         let partition = self.opened(&mut sequencer)?;
         let application = partition.apply_as(now, command, purpose);
@@ -209,7 +209,7 @@ impl PartitionHandle {
     pub(crate) fn with<T>(
         &self,
         work: impl FnOnce(&mut Partition) -> Result<T, Problem>,
-    ) -> Result<T, Unserved> {
+    ) -> Result<T, NotServing> {
         Ok(work(self.opened(&mut self.sequencer())?)?)
     }
 
@@ -237,7 +237,7 @@ impl PartitionHandle {
     pub(crate) fn pause(
         &self,
         last: impl FnOnce(&mut Partition) -> Result<(), Problem>,
-    ) -> Result<Paused, Unserved> {
+    ) -> Result<Paused, NotServing> {
         let mut sequencer = self.sequencer();
         let partition = self.opened(&mut sequencer)?;
         last(partition)?;
@@ -337,7 +337,7 @@ impl PartitionHandle {
         Ok(self.durable.lsn())
     }
 
-    fn opened<'a>(&self, sequencer: &'a mut Sequencer) -> Result<&'a mut Partition, Unserved> {
+    fn opened<'a>(&self, sequencer: &'a mut Sequencer) -> Result<&'a mut Partition, NotServing> {
         if matches!(sequencer, Sequencer::Closed) {
             let partition = Partition::open(self.setup(), Arc::clone(&self.store))?;
             // Nothing is pending right after opening: all there is came from the disk.
@@ -354,7 +354,7 @@ impl PartitionHandle {
                 }
                 Ok(partition)
             }
-            Sequencer::Paused(_) => Err(Unserved::Switching),
+            Sequencer::Paused(_) => Err(NotServing::Switching),
             Sequencer::Closed | Sequencer::Retired => Err(Problem::Gone.into()),
         }
     }

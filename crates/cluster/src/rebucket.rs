@@ -15,7 +15,7 @@ use crate::cluster::Cluster;
 use crate::container::Container;
 use crate::error::ClusterError;
 use crate::map::{ContainerMap, LayoutError};
-use crate::partition_handle::{PartitionHandle, Unserved};
+use crate::partition_handle::{NotServing, PartitionHandle};
 use crate::retired::Territory;
 use crate::switch::{Part, Stage};
 
@@ -160,7 +160,7 @@ impl Cluster {
         let handle = owner(container, bucket)?;
         let range = handle.id();
         let done = self.executors().call(handle.lane(), move || handle.with(work)).await?;
-        done.map_err(|unserved: Unserved| unserved.of(range))
+        done.map_err(|refusal: NotServing| refusal.of(range))
     }
 }
 

@@ -18,7 +18,7 @@ use crate::cluster::{ATTEMPTS_MAX, Cluster};
 use crate::container::Container;
 use crate::error::ClusterError;
 use crate::map::{Closing, ContainerMap, LayoutError, PartitionId};
-use crate::partition_handle::{PartitionHandle, Paused, Unserved};
+use crate::partition_handle::{NotServing, PartitionHandle, Paused};
 use crate::stored_map::Unstored;
 use crate::system::SystemWrite;
 
@@ -140,7 +140,7 @@ impl Cluster {
         for Part { range, last } in parts {
             let handle = container.partition(range)?;
             let stopped = self.executors().call(handle.lane(), move || Held::stop(handle, last));
-            held.push(stopped.await?.map_err(|unserved| unserved.of(range))?);
+            held.push(stopped.await?.map_err(|refusal| refusal.of(range))?);
         }
         self.observe(Stage::Paused);
         for one in &mut held {
@@ -179,7 +179,7 @@ enum Ending {
 }
 
 impl Held {
-    fn stop(handle: Arc<PartitionHandle>, last: Last) -> Result<Held, Unserved> {
+    fn stop(handle: Arc<PartitionHandle>, last: Last) -> Result<Held, NotServing> {
         let Paused { closing, setup, drained } = handle.pause(last)?;
         Ok(Held { handle, closing, setup, drained: Some(drained), ending: Ending::Resume })
     }
@@ -207,11 +207,11 @@ impl Drop for Held {
     }
 }
 
-impl Unserved {
+impl NotServing {
     pub(crate) fn of(self, range: PartitionId) -> ClusterError {
         match self {
-            Unserved::Switching => ClusterError::Switching(range),
-            Unserved::Problem(problem) => ClusterError::Read(problem),
+            NotServing::Switching => ClusterError::Switching(range),
+            NotServing::Problem(problem) => ClusterError::Read(problem),
         }
     }
 }
