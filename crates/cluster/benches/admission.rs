@@ -8,7 +8,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use cluster::{Caller, ContainerMap, Gauge, Governor, PartitionId, Plan};
+use cluster::{Caller, ContainerMap, Gauge, PartitionId, Plan, ThroughputController};
 use model::charge::Charge;
 use model::epk::Epk;
 use model::limits::Limits;
@@ -21,9 +21,10 @@ fn main() {
     let definition = PartitionKeyDefinition::hash(["/pk"]).unwrap();
     let clock: Arc<dyn Clock> = Arc::new(RealClock::new());
     let map = Arc::new(ContainerMap::fresh(&definition, 1));
-    let governor = Governor::new(Arc::clone(&clock), Arc::new(Limits::default()), map);
-    governor.provide(Plan::Container { rate: 1_000_000, burst: true, buckets: Vec::new() });
-    let gauge = governor.gauge(PartitionId(0)).unwrap();
+    let controller =
+        ThroughputController::new(Arc::clone(&clock), Arc::new(Limits::default()), map);
+    controller.provide(Plan::Container { rate: 1_000_000, burst: true, buckets: Vec::new() });
+    let gauge = controller.gauge(PartitionId(0)).unwrap();
     for keys in [1, 50, 100_000] {
         let key = |number: u32| {
             let key = PartitionKey::new([number.to_string().as_str()]);

@@ -16,12 +16,12 @@ use tokio::sync::Semaphore;
 
 use crate::error::ClusterError;
 use crate::expire::Searched;
-use crate::governor::Governor;
 use crate::layout::Layout;
 use crate::map::{ContainerMap, PartitionId, PartitionRecord};
 use crate::partition_handle::{PartitionHandle, ServingState};
 use crate::reindex::Reindexed;
 use crate::stored_map::StoredMap;
+use crate::throughput::ThroughputController;
 
 /// What the catalogue knows about a container, as far as partitions need it.
 #[derive(Clone, Debug)]
@@ -44,7 +44,7 @@ pub struct Container {
     number: ContainerNumber,
     store: Arc<dyn Store>,
     limits: Arc<Limits>,
-    governor: Governor,
+    controller: ThroughputController,
     /// Taken once by a request, and only to count a reference: a lock of a few nanoseconds,
     /// in exchange for which changes are made in order by whoever holds it for writing.
     layout: RwLock<Arc<Layout>>,
@@ -76,14 +76,15 @@ impl Container {
         StoredMap { map, version }: StoredMap,
     ) -> Container {
         let (number, map) = (spec.number, Arc::new(map));
-        let governor = Governor::new(Arc::clone(&clock), Arc::clone(&limits), Arc::clone(&map));
+        let controller =
+            ThroughputController::new(Arc::clone(&clock), Arc::clone(&limits), Arc::clone(&map));
         let (spec, partitions) = (Arc::new(spec), Vec::new());
         let nothing = Layout { spec, map, version, partitions, dropped: false };
         let container = Container {
             number,
             store,
             limits,
-            governor,
+            controller,
             layout: RwLock::new(Arc::new(nothing.clone())),
             waiting: Semaphore::new(WAITING_MAX),
             transitions: tokio::sync::Mutex::default(),
@@ -120,8 +121,8 @@ impl Container {
 
     /// Who divides its throughput between its partitions.
     #[must_use]
-    pub fn governor(&self) -> &Governor {
-        &self.governor
+    pub fn throughput(&self) -> &ThroughputController {
+        &self.controller
     }
 
     #[must_use]
@@ -152,7 +153,7 @@ impl Container {
     fn install(&self, change: impl FnOnce(&Layout) -> Option<Layout>) {
         let mut layout = self.layout.write().unwrap_or_else(PoisonError::into_inner);
         let Some(mut next) = change(&layout).filter(|_| !layout.dropped) else { return };
-        self.governor.follow(Arc::clone(&next.map));
+        self.controller.follow(Arc::clone(&next.map));
         let setups = setups(&next.spec, &next.map, &self.limits);
         let partitions = setups.iter().map(|(id, setup)| {
             let kept = layout.find(*id).filter(|kept| kept.setup().buckets == setup.buckets);
@@ -178,7 +179,7 @@ impl Container {
     }
 
     fn open(&self, id: PartitionId, setup: &Arc<Setup>) -> Arc<PartitionHandle> {
-        let gauge = self.governor.gauge(id).expect("the map that was divided by has the range");
+        let gauge = self.controller.gauge(id).expect("the map that was divided by has the range");
         Arc::new(PartitionHandle::new(id, Arc::clone(setup), Arc::clone(&self.store), gauge))
     }
 

@@ -16,8 +16,8 @@ use tokio::sync::watch;
 
 use crate::budget::Caller;
 use crate::error::ClusterError;
-use crate::governor::{Gauge, Pass};
 use crate::map::{Closing, PartitionId};
+use crate::throughput::{Gauge, Pass};
 
 /// A partition that could not be split is looked at again when it has grown by
 /// this part.

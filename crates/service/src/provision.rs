@@ -1,6 +1,6 @@
 //! Putting offers in force: from what was asked for to what each container may use.
 //!
-//! The governor of a container divides its plan between physical partitions; this
+//! The throughput controller of a container divides its plan between physical partitions; this
 //! decides what the plan is. It is decided anew whenever an offer or the database
 //! around it changes, and once when the catalogue is read.
 

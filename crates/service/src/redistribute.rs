@@ -147,7 +147,7 @@ impl Service {
         let (id, body) = (record.item_id(), record.body());
         let writes = vec![SystemWrite::Replace { id, body, if_match: None }];
         self.cluster.divide(&entry.container, (&layout, divided), writes).await?;
-        entry.container.governor().provide(self.plan(Some(&offer), None));
+        entry.container.throughput().provide(self.plan(Some(&offer), None));
         if offer.pending {
             self.scaling.notify_one();
         }
@@ -177,7 +177,7 @@ impl Service {
         let (id, body) = (record.item_id(), record.body());
         let write = SystemWrite::Replace { id, body, if_match: None };
         self.cluster.write_system(vec![write]).await?;
-        entry.container.governor().provide(self.plan(Some(&offer), None));
+        entry.container.throughput().provide(self.plan(Some(&offer), None));
         Ok(())
     }
 

@@ -221,7 +221,7 @@ impl Service {
         let spec = container_spec(record)?;
         let (rid, container) = (spec.rid, self.cluster.attach(spec)?);
         let offer = self.offer_of(record)?;
-        container.governor().provide(self.plan(offer.as_ref(), pool));
+        container.throughput().provide(self.plan(offer.as_ref(), pool));
         let shares = offer.is_none() && pool.is_some();
         self.directory_mut().insert_container(record.name(), rid, container, shares);
         Ok(())

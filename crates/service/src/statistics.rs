@@ -117,7 +117,7 @@ impl Service {
         let usage = |(entry, sizes): (&ResolvedContainer, Sizes)| ContainerUsage {
             link: Arc::clone(&entry.names.link),
             partitions: self.usage_of(&entry.layout, sizes),
-            totals: entry.container.governor().totals(),
+            totals: entry.container.throughput().totals(),
         };
         Ok(entries.iter().zip(sizes).map(usage).collect())
     }

@@ -61,7 +61,7 @@ impl Service {
         let rid = spec.rid;
         let container = self.cluster.create_container(spec, ranges, writes).await.map_err(taken)?;
         let pool = self.directory().database_of_rid(parent.rid()).and_then(|it| it.pool.clone());
-        container.governor().provide(self.plan(offer.as_ref(), pool.as_ref()));
+        container.throughput().provide(self.plan(offer.as_ref(), pool.as_ref()));
         let shares = offer.is_none() && pool.is_some();
         self.directory_mut().insert_container(name.as_str(), rid, container, shares);
         Ok(record)

@@ -245,7 +245,7 @@ impl Service {
     fn put_in_force(&self, owner: &Owner, offer: &Offer) {
         match owner {
             Owner::Container(container) => {
-                container.governor().provide(self.plan(Some(offer), None));
+                container.throughput().provide(self.plan(Some(offer), None));
             }
             Owner::Database { rid, sharing } => {
                 let pool =
@@ -253,7 +253,7 @@ impl Service {
                 if let Some(pool) = pool {
                     pool.provide(self.pooled_rate(offer));
                     for container in sharing {
-                        container.governor().provide(self.plan(None, Some(&pool)));
+                        container.throughput().provide(self.plan(None, Some(&pool)));
                     }
                 }
             }

@@ -17,11 +17,12 @@ impl World {
         World { clock: Arc::new(SimulatedClock::new()), limits: Arc::new(limits) }
     }
 
-    fn governor(&self, plan: Plan, map: &ContainerMap) -> Governor {
+    fn controller(&self, plan: Plan, map: &ContainerMap) -> ThroughputController {
         let clock: Arc<dyn Clock> = Arc::clone(&self.clock) as _;
-        let governor = Governor::new(clock, Arc::clone(&self.limits), Arc::new(map.clone()));
-        governor.provide(plan);
-        governor
+        let controller =
+            ThroughputController::new(clock, Arc::clone(&self.limits), Arc::new(map.clone()));
+        controller.provide(plan);
+        controller
     }
 
     fn pool(&self, rate: u32) -> Arc<Pool> {
@@ -31,12 +32,12 @@ impl World {
 
     /// Offers requests of 20 RU to these ranges in turn, far too many, for `secs`
     /// seconds; returns what each spent in a second.
-    fn saturate(&self, uses: &[(&Governor, u32)], secs: u32) -> Vec<f64> {
+    fn saturate(&self, uses: &[(&ThroughputController, u32)], secs: u32) -> Vec<f64> {
         let charge = Charge::from_units(420);
         let mut spent = vec![0.0; uses.len()];
         for _ in 0..secs * 2_000 {
-            for ((governor, range), spent) in uses.iter().zip(&mut spent) {
-                let gauge = governor.gauge(PartitionId(*range)).unwrap();
+            for ((controller, range), spent) in uses.iter().zip(&mut spent) {
+                let gauge = controller.gauge(PartitionId(*range)).unwrap();
                 if let Ok(pass) = gauge.admit(Caller::default()) {
                     pass.pay(None, charge);
                     *spent += charge.request_units();
@@ -56,39 +57,39 @@ fn container(rate: u32) -> Plan {
     Plan::Container { rate, burst: false, buckets: Vec::new() }
 }
 
-fn rates(governor: &Governor, map: &ContainerMap) -> Vec<Option<f64>> {
-    map.ranges().iter().map(|record| governor.gauge(record.id).unwrap().rate()).collect()
+fn rates(controller: &ThroughputController, map: &ContainerMap) -> Vec<Option<f64>> {
+    map.ranges().iter().map(|record| controller.gauge(record.id).unwrap().rate()).collect()
 }
 
 #[test]
 fn throughput_is_divided_evenly() {
     let world = World::new(Limits::default());
-    let governor = world.governor(container(18_000), &fresh(3));
-    assert_eq!(rates(&governor, &fresh(3)), [Some(6_000.0); 3]);
-    governor.provide(container(30_000));
-    assert_eq!(rates(&governor, &fresh(3)), [Some(10_000.0); 3]);
-    governor.provide(container(45_000));
-    assert_eq!(rates(&governor, &fresh(3)), [Some(10_000.0); 3], "the rest waits for splits");
-    governor.provide(Plan::EachRange { rate: 5_000 });
-    assert_eq!(rates(&governor, &fresh(3)), [Some(5_000.0); 3]);
-    governor.provide(Plan::Unlimited);
-    assert_eq!(rates(&governor, &fresh(3)), [None; 3]);
+    let controller = world.controller(container(18_000), &fresh(3));
+    assert_eq!(rates(&controller, &fresh(3)), [Some(6_000.0); 3]);
+    controller.provide(container(30_000));
+    assert_eq!(rates(&controller, &fresh(3)), [Some(10_000.0); 3]);
+    controller.provide(container(45_000));
+    assert_eq!(rates(&controller, &fresh(3)), [Some(10_000.0); 3], "the rest waits for splits");
+    controller.provide(Plan::EachRange { rate: 5_000 });
+    assert_eq!(rates(&controller, &fresh(3)), [Some(5_000.0); 3]);
+    controller.provide(Plan::Unlimited);
+    assert_eq!(rates(&controller, &fresh(3)), [None; 3]);
 }
 
 #[test]
 fn a_new_map_is_divided_anew_and_nothing_counted_is_lost() {
     let world = World::new(Limits::default());
     let before = fresh(1);
-    let governor = world.governor(container(10_000), &before);
-    let pass = governor.gauge(PartitionId(0)).unwrap().admit(Caller::default()).unwrap();
+    let controller = world.controller(container(10_000), &before);
+    let pass = controller.gauge(PartitionId(0)).unwrap().admit(Caller::default()).unwrap();
     pass.pay(None, Charge::from_units(21));
     let half = &Epk::from_hex("1FFFFFFFFFFFFFFFFFFFFFFFFFFFFFFF").unwrap();
     let closing = Closing { lsn: Lsn::from_u64(1), numbers: Vec::new() };
     let after = before.split(PartitionId(0), half, &closing).unwrap();
-    governor.follow(Arc::new(after.clone()));
-    assert_eq!(rates(&governor, &after), [Some(5_000.0); 2]);
-    assert!(governor.gauge(PartitionId(0)).is_none(), "the old range is gone");
-    assert_eq!(governor.totals().charge, Charge::from_units(21));
+    controller.follow(Arc::new(after.clone()));
+    assert_eq!(rates(&controller, &after), [Some(5_000.0); 2]);
+    assert!(controller.gauge(PartitionId(0)).is_none(), "the old range is gone");
+    assert_eq!(controller.totals().charge, Charge::from_units(21));
 }
 
 /// Splitting and merging makes no throughput: who was in debt stays in debt.
@@ -96,13 +97,13 @@ fn a_new_map_is_divided_anew_and_nothing_counted_is_lost() {
 fn children_begin_as_full_as_their_parents_were() {
     let world = World::new(Limits::default());
     let whole = fresh(1);
-    let governor = world.governor(container(10_000), &whole);
+    let controller = world.controller(container(10_000), &whole);
     let wait = |range| {
-        let gauge = governor.gauge(PartitionId(range)).unwrap();
+        let gauge = controller.gauge(PartitionId(range)).unwrap();
         gauge.admit(Caller::default()).err().map(|refusal| refusal.retry_after)
     };
     let pay = |range, request_units: u64| {
-        let gauge = governor.gauge(PartitionId(range)).unwrap();
+        let gauge = controller.gauge(PartitionId(range)).unwrap();
         gauge.pass(Caller::default()).pay(None, Charge::from_units(request_units * 21));
     };
     pay(0, 13_000);
@@ -110,14 +111,14 @@ fn children_begin_as_full_as_their_parents_were() {
     let half = &Epk::from_hex("1FFFFFFFFFFFFFFFFFFFFFFFFFFFFFFF").unwrap();
     let closing = Closing { lsn: Lsn::from_u64(1), numbers: Vec::new() };
     let split = whole.split(PartitionId(0), half, &closing).unwrap();
-    governor.follow(Arc::new(split.clone()));
+    controller.follow(Arc::new(split.clone()));
     assert_eq!(wait(1), Some(Duration::from_millis(300)), "its half of the debt");
     assert_eq!(wait(2), Some(Duration::from_millis(300)), "its half of the debt");
     world.clock.advance(Duration::from_millis(200));
     // A debt of 500 and one of 1,500 together.
     pay(2, 1_000);
     let parts = [(PartitionId(1), closing.clone()), (PartitionId(2), closing)];
-    governor.follow(Arc::new(split.merge(&parts).unwrap()));
+    controller.follow(Arc::new(split.merge(&parts).unwrap()));
     assert_eq!(wait(3), Some(Duration::from_millis(200)));
 }
 
@@ -125,17 +126,17 @@ fn children_begin_as_full_as_their_parents_were() {
 #[test]
 fn a_hot_partition_flattens_while_the_others_serve_on() {
     let world = World::new(Limits::default());
-    let governor = world.governor(container(18_000), &fresh(3));
-    let every = [0, 1, 2].map(|range| (&governor, range));
+    let controller = world.controller(container(18_000), &fresh(3));
+    let every = [0, 1, 2].map(|range| (&controller, range));
     let uniform: f64 = world.saturate(&every, 20).iter().sum();
     assert!(uniform >= 0.95 * 18_000.0, "{uniform}");
     // Twice as much is wanted of the first as of the others together.
-    let two_keys_of_one = [(&governor, 0), (&governor, 0), (&governor, 1)];
+    let two_keys_of_one = [(&controller, 0), (&controller, 0), (&controller, 1)];
     let spent = world.saturate(&two_keys_of_one, 20);
     let hot = spent[0] + spent[1];
     assert!((5_700.0..=6_320.0).contains(&hot), "one range's share: {spent:?}");
     assert!(spent[2] >= 5_700.0, "the other serves on: {spent:?}");
-    let totals = governor.totals();
+    let totals = controller.totals();
     assert!(totals.throttled > 0 && totals.requests > 0);
 }
 
@@ -143,7 +144,7 @@ fn a_hot_partition_flattens_while_the_others_serve_on() {
 fn containers_of_a_database_share_budgets() {
     let world = World::new(Limits::default());
     let pool = world.pool(20_000);
-    let [one, other] = [(); 2].map(|()| world.governor(Plan::Database(pool.clone()), &fresh(2)));
+    let [one, other] = [(); 2].map(|()| world.controller(Plan::Database(pool.clone()), &fresh(2)));
     let uses = [(&one, 0), (&other, 0), (&one, 1)];
     let spent = world.saturate(&uses, 10);
     let first = spent[0] + spent[1];
@@ -156,30 +157,30 @@ fn a_pool_can_grow_and_shrink() {
     let world = World::new(Limits::default());
     let pool = world.pool(10_000);
     let map = fresh(3);
-    let governor = world.governor(Plan::Database(pool.clone()), &map);
-    assert_eq!(rates(&governor, &map), [Some(10_000.0); 3], "all three draw on one budget");
+    let controller = world.controller(Plan::Database(pool.clone()), &map);
+    assert_eq!(rates(&controller, &map), [Some(10_000.0); 3], "all three draw on one budget");
     pool.provide(Some(24_000));
-    governor.provide(Plan::Database(pool.clone()));
-    assert_eq!(rates(&governor, &map), [Some(8_000.0); 3]);
+    controller.provide(Plan::Database(pool.clone()));
+    assert_eq!(rates(&controller, &map), [Some(8_000.0); 3]);
     pool.provide(None);
-    governor.provide(Plan::Database(pool));
-    assert_eq!(rates(&governor, &map), [None; 3]);
-    governor.provide(container(3_000));
-    assert_eq!(rates(&governor, &map), [Some(1_000.0); 3], "and then one of its own");
+    controller.provide(Plan::Database(pool));
+    assert_eq!(rates(&controller, &map), [None; 3]);
+    controller.provide(container(3_000));
+    assert_eq!(rates(&controller, &map), [Some(1_000.0); 3], "and then one of its own");
 }
 
 #[test]
 fn a_scale_model_refills_slower() {
     let world = World::new(Limits::default().scaled(1_000));
-    let governor = world.governor(container(18_000), &fresh(3));
-    assert_eq!(rates(&governor, &fresh(3)), [Some(6.0); 3]);
+    let controller = world.controller(container(18_000), &fresh(3));
+    assert_eq!(rates(&controller, &fresh(3)), [Some(6.0); 3]);
 }
 
 #[test]
 fn a_rejection_tells_when_to_come_back_and_is_counted() {
     let world = World::new(Limits::default());
-    let governor = world.governor(container(400), &fresh(1));
-    let gauge = || governor.gauge(PartitionId(0)).unwrap();
+    let controller = world.controller(container(400), &fresh(1));
+    let gauge = || controller.gauge(PartitionId(0)).unwrap();
     gauge().admit(Caller::default()).unwrap().pay(None, Charge::from_units(21 * 500));
     let refusal = gauge().admit(Caller::default()).unwrap_err();
     assert_eq!(refusal.retry_after, Duration::from_millis(250));

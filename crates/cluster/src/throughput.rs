@@ -49,7 +49,7 @@ pub struct Pool {
 
 /// Divides the throughput of one container between its physical partitions.
 #[derive(Debug)]
-pub struct Governor {
+pub struct ThroughputController {
     clock: Arc<dyn Clock>,
     limits: Arc<Limits>,
     state: Mutex<State>,
@@ -90,14 +90,18 @@ pub struct Pass {
     caller: Caller,
 }
 
-impl Governor {
+impl ThroughputController {
     /// Everybody is let in until something is provided.
-    pub fn new(clock: Arc<dyn Clock>, limits: Arc<Limits>, map: Arc<ContainerMap>) -> Governor {
+    pub fn new(
+        clock: Arc<dyn Clock>,
+        limits: Arc<Limits>,
+        map: Arc<ContainerMap>,
+    ) -> ThroughputController {
         let (plan, gauges, former) = (Plan::Unlimited, BTreeMap::new(), Totals::default());
         let state = Mutex::new(State { plan, map, gauges, former });
-        let governor = Governor { clock, limits, state };
-        governor.divide(&mut governor.state());
-        governor
+        let controller = ThroughputController { clock, limits, state };
+        controller.divide(&mut controller.state());
+        controller
     }
 
     /// Provides for the container from now on.
