@@ -8,7 +8,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use cluster::{Caller, ContainerMap, Gauge, PartitionId, Plan, ThroughputController};
+use cluster::{Caller, ContainerMap, PartitionId, PartitionThrottle, Plan, ThroughputController};
 use model::charge::Charge;
 use model::epk::Epk;
 use model::limits::Limits;
@@ -24,7 +24,7 @@ fn main() {
     let controller =
         ThroughputController::new(Arc::clone(&clock), Arc::new(Limits::default()), map);
     controller.provide(Plan::Container { rate: 1_000_000, burst: true, buckets: Vec::new() });
-    let gauge = controller.gauge(PartitionId(0)).unwrap();
+    let throttle = controller.throttle(PartitionId(0)).unwrap();
     for keys in [1, 50, 100_000] {
         let key = |number: u32| {
             let key = PartitionKey::new([number.to_string().as_str()]);
@@ -35,7 +35,7 @@ fn main() {
             let start = clock.monotonic();
             std::thread::scope(|scope| {
                 for _ in 0..threads {
-                    scope.spawn(|| visit(&gauge, &keys));
+                    scope.spawn(|| visit(&throttle, &keys));
                 }
             });
             let each = (clock.monotonic() - start) / ROUNDS;
@@ -45,9 +45,9 @@ fn main() {
     println!("reading the clock: {:?}", tick(clock.as_ref()));
 }
 
-fn visit(gauge: &Arc<Gauge>, keys: &[Epk]) {
+fn visit(throttle: &Arc<PartitionThrottle>, keys: &[Epk]) {
     for (_, key) in (0..ROUNDS).zip(keys.iter().cycle()) {
-        if let Ok(pass) = gauge.admit(Caller::default()) {
+        if let Ok(pass) = throttle.admit(Caller::default()) {
             pass.pay(Some(key), Charge::from_units(21));
         }
     }

@@ -70,7 +70,7 @@ impl Cluster {
     fn is_cold(&self, pair: [&Arc<PartitionHandle>; 2]) -> bool {
         let limits = self.limits();
         let busiest = pair.map(|partition| {
-            partition.gauge().meter().busiest_second(self.monotonic()).request_units()
+            partition.throttle().meter().busiest_second(self.monotonic()).request_units()
         });
         let rate = f64::from(limits.merge_throughput_below) / f64::from(limits.scale.max(1));
         busiest.iter().sum::<f64>() < COLD_PART * rate

@@ -179,8 +179,9 @@ impl Container {
     }
 
     fn open(&self, id: PartitionId, setup: &Arc<Setup>) -> Arc<PartitionHandle> {
-        let gauge = self.controller.gauge(id).expect("the map that was divided by has the range");
-        Arc::new(PartitionHandle::new(id, Arc::clone(setup), Arc::clone(&self.store), gauge))
+        let throttle =
+            self.controller.throttle(id).expect("the map that was divided by has the range");
+        Arc::new(PartitionHandle::new(id, Arc::clone(setup), Arc::clone(&self.store), throttle))
     }
 
     pub(crate) fn changed_at(&self) -> Duration {

@@ -61,5 +61,5 @@ pub use retired::{Removed, Territory};
 pub use statistics::{KeyCharge, KeySize, KeySummary};
 pub use switch::{Stage, Switched};
 pub use system::SystemWrite;
-pub use throughput::{Gauge, Pass, Plan, Pool, ThroughputBucket, ThroughputController};
+pub use throughput::{PartitionThrottle, Pass, Plan, Pool, ThroughputBucket, ThroughputController};
 pub use transition::{Halve, Transition};

@@ -17,7 +17,7 @@ use tokio::sync::watch;
 use crate::budget::Caller;
 use crate::error::ClusterError;
 use crate::map::{Closing, PartitionId};
-use crate::throughput::{Gauge, Pass};
+use crate::throughput::{PartitionThrottle, Pass};
 
 /// A partition that could not be split is looked at again when it has grown by
 /// this part.
@@ -28,7 +28,7 @@ const POSTPONE_PART: u64 = 16;
 pub struct PartitionHandle {
     id: PartitionId,
     store: Arc<dyn Store>,
-    gauge: Arc<Gauge>,
+    throttle: Arc<PartitionThrottle>,
     /// Which executor applies its commands.
     lane: usize,
     /// Apart from the partition, so that readers never wait for a command.
@@ -113,13 +113,13 @@ impl PartitionHandle {
         id: PartitionId,
         setup: Arc<Setup>,
         store: Arc<dyn Store>,
-        gauge: Arc<Gauge>,
+        throttle: Arc<PartitionThrottle>,
     ) -> PartitionHandle {
         let due_at = setup.limits.physical_partition_bytes_max;
         PartitionHandle {
             id,
             store,
-            gauge,
+            throttle,
             // Spreads the partitions of one container, and the first ones of many.
             lane: usize::try_from(setup.container.0.wrapping_add(id.0)).unwrap_or_default(),
             setup: RwLock::new(setup),
@@ -140,19 +140,19 @@ impl PartitionHandle {
 
     /// What it may spend and has spent.
     #[must_use]
-    pub fn gauge(&self) -> &Arc<Gauge> {
-        &self.gauge
+    pub fn throttle(&self) -> &Arc<PartitionThrottle> {
+        &self.throttle
     }
 
     /// Lets a request in, or says when to come back.
     pub fn admit(&self, caller: Caller) -> Result<Pass, ClusterError> {
         let refused = |refusal| ClusterError::Throttled { range: self.id, refusal };
-        self.gauge.admit(caller).map_err(refused)
+        self.throttle.admit(caller).map_err(refused)
     }
 
     /// Has the partition's budget pay for what was done here without asking first.
     pub fn bill(&self, caller: Caller, charge: Charge) {
-        self.gauge.pass(caller).pay(None, charge);
+        self.throttle.pass(caller).pay(None, charge);
     }
 
     /// Which executor applies its commands, always the same.

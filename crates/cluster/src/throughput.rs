@@ -60,7 +60,7 @@ struct State {
     plan: Plan,
     /// The map by which it is divided.
     map: Arc<ContainerMap>,
-    gauges: BTreeMap<PartitionId, Arc<Gauge>>,
+    throttles: BTreeMap<PartitionId, Arc<PartitionThrottle>>,
     /// What partitions counted that are there no more.
     former: Totals,
 }
@@ -68,7 +68,7 @@ struct State {
 /// What one physical partition may spend, and what it has spent. Its handle carries it, so
 /// that a request is let in and pays where it is served.
 #[derive(Debug)]
-pub struct Gauge {
+pub struct PartitionThrottle {
     clock: Arc<dyn Clock>,
     source: RwLock<Source>,
     meter: Meter,
@@ -86,7 +86,7 @@ struct Source {
 #[derive(Debug)]
 #[must_use = "whoever is let in pays"]
 pub struct Pass {
-    gauge: Arc<Gauge>,
+    throttle: Arc<PartitionThrottle>,
     caller: Caller,
 }
 
@@ -97,8 +97,8 @@ impl ThroughputController {
         limits: Arc<Limits>,
         map: Arc<ContainerMap>,
     ) -> ThroughputController {
-        let (plan, gauges, former) = (Plan::Unlimited, BTreeMap::new(), Totals::default());
-        let state = Mutex::new(State { plan, map, gauges, former });
+        let (plan, throttles, former) = (Plan::Unlimited, BTreeMap::new(), Totals::default());
+        let state = Mutex::new(State { plan, map, throttles, former });
         let controller = ThroughputController { clock, limits, state };
         controller.divide(&mut controller.state());
         controller
@@ -118,17 +118,17 @@ impl ThroughputController {
         self.divide(&mut state);
     }
 
-    /// The gauge of a partition of the last map. It stays the same as long as the
+    /// The throttle of a partition of the last map. It stays the same as long as the
     /// partition does.
-    pub fn gauge(&self, id: PartitionId) -> Option<Arc<Gauge>> {
-        self.state().gauges.get(&id).cloned()
+    pub fn throttle(&self, id: PartitionId) -> Option<Arc<PartitionThrottle>> {
+        self.state().throttles.get(&id).cloned()
     }
 
     /// What all partitions counted that the container ever had.
     #[must_use]
     pub fn totals(&self) -> Totals {
         let state = self.state();
-        let present = state.gauges.values().map(|gauge| gauge.meter.totals());
+        let present = state.throttles.values().map(|throttle| throttle.meter.totals());
         present.fold(state.former, Totals::plus)
     }
 
@@ -138,8 +138,8 @@ impl ThroughputController {
 
     fn divide(&self, state: &mut State) {
         let now = self.clock.monotonic();
-        let State { plan, map, gauges, former } = state;
-        let mut before = std::mem::take(gauges);
+        let State { plan, map, throttles, former } = state;
+        let mut before = std::mem::take(throttles);
         for (place, record) in map.ranges().iter().enumerate() {
             let old = before.remove(&record.id);
             let source = match &*plan {
@@ -150,11 +150,11 @@ impl ThroughputController {
                     Source { budget: filled(old.as_ref(), parents, now, allowance), pooled: false }
                 }
             };
-            let gauge = match old {
-                Some(gauge) => gauge.drawing_on(source),
-                None => Arc::new(Gauge::new(Arc::clone(&self.clock), source)),
+            let throttle = match old {
+                Some(throttle) => throttle.drawing_on(source),
+                None => Arc::new(PartitionThrottle::new(Arc::clone(&self.clock), source)),
             };
-            gauges.insert(record.id, gauge);
+            throttles.insert(record.id, throttle);
         }
         for gone in before.into_values() {
             *former = former.plus(gone.meter.totals());
@@ -191,13 +191,13 @@ impl ThroughputController {
     }
 }
 
-impl Gauge {
-    fn new(clock: Arc<dyn Clock>, source: Source) -> Gauge {
-        Gauge { clock, source: RwLock::new(source), meter: Meter::default() }
+impl PartitionThrottle {
+    fn new(clock: Arc<dyn Clock>, source: Source) -> PartitionThrottle {
+        PartitionThrottle { clock, source: RwLock::new(source), meter: Meter::default() }
     }
 
     /// Lets a request in, or says when to come back.
-    pub fn admit(self: &Arc<Gauge>, caller: Caller) -> Result<Pass, Refusal> {
+    pub fn admit(self: &Arc<PartitionThrottle>, caller: Caller) -> Result<Pass, Refusal> {
         match self.source().budget.admit(self.clock.monotonic(), caller) {
             Ok(()) => Ok(self.pass(caller)),
             Err(refusal) => {
@@ -208,11 +208,11 @@ impl Gauge {
     }
 
     /// Lets a request in whatever the budget says: it is under way already.
-    pub fn pass(self: &Arc<Gauge>, caller: Caller) -> Pass {
-        Pass { gauge: Arc::clone(self), caller }
+    pub fn pass(self: &Arc<PartitionThrottle>, caller: Caller) -> Pass {
+        Pass { throttle: Arc::clone(self), caller }
     }
 
-    fn drawing_on(self: Arc<Gauge>, source: Source) -> Arc<Gauge> {
+    fn drawing_on(self: Arc<PartitionThrottle>, source: Source) -> Arc<PartitionThrottle> {
         *self.source.write().unwrap_or_else(PoisonError::into_inner) = source;
         self
     }
@@ -246,22 +246,22 @@ impl Gauge {
 impl Pass {
     /// Pays for what was done.
     pub fn pay(self, epk: Option<&Epk>, charge: Charge) {
-        let now = self.gauge.clock.monotonic();
-        self.gauge.source().budget.pay(now, self.caller, charge.request_units());
-        self.gauge.meter.served(now, epk, charge);
+        let now = self.throttle.clock.monotonic();
+        self.throttle.source().budget.pay(now, self.caller, charge.request_units());
+        self.throttle.meter.served(now, epk, charge);
     }
 }
 
 /// A budget that is filled like this, if possible the one there was, with its debts;
 /// else one that takes the place of those of its parents.
 fn filled<'a>(
-    kept: Option<&Arc<Gauge>>,
-    parents: impl Iterator<Item = &'a Arc<Gauge>>,
+    kept: Option<&Arc<PartitionThrottle>>,
+    parents: impl Iterator<Item = &'a Arc<PartitionThrottle>>,
     now: Duration,
     allowance: Option<Allowance>,
 ) -> Arc<Budget> {
-    let own = |gauge: &Arc<Gauge>| {
-        let source = gauge.source();
+    let own = |throttle: &Arc<PartitionThrottle>| {
+        let source = throttle.source();
         (!source.pooled).then(|| Arc::clone(&source.budget))
     };
     if let Some(budget) = kept.and_then(own) {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use cluster::{Gauge, KeyCharge, KeySummary, Layout, Sizes, Totals};
+use cluster::{KeyCharge, KeySummary, Layout, PartitionThrottle, Sizes, Totals};
 use model::charge::Work;
 
 use crate::catalogue::ContainerEntry;
@@ -127,19 +127,19 @@ impl Service {
             let record = layout.map().range(partition.id);
             let fraction = record.map_or(0.0, |record| layout.map().fraction(record));
             let handle = layout.partition(partition.id);
-            let usage = handle.map(|handle| self.read_gauge(handle.gauge(), fraction));
+            let usage = handle.map(|handle| self.read_throttle(handle.throttle(), fraction));
             (partition, usage.unwrap_or_default())
         };
         partitions_of(sizes).into_iter().map(usage).collect()
     }
 
-    fn read_gauge(&self, gauge: &Gauge, fraction: f64) -> Usage {
+    fn read_throttle(&self, throttle: &PartitionThrottle, fraction: f64) -> Usage {
         let scale = f64::from(self.limits.scale.max(1));
         Usage {
-            throughput: gauge.rate().map(|rate| rate * scale),
+            throughput: throttle.rate().map(|rate| rate * scale),
             fraction,
-            totals: gauge.meter().totals(),
-            normalised: gauge.normalised(),
+            totals: throttle.meter().totals(),
+            normalised: throttle.normalised(),
         }
     }
 }

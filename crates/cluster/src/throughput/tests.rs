@@ -37,8 +37,8 @@ impl World {
         let mut spent = vec![0.0; uses.len()];
         for _ in 0..secs * 2_000 {
             for ((controller, range), spent) in uses.iter().zip(&mut spent) {
-                let gauge = controller.gauge(PartitionId(*range)).unwrap();
-                if let Ok(pass) = gauge.admit(Caller::default()) {
+                let throttle = controller.throttle(PartitionId(*range)).unwrap();
+                if let Ok(pass) = throttle.admit(Caller::default()) {
                     pass.pay(None, charge);
                     *spent += charge.request_units();
                 }
@@ -58,7 +58,7 @@ fn container(rate: u32) -> Plan {
 }
 
 fn rates(controller: &ThroughputController, map: &ContainerMap) -> Vec<Option<f64>> {
-    map.ranges().iter().map(|record| controller.gauge(record.id).unwrap().rate()).collect()
+    map.ranges().iter().map(|record| controller.throttle(record.id).unwrap().rate()).collect()
 }
 
 #[test]
@@ -81,14 +81,14 @@ fn a_new_map_is_divided_anew_and_nothing_counted_is_lost() {
     let world = World::new(Limits::default());
     let before = fresh(1);
     let controller = world.controller(container(10_000), &before);
-    let pass = controller.gauge(PartitionId(0)).unwrap().admit(Caller::default()).unwrap();
+    let pass = controller.throttle(PartitionId(0)).unwrap().admit(Caller::default()).unwrap();
     pass.pay(None, Charge::from_units(21));
     let half = &Epk::from_hex("1FFFFFFFFFFFFFFFFFFFFFFFFFFFFFFF").unwrap();
     let closing = Closing { lsn: Lsn::from_u64(1), numbers: Vec::new() };
     let after = before.split(PartitionId(0), half, &closing).unwrap();
     controller.follow(Arc::new(after.clone()));
     assert_eq!(rates(&controller, &after), [Some(5_000.0); 2]);
-    assert!(controller.gauge(PartitionId(0)).is_none(), "the old range is gone");
+    assert!(controller.throttle(PartitionId(0)).is_none(), "the old range is gone");
     assert_eq!(controller.totals().charge, Charge::from_units(21));
 }
 
@@ -99,12 +99,12 @@ fn children_begin_as_full_as_their_parents_were() {
     let whole = fresh(1);
     let controller = world.controller(container(10_000), &whole);
     let wait = |range| {
-        let gauge = controller.gauge(PartitionId(range)).unwrap();
-        gauge.admit(Caller::default()).err().map(|refusal| refusal.retry_after)
+        let throttle = controller.throttle(PartitionId(range)).unwrap();
+        throttle.admit(Caller::default()).err().map(|refusal| refusal.retry_after)
     };
     let pay = |range, request_units: u64| {
-        let gauge = controller.gauge(PartitionId(range)).unwrap();
-        gauge.pass(Caller::default()).pay(None, Charge::from_units(request_units * 21));
+        let throttle = controller.throttle(PartitionId(range)).unwrap();
+        throttle.pass(Caller::default()).pay(None, Charge::from_units(request_units * 21));
     };
     pay(0, 13_000);
     assert_eq!(wait(0), Some(Duration::from_millis(300)));
@@ -180,12 +180,12 @@ fn a_scale_model_refills_slower() {
 fn a_rejection_tells_when_to_come_back_and_is_counted() {
     let world = World::new(Limits::default());
     let controller = world.controller(container(400), &fresh(1));
-    let gauge = || controller.gauge(PartitionId(0)).unwrap();
-    gauge().admit(Caller::default()).unwrap().pay(None, Charge::from_units(21 * 500));
-    let refusal = gauge().admit(Caller::default()).unwrap_err();
+    let throttle = || controller.throttle(PartitionId(0)).unwrap();
+    throttle().admit(Caller::default()).unwrap().pay(None, Charge::from_units(21 * 500));
+    let refusal = throttle().admit(Caller::default()).unwrap_err();
     assert_eq!(refusal.retry_after, Duration::from_millis(250));
-    assert_eq!(gauge().meter().totals().throttled, 1);
-    assert!((gauge().normalised() - 1.0).abs() < f64::EPSILON);
+    assert_eq!(throttle().meter().totals().throttled, 1);
+    assert!((throttle().normalised() - 1.0).abs() < f64::EPSILON);
     world.clock.advance(Duration::from_secs(61));
-    assert!(gauge().normalised().abs() < f64::EPSILON);
+    assert!(throttle().normalised().abs() < f64::EPSILON);
 }
