@@ -47,8 +47,8 @@ fn main() {
 
 fn visit(throttle: &Arc<PartitionThrottle>, keys: &[Epk]) {
     for (_, key) in (0..ROUNDS).zip(keys.iter().cycle()) {
-        if let Ok(pass) = throttle.admit(Caller::default()) {
-            pass.pay(Some(key), Charge::from_units(21));
+        if let Ok(permit) = throttle.admit(Caller::default()) {
+            permit.pay(Some(key), Charge::from_units(21));
         }
     }
 }

@@ -61,5 +61,7 @@ pub use retired::{Removed, Territory};
 pub use statistics::{KeyCharge, KeySize, KeySummary};
 pub use switch::{Stage, Switched};
 pub use system::SystemWrite;
-pub use throughput::{PartitionThrottle, Pass, Plan, Pool, ThroughputBucket, ThroughputController};
+pub use throughput::{
+    PartitionThrottle, Permit, Plan, Pool, ThroughputBucket, ThroughputController,
+};
 pub use transition::{Halve, Transition};

@@ -17,7 +17,7 @@ use tokio::sync::watch;
 use crate::budget::Caller;
 use crate::error::ClusterError;
 use crate::map::{Closing, PartitionId};
-use crate::throughput::{PartitionThrottle, Pass};
+use crate::throughput::{PartitionThrottle, Permit};
 
 /// A partition that could not be split is looked at again when it has grown by
 /// this part.
@@ -145,14 +145,14 @@ impl PartitionHandle {
     }
 
     /// Lets a request in, or says when to come back.
-    pub fn admit(&self, caller: Caller) -> Result<Pass, ClusterError> {
+    pub fn admit(&self, caller: Caller) -> Result<Permit, ClusterError> {
         let refused = |refusal| ClusterError::Throttled { range: self.id, refusal };
         self.throttle.admit(caller).map_err(refused)
     }
 
     /// Has the partition's budget pay for what was done here without asking first.
     pub fn bill(&self, caller: Caller, charge: Charge) {
-        self.throttle.pass(caller).pay(None, charge);
+        self.throttle.permit(caller).pay(None, charge);
     }
 
     /// Which executor applies its commands, always the same.

@@ -85,7 +85,7 @@ struct Source {
 /// A request that was let in. It pays when it is done.
 #[derive(Debug)]
 #[must_use = "whoever is let in pays"]
-pub struct Pass {
+pub struct Permit {
     throttle: Arc<PartitionThrottle>,
     caller: Caller,
 }
@@ -197,9 +197,9 @@ impl PartitionThrottle {
     }
 
     /// Lets a request in, or says when to come back.
-    pub fn admit(self: &Arc<PartitionThrottle>, caller: Caller) -> Result<Pass, Refusal> {
+    pub fn admit(self: &Arc<PartitionThrottle>, caller: Caller) -> Result<Permit, Refusal> {
         match self.source().budget.admit(self.clock.monotonic(), caller) {
-            Ok(()) => Ok(self.pass(caller)),
+            Ok(()) => Ok(self.permit(caller)),
             Err(refusal) => {
                 self.meter.throttled();
                 Err(refusal)
@@ -208,8 +208,8 @@ impl PartitionThrottle {
     }
 
     /// Lets a request in whatever the budget says: it is under way already.
-    pub fn pass(self: &Arc<PartitionThrottle>, caller: Caller) -> Pass {
-        Pass { throttle: Arc::clone(self), caller }
+    pub fn permit(self: &Arc<PartitionThrottle>, caller: Caller) -> Permit {
+        Permit { throttle: Arc::clone(self), caller }
     }
 
     fn drawing_on(self: Arc<PartitionThrottle>, source: Source) -> Arc<PartitionThrottle> {
@@ -243,7 +243,7 @@ impl PartitionThrottle {
     }
 }
 
-impl Pass {
+impl Permit {
     /// Pays for what was done.
     pub fn pay(self, epk: Option<&Epk>, charge: Charge) {
         let now = self.throttle.clock.monotonic();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cluster::{
-    Caller, ClusterError, FunctionTimes, PageBounds, PageQuery, PartitionId, Pass, Point,
+    Caller, ClusterError, FunctionTimes, PageBounds, PageQuery, PartitionId, Permit, Point,
     QueryFailure, QueryPage, QueryTimes, Turn,
 };
 use model::charge::Work;
@@ -103,18 +103,18 @@ impl Service {
                 compiler.prepare(query, &covered, bounds, turn)?;
             let container = &compiler.entry.container;
             let admitted = compiler.entry.route(&start).and_then(|owner| owner.admit(payer));
-            let pass = admitted.map_err(Unanswered::NotLetIn)?;
+            let permit = admitted.map_err(Unanswered::NotLetIn)?;
             let (text, page) = page;
             let page = turn.answer(container, now, page);
             let page = page.map_err(|failure| failed(&compiler.entry, failure, &text));
             if let Some(meter) = meter {
                 (times.system_functions, times.user_functions) = (meter.system(), meter.user());
             }
-            Ok::<_, Unanswered>(Answered { page, pass, key, times })
+            Ok::<_, Unanswered>(Answered { page, permit, key, times })
         });
         let answered = done.await.map_err(|error| named(entry, error))?;
         let answered = answered.map_err(|unanswered| unanswered.noted(receipt))?;
-        let visit = Visit::of(answered.pass, receipt);
+        let visit = Visit::of(answered.permit, receipt);
         let QueryPage { rows, rest, served, mut report } = answered.page?;
         let mut visit = Some(visit);
         for part in served {
@@ -192,7 +192,7 @@ struct Prepared {
 /// What came of a query that was let in.
 struct Answered {
     page: Result<QueryPage, ServiceError>,
-    pass: Pass,
+    permit: Permit,
     key: Option<Epk>,
     /// Where time went besides the page.
     times: QueryTimes,

@@ -4,7 +4,7 @@
 //! did the work is the one whose budget pays. So every way into a partition goes
 //! through here; there is no other check of throughput.
 
-use cluster::{ClusterError, PartitionHandle, Pass};
+use cluster::{ClusterError, PartitionHandle, Permit};
 use model::charge::{Charge, Tariff};
 use model::epk::Epk;
 
@@ -13,7 +13,7 @@ use crate::receipt::Receipt;
 /// A visit that was let in.
 #[must_use = "whoever was let in pays"]
 pub(crate) struct Visit {
-    pass: Pass,
+    permit: Permit,
     /// What the receipt said when it began.
     before: Charge,
 }
@@ -25,14 +25,14 @@ impl Visit {
         receipt: &mut Receipt,
     ) -> Result<Visit, ClusterError> {
         match partition.admit(receipt.payer) {
-            Ok(pass) => Ok(Visit::of(pass, receipt)),
+            Ok(permit) => Ok(Visit::of(permit, receipt)),
             Err(error) => Err(Visit::refused(error, receipt)),
         }
     }
 
     /// The visit of a request that was let in on another thread.
-    pub(crate) fn of(pass: Pass, receipt: &Receipt) -> Visit {
-        Visit { pass, before: receipt.charge }
+    pub(crate) fn of(permit: Permit, receipt: &Receipt) -> Visit {
+        Visit { permit, before: receipt.charge }
     }
 
     /// Takes down what being turned away costs.
@@ -47,6 +47,6 @@ impl Visit {
     /// that it was all about, if it was about one.
     pub(crate) fn end(self, key: Option<&Epk>, receipt: &Receipt) {
         let units = receipt.charge.units().saturating_sub(self.before.units());
-        self.pass.pay(key, Charge::from_units(units));
+        self.permit.pay(key, Charge::from_units(units));
     }
 }

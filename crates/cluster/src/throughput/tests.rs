@@ -38,8 +38,8 @@ impl World {
         for _ in 0..secs * 2_000 {
             for ((controller, range), spent) in uses.iter().zip(&mut spent) {
                 let throttle = controller.throttle(PartitionId(*range)).unwrap();
-                if let Ok(pass) = throttle.admit(Caller::default()) {
-                    pass.pay(None, charge);
+                if let Ok(permit) = throttle.admit(Caller::default()) {
+                    permit.pay(None, charge);
                     *spent += charge.request_units();
                 }
             }
@@ -81,8 +81,8 @@ fn a_new_map_is_divided_anew_and_nothing_counted_is_lost() {
     let world = World::new(Limits::default());
     let before = fresh(1);
     let controller = world.controller(container(10_000), &before);
-    let pass = controller.throttle(PartitionId(0)).unwrap().admit(Caller::default()).unwrap();
-    pass.pay(None, Charge::from_units(21));
+    let permit = controller.throttle(PartitionId(0)).unwrap().admit(Caller::default()).unwrap();
+    permit.pay(None, Charge::from_units(21));
     let half = &Epk::from_hex("1FFFFFFFFFFFFFFFFFFFFFFFFFFFFFFF").unwrap();
     let closing = Closing { lsn: Lsn::from_u64(1), numbers: Vec::new() };
     let after = before.split(PartitionId(0), half, &closing).unwrap();
@@ -104,7 +104,7 @@ fn children_begin_as_full_as_their_parents_were() {
     };
     let pay = |range, request_units: u64| {
         let throttle = controller.throttle(PartitionId(range)).unwrap();
-        throttle.pass(Caller::default()).pay(None, Charge::from_units(request_units * 21));
+        throttle.permit(Caller::default()).pay(None, Charge::from_units(request_units * 21));
     };
     pay(0, 13_000);
     assert_eq!(wait(0), Some(Duration::from_millis(300)));
