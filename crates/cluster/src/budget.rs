@@ -1,6 +1,6 @@
 //! The throughput budget of one physical partition.
 //!
-//! What a request costs is known only after it was done. So a budget is a tank
+//! What a request costs is known only after it was done. So a budget is a token bucket
 //! that fills continuously, holds one second's worth, and may run into debt:
 //! requests are let in while there is anything in it, pay when they are done, and
 //! whoever comes during a debt is told how long paying it off takes. On average
@@ -14,11 +14,11 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// The tank holds as much as flows in during this time: "each second the request
+/// The token bucket holds as much as flows in during this time: "each second the request
 /// units available are reset".
-const TANK_SECS: f64 = 1.0;
+const CAPACITY_SECS: f64 = 1.0;
 
-/// Requests of low priority are let in only above this part of a full tank. While
+/// Requests of low priority are let in only above this part of a full token bucket. While
 /// others keep it lower they are refused, and alone they still get everything.
 const LOW_PRIORITY_RESERVE: f64 = 0.1;
 
@@ -84,7 +84,7 @@ pub enum Reason {
 
 /// The budget of one physical partition, or of several that share it.
 #[derive(Debug)]
-pub struct Budget {
+pub struct ThroughputBudget {
     state: Mutex<State>,
 }
 
@@ -92,39 +92,44 @@ pub struct Budget {
 struct State {
     /// None: metered by others, and not limited.
     allowance: Option<Allowance>,
-    /// When the tanks were last filled.
+    /// When the token buckets were last filled.
     filled_at: Duration,
-    main: Tank,
+    main: TokenBucket,
     /// What was saved for bursts.
     savings: f64,
-    buckets: Vec<(u32, Tank)>,
+    buckets: Vec<(u32, TokenBucket)>,
 }
 
 /// Request units that can be spent; below zero is debt.
 #[derive(Clone, Copy, Debug)]
-struct Tank {
+struct TokenBucket {
     rate: f64,
     balance: f64,
 }
 
-impl Budget {
+impl ThroughputBudget {
     /// A budget that begins with one second's worth.
     #[must_use]
-    pub fn new(now: Duration, allowance: Option<Allowance>) -> Budget {
-        Budget::instead_of(&[], now, allowance)
+    pub fn new(now: Duration, allowance: Option<Allowance>) -> ThroughputBudget {
+        ThroughputBudget::instead_of(&[], now, allowance)
     }
 
     /// A budget that begins as full, or as deep in debt, as those were together whose
     /// place it takes. Their savings are gone.
     #[must_use]
-    pub fn instead_of(before: &[&Budget], now: Duration, allowance: Option<Allowance>) -> Budget {
-        let tanks: Vec<Tank> = before.iter().filter_map(|budget| budget.tank(now)).collect();
-        let capacity: f64 = tanks.iter().map(Tank::capacity).sum();
-        let balance: f64 = tanks.iter().map(|tank| tank.balance).sum();
+    pub fn instead_of(
+        before: &[&ThroughputBudget],
+        now: Duration,
+        allowance: Option<Allowance>,
+    ) -> ThroughputBudget {
+        let token_buckets: Vec<TokenBucket> =
+            before.iter().filter_map(|budget| budget.tokens(now)).collect();
+        let capacity: f64 = token_buckets.iter().map(TokenBucket::capacity).sum();
+        let balance: f64 = token_buckets.iter().map(|tokens| tokens.balance).sum();
         let mut state = State {
             allowance: None,
             filled_at: now,
-            main: Tank::full(0.0),
+            main: TokenBucket::full(0.0),
             savings: 0.0,
             buckets: Vec::new(),
         };
@@ -132,17 +137,17 @@ impl Budget {
         if capacity > 0.0 {
             state.main.balance = state.main.capacity() * (balance / capacity);
         }
-        Budget { state: Mutex::new(state) }
+        ThroughputBudget { state: Mutex::new(state) }
     }
 
     /// What can be spent now, unless it is not limited.
-    fn tank(&self, now: Duration) -> Option<Tank> {
+    fn tokens(&self, now: Duration) -> Option<TokenBucket> {
         let mut state = self.state();
         state.fill(now);
         state.allowance.as_ref().map(|_| state.main)
     }
 
-    /// Whether a request may be done now. Ask before, [`Budget::pay`] after.
+    /// Whether a request may be done now. Ask before, [`ThroughputBudget::pay`] after.
     pub fn admit(&self, now: Duration, caller: Caller) -> Result<(), Refusal> {
         let mut state = self.state();
         if state.allowance.is_none() {
@@ -200,15 +205,15 @@ impl State {
             self.main = if self.allowance.is_some() {
                 self.main.refitted(new.rate)
             } else {
-                Tank::full(new.rate)
+                TokenBucket::full(new.rate)
             };
             let old = std::mem::take(&mut self.buckets);
-            let tank = |(id, part): &(u32, f64)| {
-                let before = old.iter().find(|(known, _)| known == id).map(|(_, tank)| *tank);
+            let tokens = |(id, part): &(u32, f64)| {
+                let before = old.iter().find(|(known, _)| known == id).map(|(_, tokens)| *tokens);
                 let rate = new.rate * part;
-                (*id, before.map_or(Tank::full(rate), |tank| tank.refitted(rate)))
+                (*id, before.map_or(TokenBucket::full(rate), |tokens| tokens.refitted(rate)))
             };
-            self.buckets = new.buckets.iter().map(tank).collect();
+            self.buckets = new.buckets.iter().map(tokens).collect();
             self.savings = self.savings.min(new.savings_max());
         }
         self.allowance = allowance;
@@ -231,10 +236,10 @@ impl State {
         self.savings -= drawn - self.main.pour(drawn);
     }
 
-    /// The tank of the caller's throughput bucket, if that is limited.
-    fn bucket(&mut self, caller: Caller) -> Option<&mut Tank> {
+    /// The token bucket of the caller's throughput bucket, if that is limited.
+    fn bucket(&mut self, caller: Caller) -> Option<&mut TokenBucket> {
         let id = caller.bucket?;
-        self.buckets.iter_mut().find(|(known, _)| *known == id).map(|(_, tank)| tank)
+        self.buckets.iter_mut().find(|(known, _)| *known == id).map(|(_, tokens)| tokens)
     }
 }
 
@@ -255,18 +260,18 @@ impl Allowance {
     }
 }
 
-impl Tank {
-    fn full(rate: f64) -> Tank {
-        Tank { rate, balance: rate * TANK_SECS }
+impl TokenBucket {
+    fn full(rate: f64) -> TokenBucket {
+        TokenBucket { rate, balance: rate * CAPACITY_SECS }
     }
 
     fn capacity(&self) -> f64 {
-        self.rate * TANK_SECS
+        self.rate * CAPACITY_SECS
     }
 
     /// The same with another rate.
-    fn refitted(self, rate: f64) -> Tank {
-        Tank { rate, balance: self.balance.min(rate * TANK_SECS) }
+    fn refitted(self, rate: f64) -> TokenBucket {
+        TokenBucket { rate, balance: self.balance.min(rate * CAPACITY_SECS) }
     }
 
     /// Adds what fits and returns what does not.

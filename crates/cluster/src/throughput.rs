@@ -13,7 +13,7 @@ use model::epk::Epk;
 use model::limits::Limits;
 use runtime::Clock;
 
-use crate::budget::{Allowance, Budget, Burst, Caller, Refusal};
+use crate::budget::{Allowance, Burst, Caller, Refusal, ThroughputBudget};
 use crate::map::{ContainerMap, PartitionId};
 use crate::meter::{Meter, Totals};
 
@@ -44,7 +44,7 @@ pub struct ThroughputBucket {
 pub struct Pool {
     clock: Arc<dyn Clock>,
     limits: Arc<Limits>,
-    budgets: RwLock<Vec<Arc<Budget>>>,
+    budgets: RwLock<Vec<Arc<ThroughputBudget>>>,
 }
 
 /// Divides the throughput of one container between its physical partitions.
@@ -77,7 +77,7 @@ pub struct PartitionThrottle {
 /// The budget that a partition draws on.
 #[derive(Clone, Debug)]
 struct Source {
-    budget: Arc<Budget>,
+    budget: Arc<ThroughputBudget>,
     /// Whether others draw on the budget as well.
     pooled: bool,
 }
@@ -259,7 +259,7 @@ fn filled<'a>(
     parents: impl Iterator<Item = &'a Arc<PartitionThrottle>>,
     now: Duration,
     allowance: Option<Allowance>,
-) -> Arc<Budget> {
+) -> Arc<ThroughputBudget> {
     let own = |throttle: &Arc<PartitionThrottle>| {
         let source = throttle.source();
         (!source.pooled).then(|| Arc::clone(&source.budget))
@@ -268,9 +268,9 @@ fn filled<'a>(
         budget.set(now, allowance);
         return budget;
     }
-    let parents: Vec<Arc<Budget>> = parents.filter_map(own).collect();
-    let parents: Vec<&Budget> = parents.iter().map(Arc::as_ref).collect();
-    Arc::new(Budget::instead_of(&parents, now, allowance))
+    let parents: Vec<Arc<ThroughputBudget>> = parents.filter_map(own).collect();
+    let parents: Vec<&ThroughputBudget> = parents.iter().map(Arc::as_ref).collect();
+    Arc::new(ThroughputBudget::instead_of(&parents, now, allowance))
 }
 
 impl Pool {
@@ -296,14 +296,14 @@ impl Pool {
             budget.set(now, share.clone());
         }
         for _ in budgets.len()..usize::try_from(count).unwrap_or(usize::MAX) {
-            budgets.push(Arc::new(Budget::new(now, share.clone())));
+            budgets.push(Arc::new(ThroughputBudget::new(now, share.clone())));
         }
     }
 
-    fn budget(&self, place: usize) -> Arc<Budget> {
+    fn budget(&self, place: usize) -> Arc<ThroughputBudget> {
         let budgets = self.budgets.read().unwrap_or_else(PoisonError::into_inner);
         let budget = budgets.get(place % budgets.len().max(1)).cloned();
-        budget.unwrap_or_else(|| Arc::new(Budget::new(self.clock.monotonic(), None)))
+        budget.unwrap_or_else(|| Arc::new(ThroughputBudget::new(self.clock.monotonic(), None)))
     }
 }
 

@@ -11,12 +11,18 @@ fn secs(secs: f64) -> Duration {
     Duration::from_secs_f64(secs)
 }
 
-fn budget(rate: f64) -> Budget {
-    Budget::new(Duration::ZERO, Some(Allowance::of(rate)))
+fn budget(rate: f64) -> ThroughputBudget {
+    ThroughputBudget::new(Duration::ZERO, Some(Allowance::of(rate)))
 }
 
 /// Spends `cost` whenever it is admitted, every `step` seconds until `end`.
-fn saturate(budget: &Budget, caller: Caller, (from, end): (f64, f64), step: f64, cost: f64) -> f64 {
+fn saturate(
+    budget: &ThroughputBudget,
+    caller: Caller,
+    (from, end): (f64, f64),
+    step: f64,
+    cost: f64,
+) -> f64 {
     let (mut spent, mut tick) = (0.0, 0.0);
     while from + tick * step < end {
         let now = secs(from + tick * step);
@@ -51,7 +57,7 @@ fn an_idle_budget_holds_one_second() {
 
 #[test]
 fn what_is_not_limited_is_never_refused() {
-    let budget = Budget::new(Duration::ZERO, None);
+    let budget = ThroughputBudget::new(Duration::ZERO, None);
     budget.pay(Duration::ZERO, HIGH, 1e9);
     assert_eq!((budget.admit(Duration::ZERO, HIGH), budget.rate()), (Ok(()), None));
     budget.set(secs(1.0), Some(Allowance::of(10.0)));
@@ -76,13 +82,14 @@ fn a_new_rate_holds_at_once_and_debts_stay() {
 fn savings_are_spent_at_the_burst_rate() {
     let burst = Some(Burst { rate_max: 3_000.0, secs_max: 300.0 });
     let allowance = Allowance { burst, ..Allowance::of(100.0) };
-    let budget = Budget::new(Duration::ZERO, Some(allowance.clone()));
+    let budget = ThroughputBudget::new(Duration::ZERO, Some(allowance.clone()));
     let spent = saturate(&budget, HIGH, (300.0, 310.0), 0.001, 10.0);
     assert!((29_900.0..=30_200.0).contains(&spent), "{spent}");
     let spent = saturate(&budget, HIGH, (311.0, 411.0), 0.001, 10.0);
     assert!((9_900.0..=11_300.0).contains(&spent), "savings are used up: {spent}");
     // Who has as much as a burst may spend saves nothing.
-    let budget = Budget::new(Duration::ZERO, Some(Allowance { rate: 3_000.0, ..allowance }));
+    let budget =
+        ThroughputBudget::new(Duration::ZERO, Some(Allowance { rate: 3_000.0, ..allowance }));
     let spent = saturate(&budget, HIGH, (300.0, 301.0), 0.001, 10.0);
     assert!(spent <= 6_010.0, "{spent}");
 }
@@ -108,7 +115,7 @@ fn low_priority_is_refused_first_and_alone_gets_everything() {
 #[test]
 fn a_throughput_bucket_has_its_own_ceiling() {
     let allowance = Allowance { buckets: vec![(1, 0.25), (2, 0.5)], ..Allowance::of(1_000.0) };
-    let budget = Budget::new(Duration::ZERO, Some(allowance));
+    let budget = ThroughputBudget::new(Duration::ZERO, Some(allowance));
     let caller = |id| Caller { bucket: Some(id), ..HIGH };
     let spent = saturate(&budget, caller(1), (0.0, 20.0), 0.001, 5.0);
     assert!((4_900.0..=5_255.0).contains(&spent), "{spent}");
@@ -121,7 +128,7 @@ fn a_throughput_bucket_has_its_own_ceiling() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Whatever the pace and the costs: no more than flowed in, the tank at the
+    /// Whatever the pace and the costs: no more than flowed in, the token bucket at the
     /// beginning and the last request, which nobody could foresee.
     #[test]
     fn no_more_is_spent_than_flows_in(
@@ -138,7 +145,7 @@ proptest! {
                 last = cost;
             }
         }
-        let bound = rate * (now + TANK_SECS) + last;
+        let bound = rate * (now + CAPACITY_SECS) + last;
         prop_assert!(spent <= bound * (1.0 + 1e-9), "{} of {}", spent, bound);
     }
 
