@@ -8,7 +8,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use cluster::{Caller, ContainerMap, PartitionId, PartitionThrottle, Plan, ThroughputController};
+use cluster::{
+    Caller, ContainerMap, PartitionId, PartitionThrottle, ProvisionedThroughput,
+    ThroughputController,
+};
 use model::charge::Charge;
 use model::epk::Epk;
 use model::limits::Limits;
@@ -23,7 +26,11 @@ fn main() {
     let map = Arc::new(ContainerMap::fresh(&definition, 1));
     let controller =
         ThroughputController::new(Arc::clone(&clock), Arc::new(Limits::default()), map);
-    controller.provide(Plan::Container { rate: 1_000_000, burst: true, buckets: Vec::new() });
+    controller.provide(ProvisionedThroughput::Container {
+        rate: 1_000_000,
+        burst: true,
+        buckets: Vec::new(),
+    });
     let throttle = controller.throttle(PartitionId(0)).unwrap();
     for keys in [1, 50, 100_000] {
         let key = |number: u32| {

@@ -62,6 +62,6 @@ pub use statistics::{KeyCharge, KeySize, KeySummary};
 pub use switch::{Stage, Switched};
 pub use system::SystemWrite;
 pub use throughput::{
-    PartitionThrottle, Permit, Plan, Pool, ThroughputBucket, ThroughputController,
+    PartitionThrottle, Permit, Pool, ProvisionedThroughput, ThroughputBucket, ThroughputController,
 };
 pub use transition::{Halve, Transition};

@@ -19,7 +19,7 @@ use crate::meter::{Meter, Totals};
 
 /// What was provided for a container. Rates are RU/s as clients see them.
 #[derive(Clone, Debug)]
-pub enum Plan {
+pub enum ProvisionedThroughput {
     /// Used without limit, and metered.
     Unlimited,
     /// So much for the whole container.
@@ -57,7 +57,7 @@ pub struct ThroughputController {
 
 #[derive(Debug)]
 struct State {
-    plan: Plan,
+    provisioned: ProvisionedThroughput,
     /// The map by which it is divided.
     map: Arc<ContainerMap>,
     throttles: BTreeMap<PartitionId, Arc<PartitionThrottle>>,
@@ -97,17 +97,18 @@ impl ThroughputController {
         limits: Arc<Limits>,
         map: Arc<ContainerMap>,
     ) -> ThroughputController {
-        let (plan, throttles, former) = (Plan::Unlimited, BTreeMap::new(), Totals::default());
-        let state = Mutex::new(State { plan, map, throttles, former });
+        let (provisioned, throttles, former) =
+            (ProvisionedThroughput::Unlimited, BTreeMap::new(), Totals::default());
+        let state = Mutex::new(State { provisioned, map, throttles, former });
         let controller = ThroughputController { clock, limits, state };
         controller.divide(&mut controller.state());
         controller
     }
 
     /// Provides for the container from now on.
-    pub fn provide(&self, plan: Plan) {
+    pub fn provide(&self, provisioned: ProvisionedThroughput) {
         let mut state = self.state();
-        state.plan = plan;
+        state.provisioned = provisioned;
         self.divide(&mut state);
     }
 
@@ -138,13 +139,17 @@ impl ThroughputController {
 
     fn divide(&self, state: &mut State) {
         let now = self.clock.monotonic();
-        let State { plan, map, throttles, former } = state;
+        let State { provisioned, map, throttles, former } = state;
         let mut before = std::mem::take(throttles);
         for (place, record) in map.ranges().iter().enumerate() {
             let old = before.remove(&record.id);
-            let source = match &*plan {
-                Plan::Database(pool) => Source { budget: pool.budget(place), pooled: true },
-                own @ (Plan::Unlimited | Plan::Container { .. } | Plan::EachRange { .. }) => {
+            let source = match &*provisioned {
+                ProvisionedThroughput::Database(pool) => {
+                    Source { budget: pool.budget(place), pooled: true }
+                }
+                own @ (ProvisionedThroughput::Unlimited
+                | ProvisionedThroughput::Container { .. }
+                | ProvisionedThroughput::EachRange { .. }) => {
                     let parents = record.parents.iter().filter_map(|id| before.get(id));
                     let allowance = self.allowance(own, map.fraction(record));
                     Source { budget: filled(old.as_ref(), parents, now, allowance), pooled: false }
@@ -162,11 +167,13 @@ impl ThroughputController {
     }
 
     /// How the budget of a range with that part of the whole is filled.
-    fn allowance(&self, plan: &Plan, fraction: f64) -> Option<Allowance> {
-        match plan {
-            Plan::Unlimited | Plan::Database(_) => None,
-            Plan::EachRange { rate } => Some(Allowance::of(self.scaled(f64::from(*rate)))),
-            Plan::Container { rate, burst, buckets } => {
+    fn allowance(&self, provisioned: &ProvisionedThroughput, fraction: f64) -> Option<Allowance> {
+        match provisioned {
+            ProvisionedThroughput::Unlimited | ProvisionedThroughput::Database(_) => None,
+            ProvisionedThroughput::EachRange { rate } => {
+                Some(Allowance::of(self.scaled(f64::from(*rate))))
+            }
+            ProvisionedThroughput::Container { rate, burst, buckets } => {
                 let share = self.limits.share(*rate, fraction);
                 let part =
                     |bucket: &ThroughputBucket| (bucket.id, f64::from(bucket.percent_max) / 100.0);

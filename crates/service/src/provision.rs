@@ -7,7 +7,7 @@
 use std::str::FromStr;
 use std::sync::Arc;
 
-use cluster::{Container, Division, Plan, Pool};
+use cluster::{Container, Division, Pool, ProvisionedThroughput};
 use model::limits::Growth;
 use model::throughput::Footprint;
 
@@ -78,18 +78,26 @@ impl ThroughputRules {
 
 impl Service {
     /// What a container may use, given its own offer or that of its database.
-    pub(crate) fn plan(&self, offer: Option<&Offer>, pool: Option<&Arc<Pool>>) -> Plan {
+    pub(crate) fn plan(
+        &self,
+        offer: Option<&Offer>,
+        pool: Option<&Arc<Pool>>,
+    ) -> ProvisionedThroughput {
         match (offer, pool) {
-            (Some(offer), _) if self.rules.enforces(offer.asked) => Plan::Container {
-                rate: offer.throughput.rate(),
-                burst: self.rules.burst,
-                buckets: offer.buckets.clone(),
-            },
-            (None, Some(pool)) => Plan::Database(Arc::clone(pool)),
-            (None, None) if self.rules.serverless && self.rules.enforces(true) => {
-                Plan::EachRange { rate: self.limits.serverless_partition_throughput_max }
+            (Some(offer), _) if self.rules.enforces(offer.asked) => {
+                ProvisionedThroughput::Container {
+                    rate: offer.throughput.rate(),
+                    burst: self.rules.burst,
+                    buckets: offer.buckets.clone(),
+                }
             }
-            (Some(_) | None, None | Some(_)) => Plan::Unlimited,
+            (None, Some(pool)) => ProvisionedThroughput::Database(Arc::clone(pool)),
+            (None, None) if self.rules.serverless && self.rules.enforces(true) => {
+                ProvisionedThroughput::EachRange {
+                    rate: self.limits.serverless_partition_throughput_max,
+                }
+            }
+            (Some(_) | None, None | Some(_)) => ProvisionedThroughput::Unlimited,
         }
     }
 

@@ -17,11 +17,15 @@ impl World {
         World { clock: Arc::new(SimulatedClock::new()), limits: Arc::new(limits) }
     }
 
-    fn controller(&self, plan: Plan, map: &ContainerMap) -> ThroughputController {
+    fn controller(
+        &self,
+        provisioned: ProvisionedThroughput,
+        map: &ContainerMap,
+    ) -> ThroughputController {
         let clock: Arc<dyn Clock> = Arc::clone(&self.clock) as _;
         let controller =
             ThroughputController::new(clock, Arc::clone(&self.limits), Arc::new(map.clone()));
-        controller.provide(plan);
+        controller.provide(provisioned);
         controller
     }
 
@@ -53,8 +57,8 @@ fn fresh(ranges: u32) -> ContainerMap {
     ContainerMap::fresh(&PartitionKeyDefinition::hash(["/pk"]).unwrap(), ranges)
 }
 
-fn container(rate: u32) -> Plan {
-    Plan::Container { rate, burst: false, buckets: Vec::new() }
+fn container(rate: u32) -> ProvisionedThroughput {
+    ProvisionedThroughput::Container { rate, burst: false, buckets: Vec::new() }
 }
 
 fn rates(controller: &ThroughputController, map: &ContainerMap) -> Vec<Option<f64>> {
@@ -70,9 +74,9 @@ fn throughput_is_divided_evenly() {
     assert_eq!(rates(&controller, &fresh(3)), [Some(10_000.0); 3]);
     controller.provide(container(45_000));
     assert_eq!(rates(&controller, &fresh(3)), [Some(10_000.0); 3], "the rest waits for splits");
-    controller.provide(Plan::EachRange { rate: 5_000 });
+    controller.provide(ProvisionedThroughput::EachRange { rate: 5_000 });
     assert_eq!(rates(&controller, &fresh(3)), [Some(5_000.0); 3]);
-    controller.provide(Plan::Unlimited);
+    controller.provide(ProvisionedThroughput::Unlimited);
     assert_eq!(rates(&controller, &fresh(3)), [None; 3]);
 }
 
@@ -144,7 +148,8 @@ fn a_hot_partition_flattens_while_the_others_serve_on() {
 fn containers_of_a_database_share_budgets() {
     let world = World::new(Limits::default());
     let pool = world.pool(20_000);
-    let [one, other] = [(); 2].map(|()| world.controller(Plan::Database(pool.clone()), &fresh(2)));
+    let [one, other] = [(); 2]
+        .map(|()| world.controller(ProvisionedThroughput::Database(pool.clone()), &fresh(2)));
     let uses = [(&one, 0), (&other, 0), (&one, 1)];
     let spent = world.saturate(&uses, 10);
     let first = spent[0] + spent[1];
@@ -157,13 +162,13 @@ fn a_pool_can_grow_and_shrink() {
     let world = World::new(Limits::default());
     let pool = world.pool(10_000);
     let map = fresh(3);
-    let controller = world.controller(Plan::Database(pool.clone()), &map);
+    let controller = world.controller(ProvisionedThroughput::Database(pool.clone()), &map);
     assert_eq!(rates(&controller, &map), [Some(10_000.0); 3], "all three draw on one budget");
     pool.provide(Some(24_000));
-    controller.provide(Plan::Database(pool.clone()));
+    controller.provide(ProvisionedThroughput::Database(pool.clone()));
     assert_eq!(rates(&controller, &map), [Some(8_000.0); 3]);
     pool.provide(None);
-    controller.provide(Plan::Database(pool));
+    controller.provide(ProvisionedThroughput::Database(pool));
     assert_eq!(rates(&controller, &map), [None; 3]);
     controller.provide(container(3_000));
     assert_eq!(rates(&controller, &map), [Some(1_000.0); 3], "and then one of its own");
