@@ -9,7 +9,7 @@ use storage::{Direction, KeyRange, ScanLimit};
 use crate::cluster::Cluster;
 use crate::container::Container;
 use crate::error::ClusterError;
-use crate::retired::Territory;
+use crate::retired::RetiredPrefix;
 
 /// What a check of the whole store has seen.
 #[derive(Clone, Debug, Default)]
@@ -20,7 +20,7 @@ pub struct ClusterReport {
     pub rows: u64,
     pub total: Report,
     /// Where there are keys that belong to nobody and are not being removed.
-    pub strays: Vec<Territory>,
+    pub strays: Vec<RetiredPrefix>,
 }
 
 impl ClusterReport {
@@ -71,9 +71,9 @@ impl Cluster {
     }
 
     /// Hops from prefix to prefix, so the cost is a seek for each bucket.
-    fn strays(&self, leaving: &[ContainerNumber]) -> Result<Vec<Territory>, ClusterError> {
+    fn strays(&self, leaving: &[ContainerNumber]) -> Result<Vec<RetiredPrefix>, ClusterError> {
         let mut known = self.known_buckets()?;
-        known.retired.extend(leaving.iter().copied().map(Territory::Container));
+        known.retired.extend(leaving.iter().copied().map(RetiredPrefix::Container));
         let mut strays = BTreeSet::new();
         let mut range = KeyRange::all();
         loop {
@@ -105,17 +105,18 @@ impl Cluster {
 /// Everything that may have keys.
 struct Known {
     containers: BTreeMap<ContainerNumber, BTreeSet<BucketNumber>>,
-    retired: Vec<Territory>,
+    retired: Vec<RetiredPrefix>,
 }
 
 impl Known {
     /// Whose keys these would be, if nobody knows of them.
-    fn stray(&self, prefix: u64) -> Option<Territory> {
+    fn stray(&self, prefix: u64) -> Option<RetiredPrefix> {
         let [a, b, c, d, e, f, g, h] = prefix.to_be_bytes();
         let container = ContainerNumber(u32::from_be_bytes([a, b, c, d]));
         let bucket = BucketNumber(u32::from_be_bytes([e, f, g, h]));
-        let (whole, part) = (Territory::Container(container), Territory::Bucket(container, bucket));
-        let is_retired = |territory| self.retired.contains(&territory);
+        let (whole, part) =
+            (RetiredPrefix::Container(container), RetiredPrefix::Bucket(container, bucket));
+        let is_retired = |prefix| self.retired.contains(&prefix);
         match self.containers.get(&container) {
             Some(buckets) if buckets.contains(&bucket) || is_retired(part) => None,
             Some(_) => Some(part),

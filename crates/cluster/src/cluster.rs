@@ -19,7 +19,7 @@ use crate::maintenance::Maintenance;
 use crate::map::{ContainerMap, Division, PartitionId};
 use crate::partition_handle::PartitionHandle;
 use crate::query::QueryThreads;
-use crate::retired::Territory;
+use crate::retired::RetiredPrefix;
 use crate::stored_map::{StoredMap, Unstored, map_id};
 use crate::switch::{Observer, Stage};
 use crate::system::{self, SystemWrite};
@@ -199,7 +199,7 @@ impl Cluster {
     ) -> Result<(), ClusterError> {
         for &number in numbers {
             catalogue.push(SystemWrite::Delete { id: map_id(number), if_match: None });
-            catalogue.push(Territory::Container(number).mark());
+            catalogue.push(RetiredPrefix::Container(number).mark());
         }
         self.write_system_for_relief(catalogue).await?;
         for &number in numbers {

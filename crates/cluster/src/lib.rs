@@ -57,7 +57,7 @@ pub use query::{
     QueryReport, QueryTimes, Turn,
 };
 pub use read::Sizes;
-pub use retired::{Removed, Territory};
+pub use retired::{Removed, RetiredPrefix};
 pub use statistics::{KeyCharge, KeySize, KeySummary};
 pub use switch::{Stage, Switched};
 pub use system::SystemWrite;

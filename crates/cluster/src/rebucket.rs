@@ -16,7 +16,7 @@ use crate::container::Container;
 use crate::error::ClusterError;
 use crate::map::{ContainerMap, LayoutError};
 use crate::partition_handle::{NotServing, PartitionHandle};
-use crate::retired::Territory;
+use crate::retired::RetiredPrefix;
 use crate::switch::{Part, Stage};
 
 /// Items that are copied at once. The sequencer takes no command meanwhile, so
@@ -145,7 +145,7 @@ impl Cluster {
             }
         });
         let change = |map: &ContainerMap, _: &[_]| map.finish_move(bucket);
-        let garbage = Territory::Bucket(container.number(), bucket).mark();
+        let garbage = RetiredPrefix::Bucket(container.number(), bucket).mark();
         self.switch(container, vec![Part { range, last }], change, vec![garbage]).await?;
         Ok(())
     }

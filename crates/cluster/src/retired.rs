@@ -5,7 +5,7 @@
 //! are garbage from then on and their prefix is never used again. A *retired* item
 //! remembers the prefix until the last key is gone, across restarts.
 //!
-//! Most of a large territory lies in files of its own, which the store discards as they
+//! Most of a large prefix lies in files of its own, which the store discards as they
 //! are. What is left is deleted key by key; the store then has to be rewritten for the
 //! disk to notice, which is worth it when that was much of the store.
 
@@ -40,16 +40,16 @@ const GARBAGE_PART: u64 = 4;
 
 /// A part of the store that belongs to one owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Territory {
+pub enum RetiredPrefix {
     Container(ContainerNumber),
     Bucket(ContainerNumber, BucketNumber),
 }
 
-impl Territory {
+impl RetiredPrefix {
     fn keys(self) -> KeyRange {
         match self {
-            Territory::Container(container) => KeyRange::prefix(&container_prefix(container)),
-            Territory::Bucket(container, bucket) => {
+            RetiredPrefix::Container(container) => KeyRange::prefix(&container_prefix(container)),
+            RetiredPrefix::Bucket(container, bucket) => {
                 KeyRange::prefix(&bucket_prefix(container, bucket))
             }
         }
@@ -58,18 +58,18 @@ impl Territory {
     /// The id of the item that remembers it.
     fn mark_id(self) -> String {
         match self {
-            Territory::Container(container) => format!("{PREFIX}{}", container.0),
-            Territory::Bucket(container, bucket) => {
+            RetiredPrefix::Container(container) => format!("{PREFIX}{}", container.0),
+            RetiredPrefix::Bucket(container, bucket) => {
                 format!("{PREFIX}{}.{}", container.0, bucket.0)
             }
         }
     }
 
-    fn parse_mark(id: &str) -> Option<Territory> {
+    fn parse_mark(id: &str) -> Option<RetiredPrefix> {
         let id = id.strip_prefix(PREFIX)?;
         match id.split_once('.') {
-            None => Some(Territory::Container(ContainerNumber(id.parse().ok()?))),
-            Some((container, bucket)) => Some(Territory::Bucket(
+            None => Some(RetiredPrefix::Container(ContainerNumber(id.parse().ok()?))),
+            Some((container, bucket)) => Some(RetiredPrefix::Bucket(
                 ContainerNumber(container.parse().ok()?),
                 BucketNumber(bucket.parse().ok()?),
             )),
@@ -90,11 +90,11 @@ pub struct Removed {
     pub bytes: u64,
 }
 
-impl fmt::Display for Territory {
+impl fmt::Display for RetiredPrefix {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Territory::Container(container) => write!(f, "container {}", container.0),
-            Territory::Bucket(container, bucket) => {
+            RetiredPrefix::Container(container) => write!(f, "container {}", container.0),
+            RetiredPrefix::Bucket(container, bucket) => {
                 write!(f, "bucket {} of container {}", bucket.0, container.0)
             }
         }
@@ -103,18 +103,18 @@ impl fmt::Display for Territory {
 
 impl Cluster {
     /// What is still to be removed.
-    pub async fn retired(&self) -> Result<Vec<Territory>, ClusterError> {
+    pub async fn retired(&self) -> Result<Vec<RetiredPrefix>, ClusterError> {
         let list = self.system_list(CHUNK_MARKS);
         self.aside(move || list_retired(list)).await?
     }
 
     /// The same on the thread of the caller, which may wait.
-    pub(crate) fn retired_blocking(&self) -> Result<Vec<Territory>, ClusterError> {
+    pub(crate) fn retired_blocking(&self) -> Result<Vec<RetiredPrefix>, ClusterError> {
         list_retired(self.system_list(CHUNK_MARKS))
     }
 
     /// Removes the keys of something retired.
-    pub async fn sweep(&self, retired: Territory) -> Result<Removed, ClusterError> {
+    pub async fn sweep(&self, retired: RetiredPrefix) -> Result<Removed, ClusterError> {
         self.await_layout_without(retired).await;
         let (store, keys) = (Arc::clone(self.store()), retired.keys());
         self.aside(move || store.discard(&keys)).await??;
@@ -129,8 +129,8 @@ impl Cluster {
 
     /// A layout that no longer has the bucket may be stored and not in force yet: waits until
     /// the partition that has it is replaced.
-    async fn await_layout_without(&self, retired: Territory) {
-        let Territory::Bucket(number, bucket) = retired else { return };
+    async fn await_layout_without(&self, retired: RetiredPrefix) {
+        let RetiredPrefix::Bucket(number, bucket) = retired else { return };
         let Ok(container) = self.container(number) else { return };
         if let Ok(partition) = owner(&container, bucket) {
             partition.settled().await;
@@ -188,14 +188,14 @@ impl Cluster {
 
 fn list_retired(
     list: impl Fn(&str, Option<&str>) -> Result<(Vec<Item>, bool), ClusterError>,
-) -> Result<Vec<Territory>, ClusterError> {
+) -> Result<Vec<RetiredPrefix>, ClusterError> {
     let mut retired = Vec::new();
     let mut after: Option<String> = None;
     loop {
         let (items, _) = list(PREFIX, after.as_deref())?;
         let ids = items.iter().filter_map(|item| item.json().get("id")?.as_str());
         let ids: Vec<String> = ids.map(Cow::into_owned).collect();
-        retired.extend(ids.iter().filter_map(|id| Territory::parse_mark(id)));
+        retired.extend(ids.iter().filter_map(|id| RetiredPrefix::parse_mark(id)));
         match ids.into_iter().next_back() {
             Some(last) => after = Some(last),
             None => return Ok(retired),

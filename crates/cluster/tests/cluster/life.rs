@@ -203,8 +203,8 @@ impl Life {
     }
 
     fn sweep(&mut self) {
-        for territory in block_on(self.fixture.cluster.retired()).unwrap() {
-            block_on(self.fixture.cluster.sweep(territory)).unwrap();
+        for prefix in block_on(self.fixture.cluster.retired()).unwrap() {
+            block_on(self.fixture.cluster.sweep(prefix)).unwrap();
         }
     }
 

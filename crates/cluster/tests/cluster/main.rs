@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, Waker};
 
-use cluster::{Cluster, ClusterError, PartitionId, SystemWrite, Territory};
+use cluster::{Cluster, ClusterError, PartitionId, RetiredPrefix, SystemWrite};
 use common::{Fixture, create, id, read_op};
 use gate::Gate;
 use model::charge::Work;
@@ -162,7 +162,7 @@ fn a_dropped_container_takes_no_more_writes_and_leaves_nothing() {
             block_on(fixture.cluster.drop_containers(&numbers, Vec::new())).unwrap();
         });
         assert!(fixture.check().is_clean(), "keys of a retired container are no strays");
-        block_on(fixture.cluster.sweep(Territory::Container(common::number(1)))).unwrap();
+        block_on(fixture.cluster.sweep(RetiredPrefix::Container(common::number(1)))).unwrap();
         let report = fixture.check();
         assert!(
             report.is_clean() && block_on(fixture.cluster.retired()).unwrap().is_empty(),
@@ -198,7 +198,7 @@ fn all_retired_containers_are_known_however_many_there_are() {
     }
     fixture.reopen();
     let retired = BTreeSet::from_iter(block_on(fixture.cluster.retired()).unwrap());
-    let dropped = (1..=CONTAINERS).map(common::number).map(Territory::Container);
+    let dropped = (1..=CONTAINERS).map(common::number).map(RetiredPrefix::Container);
     assert_eq!(retired, dropped.collect());
     assert!(fixture.check().is_clean());
 }
@@ -221,9 +221,9 @@ fn keys_that_belong_to_nobody_are_told() {
     let of_system = bucket(0, BucketNumber(9));
     assert_eq!(fixture.store.stream().submit(of_system).wait(), Outcome::Durable);
     let strays = [
-        Territory::Container(common::number(77)),
-        Territory::Container(common::number(256)),
-        Territory::Bucket(common::number(0), BucketNumber(9)),
+        RetiredPrefix::Container(common::number(77)),
+        RetiredPrefix::Container(common::number(256)),
+        RetiredPrefix::Bucket(common::number(0), BucketNumber(9)),
     ];
     let report = fixture.check();
     assert_eq!((report.strays.as_slice(), report.is_clean()), (strays.as_slice(), false));
@@ -379,8 +379,8 @@ fn no_chunk_has_a_thread_of_its_own() {
     block_on(cluster.grow_to(&container, 16)).unwrap();
     block_on(cluster.reindex(&container)).unwrap();
     block_on(cluster.expire(&container)).unwrap();
-    for territory in block_on(cluster.retired()).unwrap() {
-        block_on(cluster.sweep(territory)).unwrap();
+    for prefix in block_on(cluster.retired()).unwrap() {
+        block_on(cluster.sweep(prefix)).unwrap();
     }
     assert!(threads.0.load(Ordering::Relaxed) <= before + 2);
 }

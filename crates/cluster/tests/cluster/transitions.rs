@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use cluster::{
     Caller, Cluster, ClusterError, Container, Halve, Layout, LayoutError, MergeRule, PartitionId,
-    Stage, Territory,
+    RetiredPrefix, Stage,
 };
 use model::charge::Charge;
 use model::epk::EpkRange;
@@ -223,9 +223,9 @@ fn a_range_without_a_bound_is_rebucketed_first() {
     let retired = block_on(fixture.cluster.retired()).unwrap();
     assert_eq!(retired.len(), 8 + 4, "all eighths and some sixteenths: {retired:?}");
     assert!(fixture.check().is_clean());
-    for territory in retired {
-        assert!(matches!(territory, Territory::Bucket(..)));
-        assert!(block_on(fixture.cluster.sweep(territory)).unwrap().keys > 0);
+    for prefix in retired {
+        assert!(matches!(prefix, RetiredPrefix::Bucket(..)));
+        assert!(block_on(fixture.cluster.sweep(prefix)).unwrap().keys > 0);
     }
     fixture.reopen();
     assert_eq!(listed(&fixture.cluster, &fixture.container(1), || {}), before);

@@ -4,7 +4,7 @@
 //! unreachable with their parent, as resource ids are never reused. What remains is
 //! removed here, in small steps, after a restart as well.
 
-use cluster::{SystemWrite, Territory};
+use cluster::{RetiredPrefix, SystemWrite};
 use model::json::Object;
 use partition::ContainerNumber;
 
@@ -63,8 +63,8 @@ impl Maintenance<'_> {
             swept.keys += removed.keys;
             swept.bytes += removed.bytes;
             match retired {
-                Territory::Container(_) => swept.containers += 1,
-                Territory::Bucket(..) => swept.buckets += 1,
+                RetiredPrefix::Container(_) => swept.containers += 1,
+                RetiredPrefix::Bucket(..) => swept.buckets += 1,
             }
         }
         Ok(swept)
@@ -105,7 +105,7 @@ impl Service {
 
     /// What was retired before now. For containers whose drop is over: while one is under way, writes that began
     /// before it may still come.
-    async fn settled_retired(&self) -> Result<Vec<Territory>, ServiceError> {
+    async fn settled_retired(&self) -> Result<Vec<RetiredPrefix>, ServiceError> {
         let _settled = self.changes.lock().await;
         Ok(self.cluster.retired().await?)
     }
