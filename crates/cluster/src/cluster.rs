@@ -21,7 +21,7 @@ use crate::partition_handle::PartitionHandle;
 use crate::query::QueryThreads;
 use crate::retired::RetiredPrefix;
 use crate::stored_map::{StoredMap, Unstored, map_id};
-use crate::switch::{Observer, Stage};
+use crate::switch::{Observer, TransitionStep};
 use crate::system::{self, SystemWrite};
 
 /// Times a request is tried while the layout or a grant changes under it. Each
@@ -101,14 +101,17 @@ impl Cluster {
 
     /// Tells somebody of every step of every transition, while it is taken.
     #[must_use]
-    pub fn observed_by(mut self, observer: impl Fn(Stage) + Send + Sync + 'static) -> Cluster {
+    pub fn observed_by(
+        mut self,
+        observer: impl Fn(TransitionStep) + Send + Sync + 'static,
+    ) -> Cluster {
         self.observer = Observer(Some(Box::new(observer)));
         self
     }
 
-    pub(crate) fn observe(&self, stage: Stage) {
+    pub(crate) fn observe(&self, step: TransitionStep) {
         if let Observer(Some(observer)) = &self.observer {
-            observer(stage);
+            observer(step);
         }
     }
 

@@ -59,7 +59,7 @@ pub use query::{
 pub use read::Sizes;
 pub use retired::{Removed, RetiredPrefix};
 pub use statistics::{KeyCharge, KeySize, KeySummary};
-pub use switch::{Stage, Switched};
+pub use switch::{Switched, TransitionStep};
 pub use system::SystemWrite;
 pub use throughput::{
     PartitionThrottle, Permit, Pool, ProvisionedThroughput, ThroughputBucket, ThroughputController,

@@ -17,7 +17,7 @@ use crate::error::ClusterError;
 use crate::map::{ContainerMap, LayoutError};
 use crate::partition_handle::{NotServing, PartitionHandle};
 use crate::retired::RetiredPrefix;
-use crate::switch::{Part, Stage};
+use crate::switch::{Part, TransitionStep};
 
 /// Items that are copied at once. The sequencer takes no command meanwhile, so
 /// this is what a command may have to wait for on top of its own work.
@@ -65,9 +65,9 @@ impl Cluster {
         };
         let planned = self.change_map(container, Purpose::Any, change).await?;
         let Some(planned) = planned else { return Ok(()) };
-        self.observe(Stage::MovePlanned);
+        self.observe(TransitionStep::MovePlanned);
         container.adopt(planned);
-        self.observe(Stage::DoubleWriting);
+        self.observe(TransitionStep::DoubleWriting);
         Ok(())
     }
 
@@ -84,7 +84,7 @@ impl Cluster {
             rounds += 1;
             self.copy_bucket(container, bucket).await?;
         }
-        self.observe(Stage::Verified);
+        self.observe(TransitionStep::Verified);
         self.finish_move(container, bucket).await
     }
 
@@ -109,7 +109,7 @@ impl Cluster {
             if copied.await?.ticket.await != Fate::Durable {
                 return Err(ClusterError::Busy);
             }
-            self.observe(Stage::Copying);
+            self.observe(TransitionStep::Copying);
         }
     }
 

@@ -22,7 +22,7 @@ use storage::{
 use crate::cluster::Cluster;
 use crate::error::ClusterError;
 use crate::rebucket::owner;
-use crate::switch::Stage;
+use crate::switch::TransitionStep;
 use crate::system::SystemWrite;
 
 const PREFIX: &str = "retired:";
@@ -123,7 +123,7 @@ impl Cluster {
         while self.delete_keys(&retired.keys(), &mut removed).await? {}
         let done = SystemWrite::Delete { id: retired.mark_id(), if_match: None };
         self.write_system_for_relief(vec![done]).await?;
-        self.observe(Stage::Swept);
+        self.observe(TransitionStep::Swept);
         Ok(removed)
     }
 

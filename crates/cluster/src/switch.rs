@@ -25,7 +25,7 @@ use crate::system::SystemWrite;
 /// The moments of a transition, in their order. Whoever observes a cluster is
 /// told of each: a test stops the process there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Stage {
+pub enum TransitionStep {
     /// A bucket has been given its second homes in the stored map.
     MovePlanned,
     /// From here on commands write to both homes.
@@ -46,23 +46,23 @@ pub enum Stage {
     Swept,
 }
 
-impl Stage {
-    pub const ALL: [Stage; 9] = [
-        Stage::MovePlanned,
-        Stage::DoubleWriting,
-        Stage::Copying,
-        Stage::Verified,
-        Stage::Paused,
-        Stage::Drained,
-        Stage::Committed,
-        Stage::Switched,
-        Stage::Swept,
+impl TransitionStep {
+    pub const ALL: [TransitionStep; 9] = [
+        TransitionStep::MovePlanned,
+        TransitionStep::DoubleWriting,
+        TransitionStep::Copying,
+        TransitionStep::Verified,
+        TransitionStep::Paused,
+        TransitionStep::Drained,
+        TransitionStep::Committed,
+        TransitionStep::Switched,
+        TransitionStep::Swept,
     ];
 }
 
 /// Whoever wants to know how far transitions have come.
 #[derive(Default)]
-pub(crate) struct Observer(pub(crate) Option<Box<dyn Fn(Stage) + Send + Sync>>);
+pub(crate) struct Observer(pub(crate) Option<Box<dyn Fn(TransitionStep) + Send + Sync>>);
 
 impl std::fmt::Debug for Observer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -122,9 +122,9 @@ impl Cluster {
             }
             let stored = stored?;
             let map = Arc::new(stored.map.clone());
-            self.observe(Stage::Committed);
+            self.observe(TransitionStep::Committed);
             container.adopt(stored);
-            self.observe(Stage::Switched);
+            self.observe(TransitionStep::Switched);
             return Ok(Switched { map, pause: self.monotonic().saturating_sub(started) });
         }
         Err(ClusterError::Busy)
@@ -142,7 +142,7 @@ impl Cluster {
             let stopped = self.executors().call(handle.lane(), move || Held::stop(handle, last));
             held.push(stopped.await?.map_err(|refusal| refusal.of(range))?);
         }
-        self.observe(Stage::Paused);
+        self.observe(TransitionStep::Paused);
         for one in &mut held {
             let drained = one.drained.take().ok_or(ClusterError::Internal)?;
             if drained.await != Fate::Durable {
@@ -150,7 +150,7 @@ impl Cluster {
                 return Err(ClusterError::Busy);
             }
         }
-        self.observe(Stage::Drained);
+        self.observe(TransitionStep::Drained);
         Ok(held)
     }
 }

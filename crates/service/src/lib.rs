@@ -39,7 +39,7 @@ mod visit;
 pub use authorise::Principal;
 pub use cluster::{
     Ahead, Caller, Cursor, CursorError, Division, Halve, KeyCharge, KeySize, KeySummary,
-    PartitionId, Priority, QueryReport, Reason, Refusal, SortKey, Stage, ThroughputBucket,
+    PartitionId, Priority, QueryReport, Reason, Refusal, SortKey, ThroughputBucket, TransitionStep,
 };
 pub use error::{Remedy, ServiceError};
 pub use grant::{Extent, Grant, Mode};

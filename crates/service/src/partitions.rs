@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cluster::{
-    ClusterError, Halve, MergeRule, PartitionId, PartitionRecord, Sizes, Stage, Transition,
+    ClusterError, Halve, MergeRule, PartitionId, PartitionRecord, Sizes, Transition, TransitionStep,
 };
 use model::charge::Work;
 use model::epk::EpkRange;
@@ -53,7 +53,10 @@ pub struct LayoutChange {
 impl Service {
     /// Tells somebody of every step of every change of a layout, while it is taken.
     #[must_use]
-    pub fn observed_by(mut self, observer: impl Fn(Stage) + Send + Sync + 'static) -> Service {
+    pub fn observed_by(
+        mut self,
+        observer: impl Fn(TransitionStep) + Send + Sync + 'static,
+    ) -> Service {
         self.cluster = self.cluster.observed_by(observer);
         self
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use cluster::{Cluster, ClusterReport, Container, ContainerSpec, Stage, SystemWrite};
+use cluster::{Cluster, ClusterReport, Container, ContainerSpec, SystemWrite, TransitionStep};
 use model::json::{self, Value};
 use model::limits::{Growth, Limits};
 use model::name::ItemId;
@@ -68,7 +68,7 @@ impl Fixture {
     /// With somebody who is told of every step of every transition.
     pub(crate) fn observed(
         store: Arc<dyn Store>,
-        observer: impl Fn(Stage) + Send + Sync + 'static,
+        observer: impl Fn(TransitionStep) + Send + Sync + 'static,
     ) -> Fixture {
         let Fixture { store, cluster, attached } = Fixture::new(store);
         Fixture { store, cluster: cluster.observed_by(observer), attached }

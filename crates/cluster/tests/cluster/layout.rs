@@ -4,7 +4,7 @@ use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Duration;
 
-use cluster::{Cluster, ClusterError, Container, Halve, PartitionId, Stage};
+use cluster::{Cluster, ClusterError, Container, Halve, PartitionId, TransitionStep};
 use partition::EffectKind;
 use storage::memory;
 use testkit::wait::block_on;
@@ -59,19 +59,19 @@ fn who_was_routed_to_a_partition_is_sent_on_when_others_take_its_place() {
 
 const LONG: Duration = Duration::from_secs(30);
 
-/// Lets a transition come to a stage and keeps it there until told to go on.
+/// Lets a transition come to a step and keeps it there until told to go on.
 struct Stop {
     reached: Receiver<()>,
     go_on: SyncSender<()>,
 }
 
-/// A cluster whose first transition stops at a stage.
-fn stopping_at(stage: Stage) -> (Fixture, Stop) {
+/// A cluster whose first transition stops at a step.
+fn stopping_at(step: TransitionStep) -> (Fixture, Stop) {
     let (reach, reached) = sync_channel(1);
     let (go_on, told) = sync_channel::<()>(1);
     let told = Mutex::new(Some(told));
     let fixture = Fixture::observed(memory::create(), move |at| {
-        if at == stage
+        if at == step
             && let Some(told) = told.lock().unwrap().take()
         {
             reach.send(()).unwrap();
@@ -100,7 +100,7 @@ fn blocks(container: &Container, range: u32) -> usize {
 
 #[test]
 fn a_switch_of_one_container_does_not_hold_up_the_numbers_of_another() {
-    let (mut fixture, stop) = stopping_at(Stage::Drained);
+    let (mut fixture, stop) = stopping_at(TransitionStep::Drained);
     fixture.create_container(1, 1);
     fixture.create_container(2, 1);
     leave_few_numbers(&fixture, 2);

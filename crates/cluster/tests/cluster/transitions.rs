@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use cluster::{
     Caller, Cluster, ClusterError, Container, Halve, Layout, LayoutError, MergeRule, PartitionId,
-    RetiredPrefix, Stage,
+    RetiredPrefix, TransitionStep,
 };
 use model::charge::Charge;
 use model::epk::EpkRange;
@@ -296,8 +296,8 @@ fn during_the_switch_commands_wait_and_reads_go_on() {
     let (reached, at_stage) = sync_channel(1);
     let (go_on, gone_on) = sync_channel::<()>(0);
     let gate = Mutex::new(gone_on);
-    let mut fixture = Fixture::observed(memory::create(), move |stage| {
-        if stage == Stage::Drained {
+    let mut fixture = Fixture::observed(memory::create(), move |step| {
+        if step == TransitionStep::Drained {
             reached.send(()).unwrap();
             gate.lock().unwrap().recv().unwrap();
         }
@@ -345,8 +345,8 @@ fn a_switch_that_fails_is_undone_or_completed() {
     ] {
         let faulty = FaultyStore::new(memory::create());
         let script = Arc::clone(&faulty);
-        let mut fixture = Fixture::observed(faulty, move |stage| {
-            if stage == Stage::Drained {
+        let mut fixture = Fixture::observed(faulty, move |step| {
+            if step == TransitionStep::Drained {
                 script.script([fault]);
             }
         });
@@ -491,8 +491,8 @@ fn a_partition_that_outgrows_its_limit_is_split() {
 fn moves_are_resumed_in_every_container_that_can() {
     let faulty = FaultyStore::new(memory::create());
     let script = Arc::clone(&faulty);
-    let mut fixture = Fixture::observed(faulty.clone(), move |stage| {
-        if stage == Stage::DoubleWriting {
+    let mut fixture = Fixture::observed(faulty.clone(), move |step| {
+        if step == TransitionStep::DoubleWriting {
             script.script([Fault::Refuse]);
         }
     });

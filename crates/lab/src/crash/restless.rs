@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use anyhow::{Context, Result};
 use runtime::{Random, SeededRandom};
-use service::{Halve, Link, PartitionId, Principal, Service, ServiceError, Stage};
+use service::{Halve, Link, PartitionId, Principal, Service, ServiceError, TransitionStep};
 
 use super::CONTAINERS;
 use testkit::wait::block_on;
@@ -27,15 +27,15 @@ pub enum Change {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Halt {
     pub change: Change,
-    pub stage: Stage,
+    pub stage: TransitionStep,
 }
 
 impl Change {
     const ALL: [Change; 4] = [Change::Split, Change::Merge, Change::Rebucket, Change::Sweep];
 
     /// The stages that it comes to.
-    fn stages(self) -> &'static [Stage] {
-        use Stage::{
+    fn stages(self) -> &'static [TransitionStep] {
+        use TransitionStep::{
             Committed, Copying, DoubleWriting, Drained, MovePlanned, Paused, Swept, Switched,
             Verified,
         };
