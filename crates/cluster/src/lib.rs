@@ -47,7 +47,7 @@ pub use error::ClusterError;
 pub use index::SortKey;
 pub use layout::Layout;
 pub use map::{
-    Closing, ContainerMap, Division, DivisionError, LayoutError, MapError, PartitionId,
+    ContainerMap, Division, DivisionError, FinalPosition, LayoutError, MapError, PartitionId,
     PartitionRecord,
 };
 pub use meter::{HeavyKey, Meter, Totals};

@@ -13,7 +13,7 @@ use model::partition_key::PartitionKeyDefinition;
 use model::position::Lsn;
 use partition::{Bucket, BucketNumber, Move};
 
-pub use change::{Closing, LayoutError};
+pub use change::{FinalPosition, LayoutError};
 pub use share::{Division, DivisionError};
 
 /// Item numbers in one grant. Large enough that grants are rare, small enough

@@ -16,7 +16,7 @@ use tokio::sync::watch;
 
 use crate::budget::Caller;
 use crate::error::ClusterError;
-use crate::map::{Closing, PartitionId};
+use crate::map::{FinalPosition, PartitionId};
 use crate::throughput::{PartitionThrottle, Permit};
 
 /// A partition that could not be split is looked at again when it has grown by
@@ -69,7 +69,7 @@ pub(crate) enum ServingState {
 /// Where a partition stood when it took its last command.
 #[derive(Debug)]
 pub(crate) struct Paused {
-    pub(crate) closing: Closing,
+    pub(crate) final_position: FinalPosition,
     /// What it was set up by then.
     pub(crate) setup: Arc<Setup>,
     /// Resolves when all that it took is on the disk.
@@ -241,13 +241,14 @@ impl PartitionHandle {
         let mut sequencer = self.sequencer();
         let partition = self.opened(&mut sequencer)?;
         last(partition)?;
-        let closing = Closing { lsn: partition.lsn(), numbers: partition.numbers_left() };
+        let final_position =
+            FinalPosition { lsn: partition.lsn(), numbers: partition.numbers_left() };
         let (setup, drained) = (Arc::clone(partition.setup()), partition.barrier());
         if let Sequencer::Open(partition) = std::mem::replace(&mut *sequencer, Sequencer::Closed) {
             *sequencer = Sequencer::Paused(partition);
         }
         self.serving_state.send_replace(ServingState::Switching);
-        Ok(Paused { closing, setup, drained })
+        Ok(Paused { final_position, setup, drained })
     }
 
     /// Takes commands again after a pause.

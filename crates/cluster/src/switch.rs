@@ -17,7 +17,7 @@ use storage::{Outcome as Fate, Ticket};
 use crate::cluster::{ATTEMPTS_MAX, Cluster};
 use crate::container::Container;
 use crate::error::ClusterError;
-use crate::map::{Closing, ContainerMap, LayoutError, PartitionId};
+use crate::map::{ContainerMap, FinalPosition, LayoutError, PartitionId};
 use crate::partition_handle::{NotServing, PartitionHandle, Paused};
 use crate::stored_map::Unstored;
 use crate::system::SystemWrite;
@@ -99,15 +99,19 @@ impl Cluster {
         &self,
         container: &Container,
         parts: Vec<Part>,
-        change: impl Fn(&ContainerMap, &[(PartitionId, Closing)]) -> Result<ContainerMap, LayoutError>,
+        change: impl Fn(
+            &ContainerMap,
+            &[(PartitionId, FinalPosition)],
+        ) -> Result<ContainerMap, LayoutError>,
         catalogue: Vec<SystemWrite>,
     ) -> Result<Switched, ClusterError> {
         let started = self.monotonic();
         let mut held = self.pause(container, parts).await?;
         for _ in 0..ATTEMPTS_MAX {
             let layout = container.layout();
-            let closings: Vec<_> = held.iter().map(|one| one.closing_under(layout.map())).collect();
-            let map = change(layout.map(), &closings)?;
+            let final_positions: Vec<_> =
+                held.iter().map(|one| one.final_position_under(layout.map())).collect();
+            let map = change(layout.map(), &final_positions)?;
             held.iter_mut().for_each(|one| one.ending = Ending::Unknown);
             let stored = self.store_map(&layout, map, catalogue.clone(), Purpose::Any).await;
             let ending = match &stored {
@@ -160,7 +164,7 @@ impl Cluster {
 #[derive(Debug)]
 struct Held {
     handle: Arc<PartitionHandle>,
-    closing: Closing,
+    final_position: FinalPosition,
     /// What it was set up by when it took its last command.
     setup: Arc<Setup>,
     /// Resolves when all that the partition took is on the disk.
@@ -180,17 +184,17 @@ enum Ending {
 
 impl Held {
     fn stop(handle: Arc<PartitionHandle>, last: Last) -> Result<Held, NotServing> {
-        let Paused { closing, setup, drained } = handle.pause(last)?;
-        Ok(Held { handle, closing, setup, drained: Some(drained), ending: Ending::Resume })
+        let Paused { final_position, setup, drained } = handle.pause(last)?;
+        Ok(Held { handle, final_position, setup, drained: Some(drained), ending: Ending::Resume })
     }
 
     /// Where it stood, as a map sees it: numbers that it was granted since are left, too.
-    fn closing_under(&self, map: &ContainerMap) -> (PartitionId, Closing) {
-        let mut closing = self.closing.clone();
+    fn final_position_under(&self, map: &ContainerMap) -> (PartitionId, FinalPosition) {
+        let mut final_position = self.final_position.clone();
         let granted = map.range(self.handle.id()).map_or(&[][..], |record| &record.numbers);
         let since = granted.iter().filter(|block| !self.setup.numbers.contains(block));
-        closing.numbers.extend(since.cloned());
-        (self.handle.id(), closing)
+        final_position.numbers.extend(since.cloned());
+        (self.handle.id(), final_position)
     }
 }
 

@@ -9,7 +9,7 @@ use crate::choose::{self, Cut, Uncut};
 use crate::cluster::Cluster;
 use crate::container::Container;
 use crate::error::ClusterError;
-use crate::map::{Closing, ContainerMap, Division, LayoutError, PartitionId};
+use crate::map::{ContainerMap, Division, FinalPosition, LayoutError, PartitionId};
 use crate::statistics::key_at;
 use crate::switch::{Part, Switched};
 
@@ -87,13 +87,13 @@ impl Cluster {
     ) -> Result<Transition, ClusterError> {
         let at = self.cut(container, range, halve).await?;
         container.map().check_split(range, &at)?;
-        let split = |map: &ContainerMap, closings: &[(PartitionId, Closing)]| {
-            let (_, closing) = closings.first().ok_or(LayoutError::NoRange(range))?;
+        let split = |map: &ContainerMap, final_positions: &[(PartitionId, FinalPosition)]| {
+            let (_, final_position) = final_positions.first().ok_or(LayoutError::NoRange(range))?;
             match (halve, self.storage_splits()) {
                 (Halve::Bytes, Division::Inherited) => {
-                    map.divided_by_inheritance().split(range, &at, closing)
+                    map.divided_by_inheritance().split(range, &at, final_position)
                 }
-                (Halve::Hashes, _) | (_, Division::Even) => map.split(range, &at, closing),
+                (Halve::Hashes, _) | (_, Division::Even) => map.split(range, &at, final_position),
             }
         };
         let switched = self.switch(container, vec![Part::of(range)], split, Vec::new()).await?;

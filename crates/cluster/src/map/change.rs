@@ -14,7 +14,7 @@ use super::{ContainerMap, PartitionId, PartitionRecord};
 
 /// Where a partition stood when it took its last command.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Closing {
+pub struct FinalPosition {
     pub lsn: Lsn,
     /// Item numbers that were granted to it and not given out. Exact, because the
     /// partitions that follow hold only some of the heads that remember them.
@@ -47,7 +47,7 @@ impl ContainerMap {
         &self,
         id: PartitionId,
         at: &Epk,
-        closing: &Closing,
+        final_position: &FinalPosition,
     ) -> Result<ContainerMap, LayoutError> {
         let place = self.place_of(id)?;
         let parent = self.ranges.get(place).ok_or(LayoutError::NoRange(id))?;
@@ -57,7 +57,7 @@ impl ContainerMap {
         let left = EpkRange::new(parent.range.min.clone(), at.clone());
         let right = EpkRange::new(at.clone(), parent.range.max.clone());
         // What is left of the parent's numbers goes to one child only.
-        let halves = [(left, closing.numbers.clone()), (right, vec![spare])];
+        let halves = [(left, final_position.numbers.clone()), (right, vec![spare])];
         let parents = ancestry([parent]);
         let weight = map.halve(parent.weight);
         map.change += 1;
@@ -65,7 +65,7 @@ impl ContainerMap {
             id: map.next_id(),
             range,
             parents: parents.clone(),
-            lsn_floor: closing.lsn.next(),
+            lsn_floor: final_position.lsn.next(),
             numbers,
             change: map.change,
             weight,
@@ -77,15 +77,19 @@ impl ContainerMap {
 
     /// Joins neighbours into one. Each comes with where it stood; the order in
     /// which they are named does not matter.
-    pub fn merge(&self, parts: &[(PartitionId, Closing)]) -> Result<ContainerMap, LayoutError> {
+    pub fn merge(
+        &self,
+        parts: &[(PartitionId, FinalPosition)],
+    ) -> Result<ContainerMap, LayoutError> {
         let run = self.run_of(parts.iter().map(|(id, _)| *id))?;
         let parents = self.ranges.get(run.clone()).unwrap_or_default();
         let (Some(first), Some(last)) = (parents.first(), parents.last()) else {
             return Err(LayoutError::TooFew);
         };
-        let reached = parts.iter().map(|(_, closing)| closing.lsn).max().unwrap_or(Lsn::ZERO);
+        let reached =
+            parts.iter().map(|(_, final_position)| final_position.lsn).max().unwrap_or(Lsn::ZERO);
         let mut numbers: Vec<_> =
-            parts.iter().flat_map(|(_, closing)| closing.numbers.clone()).collect();
+            parts.iter().flat_map(|(_, final_position)| final_position.numbers.clone()).collect();
         numbers.sort_by_key(|block| block.start);
         let mut map = self.clone();
         map.change += 1;

@@ -69,8 +69,8 @@ fn grants_never_overlap() {
     assert!(blocks.windows(2).all(|pair| pair[0].end <= pair[1].start));
 }
 
-fn closing(lsn: u64, numbers: &[Range<u64>]) -> Closing {
-    Closing { lsn: Lsn::from_u64(lsn), numbers: numbers.to_vec() }
+fn final_position(lsn: u64, numbers: &[Range<u64>]) -> FinalPosition {
+    FinalPosition { lsn: Lsn::from_u64(lsn), numbers: numbers.to_vec() }
 }
 
 fn epk(hex: &str) -> Epk {
@@ -83,7 +83,7 @@ fn splits_name_their_whole_ancestry() {
     let key = PartitionKeyDefinition::hash(["/pk"]).unwrap();
     let map = ContainerMap::fresh(&key, 1);
     let half = epk("1FFFFFFFFFFFFFFFFFFFFFFFFFFFFFFF");
-    let map = map.split(PartitionId(0), &half, &closing(41, &[8..50, 60..100])).unwrap();
+    let map = map.split(PartitionId(0), &half, &final_position(41, &[8..50, 60..100])).unwrap();
     let [left, right] = map.ranges() else { panic!() };
     assert_eq!((left.id, right.id), (PartitionId(1), PartitionId(2)));
     assert_eq!((&left.range.max, &right.range.min), (&half, &half));
@@ -94,7 +94,7 @@ fn splits_name_their_whole_ancestry() {
     assert_eq!(new, [16_777_217], "the other gets a new block");
 
     let quarter = epk("0FFFFFFFFFFFFFFFFFFFFFFFFFFFFFFF");
-    let map = map.split(PartitionId(1), &quarter, &closing(50, &[])).unwrap();
+    let map = map.split(PartitionId(1), &quarter, &final_position(50, &[])).unwrap();
     let ids: Vec<u32> = map.ranges().iter().map(|record| record.id.0).collect();
     assert_eq!(ids, [3, 4, 2]);
     assert_eq!(map.range(PartitionId(4)).unwrap().parents, [PartitionId(0), PartitionId(1)]);
@@ -107,7 +107,7 @@ fn a_merge_takes_the_furthest_position_and_all_numbers() {
     let key = PartitionKeyDefinition::hash(["/pk"]).unwrap();
     let map = ContainerMap::fresh(&key, 10);
     let parts: Vec<_> =
-        map.ranges().iter().map(|range| (range.id, closing(7, &range.numbers))).collect();
+        map.ranges().iter().map(|range| (range.id, final_position(7, &range.numbers))).collect();
     let mut mixed = parts.clone();
     mixed.reverse();
     mixed[3].1.lsn = Lsn::from_u64(99);
@@ -124,7 +124,7 @@ fn a_merge_takes_the_furthest_position_and_all_numbers() {
 fn what_cannot_be_changed_is_refused() {
     let key = PartitionKeyDefinition::hash(["/pk"]).unwrap();
     let map = ContainerMap::fresh(&key, 3);
-    let end = closing(1, &[]);
+    let end = final_position(1, &[]);
     let merge = |ids: &[u32]| {
         let parts: Vec<_> = ids.iter().map(|id| (PartitionId(*id), end.clone())).collect();
         map.merge(&parts).unwrap_err()
@@ -175,10 +175,11 @@ fn a_range_with_a_part_of_its_own_shares_it_with_its_children() {
     let map = even.with_weights(&given).unwrap();
     assert_eq!(weights(&map), [(0, 1), (1, 4)]);
     let at = epk("2FFFFFFFFFFFFFFFFFFFFFFFFFFFFFFF");
-    let split = map.split(PartitionId(1), &at, &closing(1, &[])).unwrap();
+    let split = map.split(PartitionId(1), &at, &final_position(1, &[])).unwrap();
     assert_eq!(weights(&split), [(0, 1), (2, 2), (3, 2)]);
     assert_eq!(parsed(&stored(&split)).unwrap(), split);
-    let parts = [(PartitionId(2), closing(1, &[])), (PartitionId(3), closing(2, &[]))];
+    let parts =
+        [(PartitionId(2), final_position(1, &[])), (PartitionId(3), final_position(2, &[]))];
     assert_eq!(weights(&split.merge(&parts).unwrap()), [(0, 1), (4, 4)]);
     assert_eq!(weights(&split.divided_evenly()), [(0, 1), (2, 1), (3, 1)]);
     assert!(
@@ -195,7 +196,7 @@ fn a_split_is_even_or_inherited() {
     let map = ContainerMap::fresh(&key, 2);
     let at = epk("0FFFFFFFFFFFFFFFFFFFFFFFFFFFFFFF");
     let fractions = |map: ContainerMap| {
-        let split = map.split(PartitionId(0), &at, &closing(1, &[])).unwrap();
+        let split = map.split(PartitionId(0), &at, &final_position(1, &[])).unwrap();
         let parts = split.ranges().iter().map(|record| split.fraction(record));
         parts.collect::<Vec<_>>()
     };

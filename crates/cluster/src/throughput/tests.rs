@@ -5,7 +5,7 @@ use model::position::Lsn;
 use runtime::SimulatedClock;
 
 use super::*;
-use crate::map::Closing;
+use crate::map::FinalPosition;
 
 struct World {
     clock: Arc<SimulatedClock>,
@@ -88,8 +88,8 @@ fn a_new_map_is_divided_anew_and_nothing_counted_is_lost() {
     let permit = controller.throttle(PartitionId(0)).unwrap().admit(Caller::default()).unwrap();
     permit.pay(None, Charge::from_units(21));
     let half = &Epk::from_hex("1FFFFFFFFFFFFFFFFFFFFFFFFFFFFFFF").unwrap();
-    let closing = Closing { lsn: Lsn::from_u64(1), numbers: Vec::new() };
-    let after = before.split(PartitionId(0), half, &closing).unwrap();
+    let final_position = FinalPosition { lsn: Lsn::from_u64(1), numbers: Vec::new() };
+    let after = before.split(PartitionId(0), half, &final_position).unwrap();
     controller.follow(Arc::new(after.clone()));
     assert_eq!(rates(&controller, &after), [Some(5_000.0); 2]);
     assert!(controller.throttle(PartitionId(0)).is_none(), "the old range is gone");
@@ -113,15 +113,15 @@ fn children_begin_as_full_as_their_parents_were() {
     pay(0, 13_000);
     assert_eq!(wait(0), Some(Duration::from_millis(300)));
     let half = &Epk::from_hex("1FFFFFFFFFFFFFFFFFFFFFFFFFFFFFFF").unwrap();
-    let closing = Closing { lsn: Lsn::from_u64(1), numbers: Vec::new() };
-    let split = whole.split(PartitionId(0), half, &closing).unwrap();
+    let final_position = FinalPosition { lsn: Lsn::from_u64(1), numbers: Vec::new() };
+    let split = whole.split(PartitionId(0), half, &final_position).unwrap();
     controller.follow(Arc::new(split.clone()));
     assert_eq!(wait(1), Some(Duration::from_millis(300)), "its half of the debt");
     assert_eq!(wait(2), Some(Duration::from_millis(300)), "its half of the debt");
     world.clock.advance(Duration::from_millis(200));
     // A debt of 500 and one of 1,500 together.
     pay(2, 1_000);
-    let parts = [(PartitionId(1), closing.clone()), (PartitionId(2), closing)];
+    let parts = [(PartitionId(1), final_position.clone()), (PartitionId(2), final_position)];
     controller.follow(Arc::new(split.merge(&parts).unwrap()));
     assert_eq!(wait(3), Some(Duration::from_millis(200)));
 }

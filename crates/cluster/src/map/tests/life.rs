@@ -72,9 +72,9 @@ impl Life {
         index.get(self.map.ranges()).clone()
     }
 
-    fn closing(&self, id: PartitionId) -> Closing {
+    fn final_position(&self, id: PartitionId) -> FinalPosition {
         let Simulated { lsn, numbers } = self.partitions[&id].clone();
-        Closing { lsn, numbers }
+        FinalPosition { lsn, numbers }
     }
 
     fn step(&mut self, step: &Step) {
@@ -84,8 +84,8 @@ impl Life {
                 let parent = self.record(range);
                 let buckets = self.map.buckets_of(&parent);
                 let at = bound.get(&buckets).range.min.clone();
-                let closing = self.closing(parent.id);
-                match self.map.split(parent.id, &at, &closing) {
+                let final_position = self.final_position(parent.id);
+                match self.map.split(parent.id, &at, &final_position) {
                     Ok(map) => self.adopt(map),
                     Err(error) => assert!(at == parent.range.min, "{error}"),
                 }
@@ -94,7 +94,7 @@ impl Life {
                 let from = first.index(self.map.ranges().len());
                 let run = self.map.ranges().iter().skip(from).take(*count);
                 let parts: Vec<_> =
-                    run.map(|record| (record.id, self.closing(record.id))).collect();
+                    run.map(|record| (record.id, self.final_position(record.id))).collect();
                 match self.map.merge(&parts) {
                     Ok(map) => self.adopt(map),
                     Err(error) => assert_eq!((parts.len(), error), (1, LayoutError::TooFew)),
