@@ -298,7 +298,7 @@ impl Cluster {
         let ClusterError::Command { range, error } = error else { return Err(error) };
         match error.problem.remedy() {
             Remedy::Reroute => Ok(()),
-            Remedy::Grant => self.grant_numbers(container, range, setup).await,
+            Remedy::Grant => self.allocate_ordinals(container, range, setup).await,
             Remedy::Correct | Remedy::Reread | Remedy::Operator => {
                 Err(ClusterError::Command { range, error })
             }
@@ -407,7 +407,7 @@ impl Cluster {
 
     /// Gives a range another block of item numbers, unless somebody did since it
     /// had the setup that ran out of them.
-    async fn grant_numbers(
+    async fn allocate_ordinals(
         &self,
         container: &Container,
         range: PartitionId,
@@ -415,7 +415,7 @@ impl Cluster {
     ) -> Result<(), ClusterError> {
         let change = |map: &ContainerMap| {
             let record = map.range(range).filter(|record| record.numbers == exhausted.numbers);
-            Ok(record.map(|_| map.with_more_numbers(range)))
+            Ok(record.map(|_| map.with_more_ordinals(range)))
         };
         // Small, and a drop may be what waits for it.
         let granting = Box::pin(self.change_map(container, Purpose::Relief, change));

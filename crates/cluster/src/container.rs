@@ -321,7 +321,7 @@ mod tests {
         let busy = ThreadTasks.spawn("busy", Box::new(keep)).unwrap();
         has_begun.recv_timeout(LONG).unwrap();
         let (done, is_done) = sync_channel(1);
-        let (changed, changing) = (map.with_more_numbers(range), Arc::clone(&container));
+        let (changed, changing) = (map.with_more_ordinals(range), Arc::clone(&container));
         let numbers = changed.range(range).unwrap().numbers.clone();
         let change = move || {
             let (lsn, time) = (Lsn::from_u64(1), Timestamp::from_millis(0));

@@ -18,7 +18,7 @@ pub use share::{Division, DivisionError};
 
 /// Item numbers in one grant. Large enough that grants are rare, small enough
 /// that 2^40 numbers are 65,536 grants.
-const BLOCK_NUMBERS: u64 = 1 << 24;
+const BLOCK_ORDINALS: u64 = 1 << 24;
 
 /// Clients take the item number zero for "none".
 const FIRST_NUMBER: u64 = 1;
@@ -209,7 +209,7 @@ impl ContainerMap {
 
     /// The same layout, with one more block of numbers for a range.
     #[must_use]
-    pub fn with_more_numbers(&self, id: PartitionId) -> ContainerMap {
+    pub fn with_more_ordinals(&self, id: PartitionId) -> ContainerMap {
         let mut map = self.clone();
         let block = map.next_block();
         if let Some(record) = map.ranges.iter_mut().find(|record| record.id == id) {
@@ -220,7 +220,7 @@ impl ContainerMap {
 
     fn next_block(&mut self) -> Range<u64> {
         let start = self.next_number;
-        self.next_number += BLOCK_NUMBERS;
+        self.next_number += BLOCK_ORDINALS;
         start..self.next_number
     }
 }

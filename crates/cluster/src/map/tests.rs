@@ -60,8 +60,8 @@ fn a_map_with_a_hole_is_refused() {
 fn grants_never_overlap() {
     let key = PartitionKeyDefinition::hash(["/pk"]).unwrap();
     let map = ContainerMap::fresh(&key, 2)
-        .with_more_numbers(PartitionId(1))
-        .with_more_numbers(PartitionId(0));
+        .with_more_ordinals(PartitionId(1))
+        .with_more_ordinals(PartitionId(0));
     let mut blocks: Vec<_> =
         map.ranges().iter().flat_map(|record| record.numbers.clone()).collect();
     blocks.sort_by_key(|block| block.start);

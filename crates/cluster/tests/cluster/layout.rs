@@ -82,12 +82,12 @@ fn stopping_at(step: TransitionStep) -> (Fixture, Stop) {
 }
 
 /// Leaves the first range of a container few item numbers.
-fn leave_few_numbers(fixture: &Fixture, container: u32) {
+fn leave_few_ordinals(fixture: &Fixture, container: u32) {
     fixture.rewrite_map(container, "\"numbers\":[[1,16777217]]", "\"numbers\":[[1,4]]");
 }
 
 /// Creates items of one key until numbers must have been granted.
-fn use_up_numbers(cluster: &Cluster, container: &Container, key: &str) {
+fn use_up_ordinals(cluster: &Cluster, container: &Container, key: &str) {
     for number in 0..8 {
         let name = id(&format!("{key}-{number}"));
         block_on(cluster.apply(container, create(key, &name))).unwrap();
@@ -103,7 +103,7 @@ fn a_switch_of_one_container_does_not_hold_up_the_numbers_of_another() {
     let (mut fixture, stop) = stopping_at(TransitionStep::Drained);
     fixture.create_container(1, 1);
     fixture.create_container(2, 1);
-    leave_few_numbers(&fixture, 2);
+    leave_few_ordinals(&fixture, 2);
     fixture.attach(2);
     let (cluster, first, second) = (&fixture.cluster, fixture.container(1), fixture.container(2));
     std::thread::scope(|scope| {
@@ -113,7 +113,7 @@ fn a_switch_of_one_container_does_not_hold_up_the_numbers_of_another() {
         let (done, is_done) = sync_channel(1);
         let second = &second;
         scope.spawn(move || {
-            use_up_numbers(cluster, second, "key");
+            use_up_ordinals(cluster, second, "key");
             done.send(()).unwrap();
         });
         let granted = is_done.recv_timeout(LONG / 3);
@@ -130,7 +130,7 @@ fn two_changes_of_one_map_do_not_undo_each_other() {
     let gate = Gate::new(memory::create());
     let mut fixture = Fixture::new(gate.clone());
     fixture.create_container(1, 2);
-    leave_few_numbers(&fixture, 1);
+    leave_few_ordinals(&fixture, 1);
     fixture.attach(1);
     let (cluster, container) = (&fixture.cluster, fixture.container(1));
     let in_first = |key: &String| {
@@ -142,7 +142,7 @@ fn two_changes_of_one_map_do_not_undo_each_other() {
         let splitting =
             scope.spawn(|| block_on(cluster.split(&container, PartitionId(1), Halve::Hashes)));
         gate.await_held(1);
-        let writing = scope.spawn(|| use_up_numbers(cluster, &container, &key));
+        let writing = scope.spawn(|| use_up_ordinals(cluster, &container, &key));
         gate.await_held(2);
         gate.release();
         splitting.join().unwrap().unwrap();

@@ -102,7 +102,7 @@ impl Life {
             }
             Step::Grant { range } => {
                 let id = self.record(range).id;
-                let map = self.map.with_more_numbers(id);
+                let map = self.map.with_more_ordinals(id);
                 let block = map.range(id).unwrap().numbers.last().unwrap().clone();
                 self.partitions.get_mut(&id).unwrap().numbers.push(block);
                 self.map = map;
