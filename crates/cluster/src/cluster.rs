@@ -179,7 +179,7 @@ impl Cluster {
         (from, divided): (&Layout, ContainerMap),
         catalogue: Vec<SystemWrite>,
     ) -> Result<(), ClusterError> {
-        match self.store_map(from, divided, catalogue, Purpose::Any).await {
+        match Box::pin(self.store_map(from, divided, catalogue, Purpose::Any)).await {
             Ok(stored) => {
                 container.adopt(stored);
                 Ok(())

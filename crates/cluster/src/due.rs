@@ -37,6 +37,31 @@ impl Due {
     }
 }
 
+/// What could not be done for some containers, while it was for others.
+#[derive(Debug, Default)]
+struct Failures {
+    first: Option<ClusterError>,
+}
+
+impl Failures {
+    fn note<T>(
+        &mut self,
+        container: ContainerNumber,
+        result: Result<T, ClusterError>,
+    ) -> Option<T> {
+        let error = match result {
+            Ok(value) => return Some(value),
+            Err(error) => error,
+        };
+        if self.first.is_some() {
+            // Only one can be handed on.
+            tracing::warn!(container = container.0, %error, "a layout could not be changed");
+        }
+        self.first.get_or_insert(error);
+        None
+    }
+}
+
 impl Cluster {
     /// Waits until a partition has outgrown its limit.
     pub async fn relief_wanted(&self) {
@@ -45,17 +70,18 @@ impl Cluster {
 
     /// Splits the partitions that have outgrown their limit, in containers that
     /// `may_grow`, and goes on with moves from before a restart. A partition that
-    /// cannot be split is left until it has grown further.
+    /// cannot be split is left until it has grown further. Where something fails the others
+    /// have their turn all the same; the first failure is told when all had it.
     pub async fn relieve(
         &self,
         may_grow: impl Fn(&Container) -> bool,
     ) -> Result<Vec<Transition>, ClusterError> {
+        let (mut done, mut failures) = (Vec::new(), Failures::default());
         for container in self.containers() {
             if !container.map().moves().is_empty() {
-                self.resume_moves(&container).await?;
+                failures.note(container.number(), self.resume_moves(&container).await);
             }
         }
-        let mut done = Vec::new();
         for (number, range) in self.due.take() {
             // Dropped, split or emptied since.
             let Ok(container) = self.container(number) else { continue };
@@ -65,10 +91,11 @@ impl Cluster {
             }
             handle.postpone();
             if may_grow(&container) {
-                done.extend(self.split_due(&container, range).await?);
+                let split = self.split_due(&container, range).await;
+                done.extend(failures.note(number, split).flatten());
             }
         }
-        Ok(done)
+        failures.first.map_or(Ok(done), Err)
     }
 
     async fn split_due(

@@ -80,7 +80,9 @@ impl Cluster {
         for _ in 0..ATTEMPTS_MAX {
             if partition.known_lsn().is_none() {
                 let unknown = Arc::clone(&partition);
-                self.query_threads().run_always(move |_| unknown.durable_lsn()).await??;
+                let looking = self.query_threads().run_always(move |_| unknown.durable_lsn());
+                // Once in the life of a partition: it need not have room in every request.
+                Box::pin(looking).await??;
             }
             let answer = read_once(&partition, &mut read);
             if partition.serving_state() != ServingState::Gone {

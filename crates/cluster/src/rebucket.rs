@@ -45,7 +45,7 @@ impl Cluster {
         let _one_at_a_time = container.one_transition().await;
         let moving: Vec<_> = container.map().moves().iter().map(|one| one.from).collect();
         for bucket in moving {
-            self.carry_out_move(container, bucket).await?;
+            Box::pin(self.carry_out_move(container, bucket)).await?;
         }
         Ok(())
     }

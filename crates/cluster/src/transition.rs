@@ -44,7 +44,7 @@ impl Cluster {
         halve: Halve,
     ) -> Result<Transition, ClusterError> {
         let _one_at_a_time = container.one_transition().await;
-        self.split_now(container, range, halve).await
+        Box::pin(self.split_now(container, range, halve)).await
     }
 
     /// Joins neighbouring ranges into one.
@@ -56,7 +56,8 @@ impl Cluster {
         let _one_at_a_time = container.one_transition().await;
         container.map().check_merge(ranges)?;
         let parts = ranges.iter().copied().map(Part::of).collect();
-        let switched = self.switch(container, parts, ContainerMap::merge, Vec::new()).await?;
+        let switching = self.switch(container, parts, ContainerMap::merge, Vec::new());
+        let switched = Box::pin(switching).await?;
         Ok(report(ranges, &switched))
     }
 
@@ -75,7 +76,7 @@ impl Cluster {
             let enough = u32::try_from(map.ranges().len()).is_ok_and(|count| count >= ranges);
             let widest = choose::widest(spec.definition.partition_key(), map);
             let Some(range) = widest.filter(|_| !enough) else { return Ok(done) };
-            done.push(self.split_now(container, range, Halve::Hashes).await?);
+            done.push(Box::pin(self.split_now(container, range, Halve::Hashes)).await?);
         }
     }
 

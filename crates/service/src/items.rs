@@ -191,7 +191,7 @@ impl Service {
         let (operation, location) = match (checked, replaced) {
             // What is not there has no key that could differ.
             (Err(ServiceError::KeyMismatch), Some((key, id)))
-                if !self.exists(entry, key, &id).await =>
+                if !Box::pin(self.exists(entry, key, &id)).await =>
             {
                 return Err(ServiceError::NotFound);
             }

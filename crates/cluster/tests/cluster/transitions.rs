@@ -486,6 +486,34 @@ fn a_partition_that_outgrows_its_limit_is_split() {
     assert!(fixture.check().is_clean());
 }
 
+/// One container's trouble must not keep the others from being relieved.
+#[test]
+fn moves_are_resumed_in_every_container_that_can() {
+    let faulty = FaultyStore::new(memory::create());
+    let script = Arc::clone(&faulty);
+    let mut fixture = Fixture::observed(faulty.clone(), move |step| {
+        if step == TransitionStep::DoubleWriting {
+            script.script([Fault::Refuse]);
+        }
+    });
+    for number in [1, 2] {
+        fixture.create_container(number, 5);
+        let container = fixture.container(number);
+        fill(&fixture, &container, 50, 1);
+        block_on(fixture.cluster.split(&container, PartitionId(0), Halve::Hashes)).unwrap();
+        // It has one bucket, which has to be moved, and the disk refuses the copy.
+        block_on(fixture.cluster.split(&container, PartitionId(5), Halve::Hashes)).unwrap_err();
+    }
+    let moves = |number| fixture.container(number).map().moves().len();
+    assert_eq!((moves(1), moves(2)), (1, 1));
+    faulty.fail_reads(1);
+    block_on(fixture.cluster.relieve(|_| true)).unwrap_err();
+    assert_eq!((moves(1), moves(2)), (1, 0), "only the first met a disk that failed");
+    block_on(fixture.cluster.relieve(|_| true)).unwrap();
+    assert_eq!((moves(1), moves(2)), (0, 0));
+    assert!(fixture.check().is_clean());
+}
+
 fn fill_more(fixture: &Fixture, container: &Container, keys: usize) {
     let name = id(&format!("more-{}", container.map().ranges().len()));
     for key in 0..keys {

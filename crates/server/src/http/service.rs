@@ -87,7 +87,7 @@ impl HttpService {
             match self.route(&request) {
                 Routed::Answered(answer) => self.own(client, answer),
                 Routed::Request(asked) => {
-                    let answer = self.answer_operator(asked, request, client).await;
+                    let answer = Box::pin(self.answer_operator(asked, request, client)).await;
                     self.own(client, answer)
                 }
                 Routed::NotOurs => self.answer_protocol(request, client).await,

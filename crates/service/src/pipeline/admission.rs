@@ -25,14 +25,14 @@ impl AdmissionGuard {
         meta: &mut ResponseMeta,
     ) -> Result<AdmissionGuard, ClusterError> {
         match partition.admit(meta.caller) {
-            Ok(pass) => Ok(AdmissionGuard::admitted(pass, meta)),
+            Ok(permit) => Ok(AdmissionGuard::admitted(permit, meta)),
             Err(error) => Err(AdmissionGuard::refused(error, meta)),
         }
     }
 
     /// For a request that was admitted on another thread.
-    pub(crate) fn admitted(pass: Permit, meta: &ResponseMeta) -> AdmissionGuard {
-        AdmissionGuard { pass, before: meta.charge }
+    pub(crate) fn admitted(permit: Permit, meta: &ResponseMeta) -> AdmissionGuard {
+        AdmissionGuard { permit, before: meta.charge }
     }
 
     /// Notes what being turned away costs.
@@ -47,6 +47,6 @@ impl AdmissionGuard {
     /// that it was all about, if it was about one.
     pub(crate) fn pay(self, key: Option<&Epk>, meta: &ResponseMeta) {
         let units = meta.charge.units().saturating_sub(self.before.units());
-        self.pass.pay(key, Charge::from_units(units));
+        self.permit.pay(key, Charge::from_units(units));
     }
 }

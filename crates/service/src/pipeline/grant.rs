@@ -95,7 +95,7 @@ impl Service {
         match &facts.subject {
             Subject::Items(_, facts) => {
                 let by_rid = is_by_rid(link, &entry.names);
-                self.covers_items(grant, &entry.into(), by_rid, facts).await
+                Box::pin(self.covers_items(grant, &entry.into(), by_rid, facts)).await
             }
             // Clients cannot find an item without reading its container first.
             Subject::Resource(link) if !facts.writes && link.kind() == Some(Kind::Container) => {

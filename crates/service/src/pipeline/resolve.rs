@@ -89,7 +89,7 @@ impl Service {
         if let Some((key, id)) = verb.item_mut()
             && is_by_rid(link, &container.names)
         {
-            self.resolve_item(&container, key, id).await?;
+            Box::pin(self.resolve_item(&container, key, id)).await?;
         }
         Ok(container)
     }
