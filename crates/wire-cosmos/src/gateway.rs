@@ -184,7 +184,9 @@ impl Gateway {
             body: body.as_ref(),
             scheme: context.head.scheme,
         };
-        let answer = in_log_context(Arc::clone(&context) as LogContext, call.answer(route)).await;
+        // Boxed, since a connection has room for it however large requests become.
+        let answering = Box::pin(call.answer(route));
+        let answer = in_log_context(Arc::clone(&context) as LogContext, answering).await;
         let answer = answer.unwrap_or_else(|error| Answer::error(&error, &context.activity_id));
         self.finish(answer, &context, started)
     }
