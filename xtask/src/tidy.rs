@@ -1,10 +1,11 @@
-//! The rules of the house, as code: layers, sizes, words, paths, documentation.
+//! The rules of the house, as code: layers, sizes, words, names, paths, documentation.
 //!
 //! Clippy holds what it can see; this holds the rest. Every rule is a function
 //! from files to findings, with a test that shows it can fail. They look at the
 //! files alone, never at history, so the verdict on a tree is always the same.
 
 mod docs;
+mod names;
 mod paths;
 mod sizes;
 mod words;
@@ -86,6 +87,7 @@ pub fn check_repository(root: &Path) -> Result<Verdict> {
     findings.extend(words::check(&files, &rust, &exceptions));
     findings.extend(docs::check(&files, &rust));
     findings.extend(paths::check(&files, &rust));
+    findings.extend(names::check(&rust));
     findings.sort();
 
     let functions = FunctionSizes::of(&rust.production);

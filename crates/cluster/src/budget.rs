@@ -65,7 +65,7 @@ pub struct Burst {
 
 /// There is nothing to spend now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Refusal {
+pub struct ThrottleRefusal {
     pub reason: Reason,
     /// When there will be something again, if nobody else spends it.
     pub retry_after: Duration,
@@ -148,7 +148,7 @@ impl ThroughputBudget {
     }
 
     /// Whether a request may be done now. Ask before, [`ThroughputBudget::pay`] after.
-    pub fn admit(&self, now: Duration, caller: Caller) -> Result<(), Refusal> {
+    pub fn admit(&self, now: Duration, caller: Caller) -> Result<(), ThrottleRefusal> {
         let mut state = self.state();
         if state.allowance.is_none() {
             return Ok(());
@@ -281,14 +281,14 @@ impl TokenBucket {
         filled - self.balance
     }
 
-    fn check(&self, reserve: f64, reason: Reason) -> Result<(), Refusal> {
+    fn check(&self, reserve: f64, reason: Reason) -> Result<(), ThrottleRefusal> {
         if self.balance > reserve {
             return Ok(());
         }
         let missing = (reserve - self.balance) / self.rate;
         // A rate of zero never pays a debt off.
         let wait = Duration::try_from_secs_f64(missing).unwrap_or(Duration::MAX);
-        Err(Refusal { reason, retry_after: wait.max(RETRY_MIN) })
+        Err(ThrottleRefusal { reason, retry_after: wait.max(RETRY_MIN) })
     }
 }
 

@@ -6,7 +6,7 @@
 
 use model::epk::{Epk, EpkRange};
 use model::partition_key::PartitionKeyDefinition;
-use partition::{Bucket, BucketNumber, Problem, Reader};
+use partition::{Bucket, BucketNumber, PartitionError, Reader};
 use storage::View;
 
 use crate::map::{ContainerMap, PartitionId, PartitionRecord};
@@ -38,12 +38,12 @@ pub(crate) enum Uncut {
     /// All that is stored is at one EPK, which stays together. This is the position of
     /// the largest key there; hardly ever there are others.
     OneKey(Epk),
-    Problem(Problem),
+    Partition(PartitionError),
 }
 
-impl From<Problem> for Uncut {
-    fn from(problem: Problem) -> Uncut {
-        Uncut::Problem(problem)
+impl From<PartitionError> for Uncut {
+    fn from(problem: PartitionError) -> Uncut {
+        Uncut::Partition(problem)
     }
 }
 
@@ -114,7 +114,7 @@ fn offer_keys(
     bucket: &Bucket,
     (mut before, total): (u64, u64),
     best: &mut Balance,
-) -> Result<Option<Epk>, Problem> {
+) -> Result<Option<Epk>, PartitionError> {
     let mut largest: Option<(u64, Epk)> = None;
     let mut offered = None;
     reader.each_key(view, bucket, |position, statistics| {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use partition::Position;
-use storage::Outcome as Fate;
+use storage::CommitStatus;
 
 use crate::cluster::Cluster;
 use crate::container::Container;
@@ -93,10 +93,12 @@ impl Cluster {
     }
 }
 
-fn settled(fate: Fate) -> Result<(), ClusterError> {
+fn settled(fate: CommitStatus) -> Result<(), ClusterError> {
     match fate {
-        Fate::Durable => Ok(()),
-        Fate::Full => Err(ClusterError::Full),
-        Fate::Refused | Fate::Fenced | Fate::Unknown => Err(ClusterError::Busy),
+        CommitStatus::Durable => Ok(()),
+        CommitStatus::Full => Err(ClusterError::Full),
+        CommitStatus::Refused | CommitStatus::Fenced | CommitStatus::Unknown => {
+            Err(ClusterError::Busy)
+        }
     }
 }

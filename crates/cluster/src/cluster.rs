@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use model::limits::Limits;
 use model::position::{Lsn, Timestamp};
-use partition::{Command, ContainerNumber, Item, Outcome, Purpose, Remedy, Setup};
+use partition::{Command, ContainerNumber, Item, Outcome, PartitionRemedy, Purpose, Setup};
 use runtime::Runtime;
 use storage::Store;
 
@@ -297,9 +297,9 @@ impl Cluster {
         }
         let ClusterError::Command { range, error } = error else { return Err(error) };
         match error.problem.remedy() {
-            Remedy::Reroute => Ok(()),
-            Remedy::Grant => self.allocate_ordinals(container, range, setup).await,
-            Remedy::Correct | Remedy::Reread | Remedy::Operator => {
+            PartitionRemedy::Reroute => Ok(()),
+            PartitionRemedy::Grant => self.allocate_ordinals(container, range, setup).await,
+            PartitionRemedy::Correct | PartitionRemedy::Reread | PartitionRemedy::Operator => {
                 Err(ClusterError::Command { range, error })
             }
         }

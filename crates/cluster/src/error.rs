@@ -1,10 +1,10 @@
 //! Why the cluster could not do something, by what the caller does about it.
 
 use model::partition_key::PartitionKey;
-use partition::{CommandError, DocumentError, Problem};
+use partition::{CommandError, DocumentError, PartitionError};
 use storage::StorageError;
 
-use crate::budget::Refusal;
+use crate::budget::ThrottleRefusal;
 use crate::map::{LayoutError, MapError, PartitionId};
 
 /// Exhaustive on purpose: whoever translates it must look at every new reason.
@@ -19,7 +19,7 @@ pub enum ClusterError {
     },
     /// Reading failed. See the problem.
     #[error(transparent)]
-    Read(#[from] Problem),
+    Read(#[from] PartitionError),
     /// Too much is waiting already. Nothing was written; try again later.
     #[error("too many requests are waiting for this partition")]
     Busy,
@@ -28,7 +28,7 @@ pub enum ClusterError {
     Full,
     /// The throughput of the physical partition is used up for the moment.
     #[error("the throughput of range {range} is used up")]
-    Throttled { range: PartitionId, refusal: Refusal },
+    Throttled { range: PartitionId, refusal: ThrottleRefusal },
     /// The write may or may not have happened. Read before trying again.
     #[error("the outcome of the write is not known")]
     Unknown,
@@ -70,7 +70,7 @@ impl ClusterError {
     pub(crate) fn is_about_ownership(&self) -> bool {
         match self {
             ClusterError::Switching(_) => true,
-            ClusterError::Command { error, .. } => matches!(error.problem, Problem::Gone),
+            ClusterError::Command { error, .. } => matches!(error.problem, PartitionError::Gone),
             ClusterError::Read(_)
             | ClusterError::Busy
             | ClusterError::Full

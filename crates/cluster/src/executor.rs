@@ -12,7 +12,7 @@ use model::charge::Work;
 use model::position::Timestamp;
 use partition::{Command, CommandError, Outcome, Purpose};
 use runtime::{Runtime, TaskHandle};
-use storage::Outcome as Fate;
+use storage::CommitStatus;
 use tokio::sync::{Semaphore, oneshot};
 
 use crate::error::ClusterError;
@@ -175,7 +175,7 @@ fn apply(
     };
     match applied {
         Err(NotServing::Switching) => answer(reply, Err(ClusterError::Switching(range))),
-        Err(NotServing::Problem(problem)) => {
+        Err(NotServing::Partition(problem)) => {
             let (lsn, work) = (handle.durable().lsn(), problem.work(Work::RefusedWrite));
             let error = CommandError { at: 0, problem, lsn, work };
             answer(reply, Err(ClusterError::Command { range, error }));
@@ -191,15 +191,15 @@ fn apply(
 /// What may be told once the fate of the submission is known.
 fn told(
     durable: &Durable,
-    fate: Fate,
+    fate: CommitStatus,
     result: Result<Outcome, ClusterError>,
 ) -> Result<Outcome, ClusterError> {
     match fate {
-        Fate::Durable => {}
+        CommitStatus::Durable => {}
         // Surely not written, and so is all that the result rests on.
-        Fate::Refused | Fate::Fenced => return Err(ClusterError::Busy),
-        Fate::Full => return Err(ClusterError::Full),
-        Fate::Unknown => return Err(ClusterError::Unknown),
+        CommitStatus::Refused | CommitStatus::Fenced => return Err(ClusterError::Busy),
+        CommitStatus::Full => return Err(ClusterError::Full),
+        CommitStatus::Unknown => return Err(ClusterError::Unknown),
     }
     if let Ok(outcome) = &result {
         durable.raise(outcome.lsn);

@@ -7,8 +7,8 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use partition::{BucketNumber, Passed, Position, Problem};
-use storage::Outcome as Fate;
+use partition::{BucketNumber, PartitionError, Passed, Position};
+use storage::CommitStatus;
 
 use crate::cluster::Cluster;
 use crate::container::Container;
@@ -38,7 +38,7 @@ impl Cluster {
                     ClusterError::Layout(_)
                     | ClusterError::NoRange(_)
                     | ClusterError::Switching(_)
-                    | ClusterError::Read(Problem::Gone)
+                    | ClusterError::Read(PartitionError::Gone)
                     | ClusterError::Busy,
                 )
                 | Ok(()) => {}
@@ -66,7 +66,7 @@ impl Cluster {
             if done.items == 0 {
                 return Ok(());
             }
-            if done.ticket.await != Fate::Durable {
+            if done.ticket.await != CommitStatus::Durable {
                 return Err(ClusterError::Busy);
             }
             *removed += done.items;

@@ -37,7 +37,7 @@ mod system;
 mod throughput;
 mod transition;
 
-pub use budget::{Allowance, Burst, Caller, Priority, Reason, Refusal, ThroughputBudget};
+pub use budget::{Allowance, Burst, Caller, Priority, Reason, ThrottleRefusal, ThroughputBudget};
 pub use check::ClusterReport;
 pub use clock::Ahead;
 pub use cluster::{Cluster, Served};

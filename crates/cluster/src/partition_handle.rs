@@ -10,7 +10,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use model::charge::Charge;
 use model::position::{Lsn, Timestamp};
-use partition::{Application, Command, Head, Partition, Problem, Purpose, Reader, Setup, Size};
+use partition::{
+    Application, Command, Head, Partition, PartitionError, Purpose, Reader, Setup, Size,
+};
 use storage::{StorageError, Store, Ticket, View};
 use tokio::sync::watch;
 
@@ -81,12 +83,12 @@ pub(crate) struct Paused {
 pub(crate) enum NotServing {
     /// Ask again when the switch is over.
     Switching,
-    Problem(Problem),
+    Partition(PartitionError),
 }
 
-impl From<Problem> for NotServing {
-    fn from(problem: Problem) -> NotServing {
-        NotServing::Problem(problem)
+impl From<PartitionError> for NotServing {
+    fn from(problem: PartitionError) -> NotServing {
+        NotServing::Partition(problem)
     }
 }
 
@@ -208,7 +210,7 @@ impl PartitionHandle {
     /// executor calls this.
     pub(crate) fn with<T>(
         &self,
-        work: impl FnOnce(&mut Partition) -> Result<T, Problem>,
+        work: impl FnOnce(&mut Partition) -> Result<T, PartitionError>,
     ) -> Result<T, NotServing> {
         Ok(work(self.opened(&mut self.sequencer())?)?)
     }
@@ -236,7 +238,7 @@ impl PartitionHandle {
     /// handle's executor calls this.
     pub(crate) fn pause(
         &self,
-        last: impl FnOnce(&mut Partition) -> Result<(), Problem>,
+        last: impl FnOnce(&mut Partition) -> Result<(), PartitionError>,
     ) -> Result<Paused, NotServing> {
         let mut sequencer = self.sequencer();
         let partition = self.opened(&mut sequencer)?;
@@ -311,7 +313,7 @@ impl PartitionHandle {
 
     /// The position that readers may rely on. Reads the heads of all buckets the first time,
     /// however many those are: on an async worker [`PartitionHandle::known_lsn`] comes first.
-    pub(crate) fn durable_lsn(&self) -> Result<Lsn, Problem> {
+    pub(crate) fn durable_lsn(&self) -> Result<Lsn, PartitionError> {
         match self.known_lsn() {
             Some(lsn) => Ok(lsn),
             None => self.look_up(),
@@ -325,7 +327,7 @@ impl PartitionHandle {
 
     /// Finds out where the partition stands from what is durable: a reader does not wait
     /// for the sequencer, which may be waiting for the disk.
-    fn look_up(&self) -> Result<Lsn, Problem> {
+    fn look_up(&self) -> Result<Lsn, PartitionError> {
         runtime::may_wait();
         let (reader, view) = (self.reader(), self.store.view()?);
         self.durable.raise(reader.lsn(view.as_ref())?);
@@ -356,7 +358,7 @@ impl PartitionHandle {
                 Ok(partition)
             }
             Sequencer::Paused(_) => Err(NotServing::Switching),
-            Sequencer::Closed | Sequencer::Retired => Err(Problem::Gone.into()),
+            Sequencer::Closed | Sequencer::Retired => Err(PartitionError::Gone.into()),
         }
     }
 

@@ -26,7 +26,7 @@ use model::epk::EpkRange;
 use model::partition_key::PartitionKey;
 use model::position::Timestamp;
 pub use partition::Point;
-use partition::{Approach, OrderError, Problem};
+use partition::{Approach, OrderError, PartitionError};
 use query::{Bound, IndexUse, QueryError, ValueKey};
 
 use cursor::{AfterEntry, AfterRow, ResumePoint};
@@ -199,8 +199,8 @@ pub enum QueryFailure {
     Cluster(#[from] ClusterError),
 }
 
-impl From<Problem> for QueryFailure {
-    fn from(problem: Problem) -> QueryFailure {
+impl From<PartitionError> for QueryFailure {
+    fn from(problem: PartitionError) -> QueryFailure {
         QueryFailure::Cluster(problem.into())
     }
 }

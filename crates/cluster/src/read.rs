@@ -8,7 +8,7 @@ use model::epk::{Epk, EpkRange};
 use model::name::ItemId;
 use model::partition_key::PartitionKey;
 use model::position::Ordinal;
-use partition::{Effect, EtagMatch, Head, ItemPage, Position, Problem, Reader};
+use partition::{Effect, EtagMatch, Head, ItemPage, PartitionError, Position, Reader};
 use storage::View;
 
 use crate::cluster::{ATTEMPTS_MAX, Cluster, Served};
@@ -25,7 +25,7 @@ impl Cluster {
         container: &Container,
         key: (&Epk, &ItemId),
         if_none_match: Option<&EtagMatch>,
-    ) -> Result<Served<Result<Effect, Problem>>, ClusterError> {
+    ) -> Result<Served<Result<Effect, PartitionError>>, ClusterError> {
         let partition = container.route(key.0)?;
         self.read_at(container, &partition, key, if_none_match).await
     }
@@ -38,7 +38,7 @@ impl Cluster {
         partition: &Arc<PartitionHandle>,
         (epk, id): (&Epk, &ItemId),
         if_none_match: Option<&EtagMatch>,
-    ) -> Result<Served<Result<Effect, Problem>>, ClusterError> {
+    ) -> Result<Served<Result<Effect, PartitionError>>, ClusterError> {
         let read = |reader: &Reader, view: &dyn View| {
             Ok(reader.read(view, self.now(), (epk, id), if_none_match))
         };
@@ -74,7 +74,7 @@ impl Cluster {
         container: &Container,
         partition: &Arc<PartitionHandle>,
         epk: &Epk,
-        mut read: impl FnMut(&Reader, &dyn View) -> Result<T, Problem>,
+        mut read: impl FnMut(&Reader, &dyn View) -> Result<T, PartitionError>,
     ) -> Result<Served<T>, ClusterError> {
         let mut partition = Arc::clone(partition);
         for _ in 0..ATTEMPTS_MAX {
@@ -216,7 +216,7 @@ pub(crate) fn read_from_owner<T>(
     container: &Container,
     partition: &Arc<PartitionHandle>,
     epk: &Epk,
-    mut read: impl FnMut(&Reader, &dyn View) -> Result<T, Problem>,
+    mut read: impl FnMut(&Reader, &dyn View) -> Result<T, PartitionError>,
 ) -> Result<Served<T>, ClusterError> {
     let mut partition = Arc::clone(partition);
     for _ in 0..ATTEMPTS_MAX {
@@ -231,7 +231,7 @@ pub(crate) fn read_from_owner<T>(
 
 fn read_once<T>(
     partition: &PartitionHandle,
-    read: &mut impl FnMut(&Reader, &dyn View) -> Result<T, Problem>,
+    read: &mut impl FnMut(&Reader, &dyn View) -> Result<T, PartitionError>,
 ) -> Result<Served<T>, ClusterError> {
     // Before the view is taken, so that what it promises is in there.
     let lsn = partition.durable_lsn()?;

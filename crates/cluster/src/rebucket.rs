@@ -8,8 +8,8 @@
 use std::sync::Arc;
 
 use model::epk::Epk;
-use partition::{BucketNumber, Partition, Position, Problem, Purpose, RecordError};
-use storage::Outcome as Fate;
+use partition::{BucketNumber, Partition, PartitionError, Position, Purpose, RecordError};
+use storage::CommitStatus;
 
 use crate::cluster::Cluster;
 use crate::container::Container;
@@ -106,7 +106,7 @@ impl Cluster {
             after = Some(last.clone());
             let copied =
                 self.with_owner(container, bucket, move |partition| partition.copy(&names));
-            if copied.await?.ticket.await != Fate::Durable {
+            if copied.await?.ticket.await != CommitStatus::Durable {
                 return Err(ClusterError::Busy);
             }
             self.observe(TransitionStep::Copying);
@@ -121,7 +121,7 @@ impl Cluster {
         let complete =
             self.with_owner(container, bucket, move |partition| partition.complete_move(bucket));
         match complete.await? {
-            Some(ticket) => Ok(ticket.await == Fate::Durable),
+            Some(ticket) => Ok(ticket.await == CommitStatus::Durable),
             None => Ok(false),
         }
     }
@@ -141,7 +141,9 @@ impl Cluster {
                     drop(ticket);
                     Ok(())
                 }
-                None => Err(Problem::Record(RecordError::Malformed { what: "a moved bucket" })),
+                None => {
+                    Err(PartitionError::Record(RecordError::Malformed { what: "a moved bucket" }))
+                }
             }
         });
         let change = |map: &ContainerMap, _: &[_]| map.finish_move(bucket);
@@ -155,7 +157,7 @@ impl Cluster {
         &self,
         container: &Container,
         bucket: BucketNumber,
-        work: impl FnOnce(&mut Partition) -> Result<T, Problem> + Send + 'static,
+        work: impl FnOnce(&mut Partition) -> Result<T, PartitionError> + Send + 'static,
     ) -> Result<T, ClusterError> {
         let handle = owner(container, bucket)?;
         let range = handle.id();

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use model::epk::Epk;
 use partition::{BucketNumber, Position};
-use storage::Outcome as Fate;
+use storage::CommitStatus;
 
 use crate::cluster::Cluster;
 use crate::container::Container;
@@ -68,7 +68,7 @@ impl Cluster {
             let met = names.len() as u64;
             let done =
                 self.with_owner(container, number, move |partition| partition.reindex(&names));
-            if done.await?.ticket.await != Fate::Durable {
+            if done.await?.ticket.await != CommitStatus::Durable {
                 return Err(ClusterError::Busy);
             }
             container.reindexed.0.fetch_add(met, Ordering::Relaxed);
@@ -83,9 +83,11 @@ impl Cluster {
     ) -> Result<(), ClusterError> {
         let taken = self.with_owner(container, bucket, |partition| Ok(partition.barrier()));
         match taken.await?.await {
-            Fate::Durable => Ok(()),
-            Fate::Full => Err(ClusterError::Full),
-            Fate::Refused | Fate::Fenced | Fate::Unknown => Err(ClusterError::Busy),
+            CommitStatus::Durable => Ok(()),
+            CommitStatus::Full => Err(ClusterError::Full),
+            CommitStatus::Refused | CommitStatus::Fenced | CommitStatus::Unknown => {
+                Err(ClusterError::Busy)
+            }
         }
     }
 }

@@ -16,7 +16,8 @@ use std::sync::Arc;
 use model::json::Object;
 use partition::{BucketNumber, ContainerNumber, Item, bucket_prefix, container_prefix};
 use storage::{
-    Batch, Chunk, Direction, KeyRange, Outcome, ScanLimit, StorageError, Store, Stream, Ticket,
+    Chunk, CommitStatus, Direction, KeyRange, ScanLimit, StorageError, Store, Stream, Ticket,
+    WriteBatch,
 };
 
 use crate::cluster::Cluster;
@@ -152,19 +153,19 @@ impl Cluster {
             let chunk = deleting.await??;
             stream = chunk.stream;
             match chunk.ticket.await {
-                Outcome::Durable => {
+                CommitStatus::Durable => {
                     removed.keys += chunk.removed.keys;
                     removed.bytes += chunk.removed.bytes;
                     rest = chunk.rest;
                 }
                 // A tombstone takes less than what it removes, but comes first: in smaller
                 // portions what one frees is there for the next.
-                Outcome::Full if chunk.rows > 1 => {
+                CommitStatus::Full if chunk.rows > 1 => {
                     (stream, limit.rows) = (self.store().stream(), chunk.rows / 2);
                     rest = Some(range);
                 }
-                Outcome::Full => return Err(ClusterError::Full),
-                Outcome::Refused | Outcome::Fenced | Outcome::Unknown => {
+                CommitStatus::Full => return Err(ClusterError::Full),
+                CommitStatus::Refused | CommitStatus::Fenced | CommitStatus::Unknown => {
                     return Err(ClusterError::Unknown);
                 }
             }
@@ -221,7 +222,7 @@ fn delete_chunk(
     let Chunk { rows, rest } = store.view()?.scan(&range, Direction::Forward, limit)?;
     let bytes = rows.iter().map(|(key, value)| (key.len() + value.len()) as u64).sum();
     let (count, removed) = (rows.len(), Removed { keys: rows.len() as u64, bytes });
-    let mut batch = Batch::new().for_relief(true);
+    let mut batch = WriteBatch::new().for_relief(true);
     for (key, _) in rows {
         batch.delete(key);
     }

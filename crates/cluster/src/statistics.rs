@@ -15,7 +15,7 @@ use model::epk::{Epk, EpkRange};
 use model::partition_key::PartitionKey;
 use model::policy::ContainerDefinition;
 use model::position::Timestamp;
-use partition::{KeyStatistics, Problem, Reader};
+use partition::{KeyStatistics, PartitionError, Reader};
 use storage::View;
 
 use crate::cluster::Cluster;
@@ -87,7 +87,7 @@ impl Cluster {
                 let scene = Scene { reader: handle.reader(), view: view.as_ref(), now };
                 summaries.insert(handle.id(), scene.summarise(definition, keys_max, &mut go_on)?);
             }
-            Ok::<_, Problem>(summaries)
+            Ok::<_, PartitionError>(summaries)
         });
         Ok(summarised.await??)
     }
@@ -145,10 +145,10 @@ impl Scene<'_> {
         definition: &ContainerDefinition,
         keys_max: usize,
         go_on: &mut dyn FnMut() -> bool,
-    ) -> Result<KeySummary, Problem> {
+    ) -> Result<KeySummary, PartitionError> {
         let Count { keys, complete, by_bytes, by_items } =
             count(&self.reader, self.view, keys_max, go_on)?;
-        let mut named = |top: Top| -> Result<Vec<KeySize>, Problem> {
+        let mut named = |top: Top| -> Result<Vec<KeySize>, PartitionError> {
             let size = |(position, KeyStatistics { items, bytes })| {
                 // Others get their turn; what was found is named in any case.
                 let _ = go_on();
@@ -164,7 +164,7 @@ impl Scene<'_> {
         &self,
         definition: &ContainerDefinition,
         position: &Epk,
-    ) -> Result<Option<PartitionKey>, Problem> {
+    ) -> Result<Option<PartitionKey>, PartitionError> {
         let of_key = EpkRange::of(position.clone());
         let page = self.reader.list(self.view, self.now, (&of_key, None), None, (1, u64::MAX))?;
         let item = page.items.first();
@@ -185,7 +185,7 @@ fn count(
     view: &dyn View,
     keys_max: usize,
     go_on: &mut dyn FnMut() -> bool,
-) -> Result<Count, Problem> {
+) -> Result<Count, PartitionError> {
     let mut count =
         Count { keys: 0, complete: true, by_bytes: Top::of(keys_max), by_items: Top::of(keys_max) };
     for (bucket, _) in reader.bucket_sizes(view)? {

@@ -8,7 +8,7 @@
 
 use model::etag::Etag;
 use model::position::{Lsn, Timestamp};
-use partition::{ContainerNumber, Effect, EtagMatch, Problem, Purpose};
+use partition::{ContainerNumber, Effect, EtagMatch, PartitionError, Purpose};
 
 use crate::cluster::{ATTEMPTS_MAX, Cluster};
 use crate::container::Container;
@@ -101,12 +101,12 @@ impl Cluster {
         match self.write_system_as(catalogue, purpose).await {
             Ok(written) => stored(map, written.effects.last()).map_err(Unstored::Surely),
             Err(ClusterError::Command { error, .. })
-                if error.at == at && matches!(error.problem, Problem::Precondition) =>
+                if error.at == at && matches!(error.problem, PartitionError::Precondition) =>
             {
                 Err(Unstored::Conflict)
             }
             Err(ClusterError::Command { error, .. })
-                if error.at == at && matches!(error.problem, Problem::NotFound) =>
+                if error.at == at && matches!(error.problem, PartitionError::NotFound) =>
             {
                 Err(Unstored::Surely(ClusterError::NoContainer(number.0)))
             }

@@ -11,8 +11,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use partition::{Partition, Problem, Purpose, Setup};
-use storage::{Outcome as Fate, Ticket};
+use partition::{Partition, PartitionError, Purpose, Setup};
+use storage::{CommitStatus, Ticket};
 
 use crate::cluster::{ATTEMPTS_MAX, Cluster};
 use crate::container::Container;
@@ -84,7 +84,7 @@ pub(crate) struct Part {
     pub(crate) last: Last,
 }
 
-type Last = Box<dyn FnOnce(&mut Partition) -> Result<(), Problem> + Send>;
+type Last = Box<dyn FnOnce(&mut Partition) -> Result<(), PartitionError> + Send>;
 
 impl Part {
     pub(crate) fn of(range: PartitionId) -> Part {
@@ -149,7 +149,7 @@ impl Cluster {
         self.observe(TransitionStep::Paused);
         for one in &mut held {
             let drained = one.drained.take().ok_or(ClusterError::Internal)?;
-            if drained.await != Fate::Durable {
+            if drained.await != CommitStatus::Durable {
                 // The partition reads the disk again with its next command.
                 return Err(ClusterError::Busy);
             }
@@ -215,7 +215,7 @@ impl NotServing {
     pub(crate) fn of(self, range: PartitionId) -> ClusterError {
         match self {
             NotServing::Switching => ClusterError::Switching(range),
-            NotServing::Problem(problem) => ClusterError::Read(problem),
+            NotServing::Partition(problem) => ClusterError::Read(problem),
         }
     }
 }

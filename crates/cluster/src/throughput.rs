@@ -13,7 +13,7 @@ use model::epk::Epk;
 use model::limits::Limits;
 use runtime::Clock;
 
-use crate::budget::{Allowance, Burst, Caller, Refusal, ThroughputBudget};
+use crate::budget::{Allowance, Burst, Caller, ThrottleRefusal, ThroughputBudget};
 use crate::map::{ContainerMap, PartitionId};
 use crate::meter::{Meter, Totals};
 
@@ -204,7 +204,7 @@ impl PartitionThrottle {
     }
 
     /// Lets a request in, or says when to come back.
-    pub fn admit(self: &Arc<PartitionThrottle>, caller: Caller) -> Result<Permit, Refusal> {
+    pub fn admit(self: &Arc<PartitionThrottle>, caller: Caller) -> Result<Permit, ThrottleRefusal> {
         match self.source().budget.admit(self.clock.monotonic(), caller) {
             Ok(()) => Ok(self.permit(caller)),
             Err(refusal) => {

@@ -148,7 +148,7 @@ impl Cluster {
                 let key = self.aside(move || key_at(&container, now, &position).ok().flatten());
                 ClusterError::Indivisible { range, key: key.await? }
             }
-            Err(Uncut::Problem(problem)) => problem.into(),
+            Err(Uncut::Partition(problem)) => problem.into(),
         })
     }
 }

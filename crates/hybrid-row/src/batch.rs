@@ -1,10 +1,10 @@
 //! The two schemas of batches: an operation, and what came of it.
 
 use crate::Result;
-use crate::layout::{Column, Layout, Storage};
+use crate::layout::{Column, RowLayout, Storage};
 use crate::record::{RecordWriter, Records};
-use crate::row::Row;
-use crate::value::{Kind, Value};
+use crate::row::HybridRow;
+use crate::value::{Kind, RowValue};
 
 /// The names of columns, which the tables below and whoever asks for a value share.
 mod column {
@@ -28,7 +28,7 @@ mod column {
 }
 
 /// The rows of a request.
-pub static BATCH_OPERATION: Layout = Layout::new(
+pub static BATCH_OPERATION: RowLayout = RowLayout::new(
     2_145_473_648,
     &[
         Column::new(column::OPERATION_TYPE, Kind::I32, Storage::Fixed),
@@ -47,7 +47,7 @@ pub static BATCH_OPERATION: Layout = Layout::new(
 );
 
 /// The rows of an answer.
-pub static BATCH_RESULT: Layout = Layout::new(
+pub static BATCH_RESULT: RowLayout = RowLayout::new(
     2_145_473_649,
     &[
         Column::new(column::STATUS, Kind::I32, Storage::Fixed),
@@ -74,7 +74,7 @@ pub const DOCUMENT: i32 = 2;
 
 /// One operation of a request. Fields are `None` where the client said nothing.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Operation<'a> {
+pub struct BatchOperation<'a> {
     pub operation_type: Option<i32>,
     pub resource_type: Option<i32>,
     /// A JSON array, in requests of several keys.
@@ -92,7 +92,7 @@ pub struct Operation<'a> {
 
 /// What came of one operation.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Outcome<'a> {
+pub struct OperationResult<'a> {
     pub status: Option<i32>,
     pub sub_status: Option<i32>,
     pub etag: Option<&'a str>,
@@ -102,22 +102,22 @@ pub struct Outcome<'a> {
 }
 
 /// The operations of a request, one at a time.
-pub fn operations(body: &[u8]) -> impl Iterator<Item = Result<Operation<'_>>> {
-    let rows = Records::new(body).map(|row| Row::read(&BATCH_OPERATION, row?));
-    rows.map(|row| row.map(|row| Operation::from(&row)))
+pub fn operations(body: &[u8]) -> impl Iterator<Item = Result<BatchOperation<'_>>> {
+    let rows = Records::new(body).map(|row| HybridRow::read(&BATCH_OPERATION, row?));
+    rows.map(|row| row.map(|row| BatchOperation::from(&row)))
 }
 
 /// What came of them, one at a time.
-pub fn outcomes(body: &[u8]) -> impl Iterator<Item = Result<Outcome<'_>>> {
-    let rows = Records::new(body).map(|row| Row::read(&BATCH_RESULT, row?));
-    rows.map(|row| row.map(|row| Outcome::from(&row)))
+pub fn outcomes(body: &[u8]) -> impl Iterator<Item = Result<OperationResult<'_>>> {
+    let rows = Records::new(body).map(|row| HybridRow::read(&BATCH_RESULT, row?));
+    rows.map(|row| row.map(|row| OperationResult::from(&row)))
 }
 
 /// A stream of rows, which are those of operations or of outcomes.
 ///
 /// # Errors
 /// A row that is too long for a record.
-pub fn write<'a>(rows: impl IntoIterator<Item = Row<'a>>, bytes: usize) -> Result<Vec<u8>> {
+pub fn write<'a>(rows: impl IntoIterator<Item = HybridRow<'a>>, bytes: usize) -> Result<Vec<u8>> {
     let rows = rows.into_iter();
     let mut out = RecordWriter::with_capacity(rows.size_hint().0, bytes);
     for row in rows {
@@ -126,9 +126,9 @@ pub fn write<'a>(rows: impl IntoIterator<Item = Row<'a>>, bytes: usize) -> Resul
     Ok(out.finish())
 }
 
-impl<'a> From<&Row<'a>> for Operation<'a> {
-    fn from(row: &Row<'a>) -> Operation<'a> {
-        Operation {
+impl<'a> From<&HybridRow<'a>> for BatchOperation<'a> {
+    fn from(row: &HybridRow<'a>) -> BatchOperation<'a> {
+        BatchOperation {
             operation_type: row.i32(column::OPERATION_TYPE),
             resource_type: row.i32(column::RESOURCE_TYPE),
             partition_key: row.text(column::PARTITION_KEY),
@@ -145,29 +145,29 @@ impl<'a> From<&Row<'a>> for Operation<'a> {
     }
 }
 
-impl<'a> From<&Operation<'a>> for Row<'a> {
-    fn from(operation: &Operation<'a>) -> Row<'a> {
-        let mut row = Row::new(&BATCH_OPERATION);
-        row.put(column::OPERATION_TYPE, operation.operation_type.map(Value::I32));
-        row.put(column::RESOURCE_TYPE, operation.resource_type.map(Value::I32));
-        row.put(column::PARTITION_KEY, operation.partition_key.map(Value::Text));
-        let effective = operation.effective_partition_key.map(Value::Binary);
+impl<'a> From<&BatchOperation<'a>> for HybridRow<'a> {
+    fn from(operation: &BatchOperation<'a>) -> HybridRow<'a> {
+        let mut row = HybridRow::new(&BATCH_OPERATION);
+        row.put(column::OPERATION_TYPE, operation.operation_type.map(RowValue::I32));
+        row.put(column::RESOURCE_TYPE, operation.resource_type.map(RowValue::I32));
+        row.put(column::PARTITION_KEY, operation.partition_key.map(RowValue::Text));
+        let effective = operation.effective_partition_key.map(RowValue::Binary);
         row.put(column::EFFECTIVE_PARTITION_KEY, effective);
-        row.put(column::ID, operation.id.map(Value::Text));
-        row.put(column::BINARY_ID, operation.binary_id.map(Value::Binary));
-        row.put(column::RESOURCE_BODY, operation.resource_body.map(Value::Binary));
-        row.put(column::INDEXING_DIRECTIVE, operation.indexing_directive.map(Value::Text));
-        row.put(column::IF_MATCH, operation.if_match.map(Value::Text));
-        row.put(column::IF_NONE_MATCH, operation.if_none_match.map(Value::Text));
-        row.put(column::TIME_TO_LIVE, operation.time_to_live_secs.map(Value::I32));
-        row.put(column::MINIMAL, operation.minimal.map(Value::Bool));
+        row.put(column::ID, operation.id.map(RowValue::Text));
+        row.put(column::BINARY_ID, operation.binary_id.map(RowValue::Binary));
+        row.put(column::RESOURCE_BODY, operation.resource_body.map(RowValue::Binary));
+        row.put(column::INDEXING_DIRECTIVE, operation.indexing_directive.map(RowValue::Text));
+        row.put(column::IF_MATCH, operation.if_match.map(RowValue::Text));
+        row.put(column::IF_NONE_MATCH, operation.if_none_match.map(RowValue::Text));
+        row.put(column::TIME_TO_LIVE, operation.time_to_live_secs.map(RowValue::I32));
+        row.put(column::MINIMAL, operation.minimal.map(RowValue::Bool));
         row
     }
 }
 
-impl<'a> From<&Row<'a>> for Outcome<'a> {
-    fn from(row: &Row<'a>) -> Outcome<'a> {
-        Outcome {
+impl<'a> From<&HybridRow<'a>> for OperationResult<'a> {
+    fn from(row: &HybridRow<'a>) -> OperationResult<'a> {
+        OperationResult {
             status: row.i32(column::STATUS),
             sub_status: row.i32(column::SUB_STATUS),
             etag: row.text(column::ETAG),
@@ -178,49 +178,49 @@ impl<'a> From<&Row<'a>> for Outcome<'a> {
     }
 }
 
-impl<'a> From<&Outcome<'a>> for Row<'a> {
-    fn from(outcome: &Outcome<'a>) -> Row<'a> {
-        let mut row = Row::new(&BATCH_RESULT);
-        row.put(column::STATUS, outcome.status.map(Value::I32));
-        row.put(column::SUB_STATUS, outcome.sub_status.map(Value::I32));
-        row.put(column::ETAG, outcome.etag.map(Value::Text));
-        row.put(column::RESOURCE_BODY, outcome.resource_body.map(Value::Binary));
-        row.put(column::RETRY_AFTER, outcome.retry_after_ms.map(Value::U32));
-        row.put(column::CHARGE, outcome.request_charge.map(Value::F64));
+impl<'a> From<&OperationResult<'a>> for HybridRow<'a> {
+    fn from(outcome: &OperationResult<'a>) -> HybridRow<'a> {
+        let mut row = HybridRow::new(&BATCH_RESULT);
+        row.put(column::STATUS, outcome.status.map(RowValue::I32));
+        row.put(column::SUB_STATUS, outcome.sub_status.map(RowValue::I32));
+        row.put(column::ETAG, outcome.etag.map(RowValue::Text));
+        row.put(column::RESOURCE_BODY, outcome.resource_body.map(RowValue::Binary));
+        row.put(column::RETRY_AFTER, outcome.retry_after_ms.map(RowValue::U32));
+        row.put(column::CHARGE, outcome.request_charge.map(RowValue::F64));
         row
     }
 }
 
 /// Columns by name and type. The tables above say which column has which type, and
 /// what was read has been held against them.
-impl<'a> Row<'a> {
-    fn put(&mut self, name: &'static str, value: Option<Value<'a>>) {
+impl<'a> HybridRow<'a> {
+    fn put(&mut self, name: &'static str, value: Option<RowValue<'a>>) {
         if let Some(value) = value {
             self.set(name, value).expect("the table has this column with this type");
         }
     }
 
     fn i32(&self, name: &str) -> Option<i32> {
-        if let Some(Value::I32(value)) = self.get(name) { Some(value) } else { None }
+        if let Some(RowValue::I32(value)) = self.get(name) { Some(value) } else { None }
     }
 
     fn u32(&self, name: &str) -> Option<u32> {
-        if let Some(Value::U32(value)) = self.get(name) { Some(value) } else { None }
+        if let Some(RowValue::U32(value)) = self.get(name) { Some(value) } else { None }
     }
 
     fn f64(&self, name: &str) -> Option<f64> {
-        if let Some(Value::F64(value)) = self.get(name) { Some(value) } else { None }
+        if let Some(RowValue::F64(value)) = self.get(name) { Some(value) } else { None }
     }
 
     fn bool(&self, name: &str) -> Option<bool> {
-        if let Some(Value::Bool(value)) = self.get(name) { Some(value) } else { None }
+        if let Some(RowValue::Bool(value)) = self.get(name) { Some(value) } else { None }
     }
 
     fn text(&self, name: &str) -> Option<&'a str> {
-        if let Some(Value::Text(value)) = self.get(name) { Some(value) } else { None }
+        if let Some(RowValue::Text(value)) = self.get(name) { Some(value) } else { None }
     }
 
     fn binary(&self, name: &str) -> Option<&'a [u8]> {
-        if let Some(Value::Binary(value)) = self.get(name) { Some(value) } else { None }
+        if let Some(RowValue::Binary(value)) = self.get(name) { Some(value) } else { None }
     }
 }

@@ -7,7 +7,7 @@ pub(crate) const COLUMNS_MAX: usize = 16;
 
 /// A schema: the columns of its rows, in the order in which they are numbered.
 #[derive(Debug)]
-pub struct Layout {
+pub struct RowLayout {
     pub(crate) schema: i32,
     pub(crate) columns: &'static [Column],
 }
@@ -44,8 +44,8 @@ impl Column {
     }
 }
 
-impl Layout {
-    pub(crate) const fn new(schema: i32, columns: &'static [Column]) -> Layout {
+impl RowLayout {
+    pub(crate) const fn new(schema: i32, columns: &'static [Column]) -> RowLayout {
         assert!(columns.len() <= COLUMNS_MAX, "there is room for so many columns");
         let mut at = 0;
         while at < columns.len() {
@@ -54,7 +54,7 @@ impl Layout {
             assert!(!has_place || kind.fixed_bytes() > 0, "what has a place of its own has a size");
             at += 1;
         }
-        Layout { schema, columns }
+        RowLayout { schema, columns }
     }
 
     /// Bytes of the bits that say which columns are there.

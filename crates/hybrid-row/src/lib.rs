@@ -1,7 +1,7 @@
 //! HybridRow: rows of typed columns, one after another in a stream of records. The
 //! .NET SDK sends batches and bulk requests in it and wants its answers so.
 //!
-//! Nothing is copied on the way in: a [`Row`] points into the bytes it was read from.
+//! Nothing is copied on the way in: a [`HybridRow`] points into the bytes it was read from.
 //! On the way out a row is written where it stays, and its length and checksum are put
 //! in front of it afterwards. Every length is held against what is left before it is
 //! believed, and rows are read one at a time, so that a few bytes cannot ask for much.
@@ -20,9 +20,9 @@ mod row;
 mod value;
 
 pub use error::HybridRowError;
-pub use layout::Layout;
+pub use layout::RowLayout;
 pub use record::{RecordWriter, Records};
-pub use row::{NAMED_FIELDS_MAX, Row, VERSION};
-pub use value::Value;
+pub use row::{HybridRow, NAMED_FIELDS_MAX, VERSION};
+pub use value::RowValue;
 
 type Result<T> = std::result::Result<T, HybridRowError>;

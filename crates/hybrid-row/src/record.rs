@@ -5,15 +5,15 @@
 
 use crate::Result;
 use crate::error::HybridRowError;
-use crate::layout::{Column, Layout, Storage};
+use crate::layout::{Column, RowLayout, Storage};
 use crate::reader::Reader;
-use crate::row::Row;
-use crate::value::{Kind, Value};
+use crate::row::HybridRow;
+use crate::value::{Kind, RowValue};
 
 const LENGTH: &str = "length";
 const CHECKSUM: &str = "crc32";
 
-static SEGMENT: Layout = Layout::new(
+static SEGMENT: RowLayout = RowLayout::new(
     2_147_473_648,
     &[
         Column::new(LENGTH, Kind::I32, Storage::Fixed),
@@ -25,7 +25,7 @@ static SEGMENT: Layout = Layout::new(
 /// Up to where a segment's header says how long it is.
 const SEGMENT_BYTES_MIN: usize = 10;
 
-static RECORD: Layout = Layout::new(
+static RECORD: RowLayout = RowLayout::new(
     2_147_473_649,
     &[
         Column::new(LENGTH, Kind::I32, Storage::Required),
@@ -67,20 +67,20 @@ impl<'a> Records<'a> {
     fn skip_segment(&mut self) -> Result<()> {
         let offset = self.offset;
         let head = self.peek(SEGMENT_BYTES_MIN)?;
-        let length = length_of(&Row::read(&SEGMENT, head)?, offset)?;
+        let length = length_of(&HybridRow::read(&SEGMENT, head)?, offset)?;
         if length < SEGMENT_BYTES_MIN {
             let length = i32::try_from(length).unwrap_or_default();
             return Err(HybridRowError::Length { length, offset });
         }
-        Row::read(&SEGMENT, self.take(length)?)?;
+        HybridRow::read(&SEGMENT, self.take(length)?)?;
         Ok(())
     }
 
     fn record(&mut self) -> Result<&'a [u8]> {
         let offset = self.offset;
-        let head = Row::read(&RECORD, self.take(RECORD_BYTES)?)?;
+        let head = HybridRow::read(&RECORD, self.take(RECORD_BYTES)?)?;
         let row = self.take(length_of(&head, offset)?)?;
-        if head.get(CHECKSUM) != Some(Value::U32(crc32fast::hash(row))) {
+        if head.get(CHECKSUM) != Some(RowValue::U32(crc32fast::hash(row))) {
             return Err(HybridRowError::Checksum { offset });
         }
         Ok(row)
@@ -117,8 +117,8 @@ fn schema_of(row: &[u8]) -> Result<i32> {
     input.i32()
 }
 
-fn length_of(head: &Row<'_>, offset: usize) -> Result<usize> {
-    let Some(Value::I32(length)) = head.get(LENGTH) else {
+fn length_of(head: &HybridRow<'_>, offset: usize) -> Result<usize> {
+    let Some(RowValue::I32(length)) = head.get(LENGTH) else {
         return Err(HybridRowError::Length { length: 0, offset });
     };
     usize::try_from(length).map_err(|_| HybridRowError::Length { length, offset })
@@ -138,7 +138,7 @@ impl RecordWriter {
         let mut out = Vec::with_capacity(bytes);
         // Nothing is said about the rows, so this is all of the header.
         let length = i32::try_from(SEGMENT_BYTES_MIN).expect("it is a small constant");
-        head(&SEGMENT, &[(LENGTH, Value::I32(length))]).write(&mut out);
+        head(&SEGMENT, &[(LENGTH, RowValue::I32(length))]).write(&mut out);
         RecordWriter { out }
     }
 
@@ -146,9 +146,9 @@ impl RecordWriter {
     ///
     /// # Errors
     /// A row that is too long for a record; nothing of it is written then.
-    pub fn push(&mut self, row: &Row<'_>) -> Result<()> {
+    pub fn push(&mut self, row: &HybridRow<'_>) -> Result<()> {
         let start = self.out.len();
-        let unknown = [(LENGTH, Value::I32(0)), (CHECKSUM, Value::U32(0))];
+        let unknown = [(LENGTH, RowValue::I32(0)), (CHECKSUM, RowValue::U32(0))];
         head(&RECORD, &unknown).write(&mut self.out);
         let row_start = self.out.len();
         row.write(&mut self.out);
@@ -174,8 +174,8 @@ impl RecordWriter {
     }
 }
 
-fn head<'a>(layout: &'static Layout, columns: &[(&'a str, Value<'a>)]) -> Row<'a> {
-    let mut row = Row::new(layout);
+fn head<'a>(layout: &'static RowLayout, columns: &[(&'a str, RowValue<'a>)]) -> HybridRow<'a> {
+    let mut row = HybridRow::new(layout);
     for (name, value) in columns {
         row.set(name, *value).expect("it is a column of this type");
     }

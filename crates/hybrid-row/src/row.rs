@@ -2,9 +2,9 @@
 
 use crate::Result;
 use crate::error::HybridRowError;
-use crate::layout::{COLUMNS_MAX, Column, Layout, Storage};
+use crate::layout::{COLUMNS_MAX, Column, RowLayout, Storage};
 use crate::reader::{Reader, write_varuint};
-use crate::value::Value;
+use crate::value::RowValue;
 
 /// The first byte of every row. No JSON text begins with it, nor does binary JSON.
 pub const VERSION: u8 = 0x81;
@@ -16,32 +16,32 @@ pub const NAMED_FIELDS_MAX: usize = 32;
 /// The values of a row, pointing into the bytes that it was read from or into
 /// whatever it is to be written from.
 #[derive(Clone, Debug)]
-pub struct Row<'a> {
-    layout: &'static Layout,
+pub struct HybridRow<'a> {
+    layout: &'static RowLayout,
     /// By the column's position. A null is not the same bytes as no value, though it
     /// means the same.
-    values: [Option<Value<'a>>; COLUMNS_MAX],
-    named: Vec<(&'a str, Value<'a>)>,
+    values: [Option<RowValue<'a>>; COLUMNS_MAX],
+    named: Vec<(&'a str, RowValue<'a>)>,
 }
 
-impl<'a> Row<'a> {
+impl<'a> HybridRow<'a> {
     #[must_use]
-    pub fn new(layout: &'static Layout) -> Row<'a> {
-        Row { layout, values: [None; COLUMNS_MAX], named: Vec::new() }
+    pub fn new(layout: &'static RowLayout) -> HybridRow<'a> {
+        HybridRow { layout, values: [None; COLUMNS_MAX], named: Vec::new() }
     }
 
     /// The value of a column, if it has one.
     #[must_use]
-    pub fn get(&self, name: &str) -> Option<Value<'a>> {
+    pub fn get(&self, name: &str) -> Option<RowValue<'a>> {
         let value = *self.values.get(self.layout.position(name)?)?;
-        value.filter(|value| *value != Value::Null)
+        value.filter(|value| *value != RowValue::Null)
     }
 
     /// Gives a column its value, or a field that the schema does not know.
     ///
     /// # Errors
     /// A value of another type than the column's, and more fields than a row may have.
-    pub fn set(&mut self, name: &'a str, value: Value<'a>) -> Result<()> {
+    pub fn set(&mut self, name: &'a str, value: RowValue<'a>) -> Result<()> {
         let Some((column, place)) = self.column(name) else {
             return self.add_named(name, value);
         };
@@ -54,16 +54,16 @@ impl<'a> Row<'a> {
 
     /// Fields that the schema does not know, in their order.
     #[must_use]
-    pub fn named(&self) -> &[(&'a str, Value<'a>)] {
+    pub fn named(&self) -> &[(&'a str, RowValue<'a>)] {
         &self.named
     }
 
-    fn column(&mut self, name: &str) -> Option<(&'static Column, &mut Option<Value<'a>>)> {
+    fn column(&mut self, name: &str) -> Option<(&'static Column, &mut Option<RowValue<'a>>)> {
         let at = self.layout.position(name)?;
         self.layout.columns.get(at).zip(self.values.get_mut(at))
     }
 
-    fn add_named(&mut self, name: &'a str, value: Value<'a>) -> Result<()> {
+    fn add_named(&mut self, name: &'a str, value: RowValue<'a>) -> Result<()> {
         if self.named.len() == NAMED_FIELDS_MAX {
             return Err(HybridRowError::NamedFields);
         }
@@ -75,7 +75,7 @@ impl<'a> Row<'a> {
     ///
     /// # Errors
     /// Whatever of it is not as the schema says.
-    pub fn read(layout: &'static Layout, bytes: &'a [u8]) -> Result<Row<'a>> {
+    pub fn read(layout: &'static RowLayout, bytes: &'a [u8]) -> Result<HybridRow<'a>> {
         let mut input = Reader::new(bytes);
         let found = input.byte()?;
         if found != VERSION {
@@ -85,7 +85,7 @@ impl<'a> Row<'a> {
         if found != layout.schema {
             return Err(HybridRowError::Schema { expected: layout.schema, found });
         }
-        let mut row = Row::new(layout);
+        let mut row = HybridRow::new(layout);
         row.read_columns(&mut input)?;
         while !input.is_empty() {
             row.read_field(&mut input)?;
@@ -100,8 +100,8 @@ impl<'a> Row<'a> {
         for (column, place) in self.layout.columns.iter().zip(&mut self.values) {
             let there = !column.storage.has_bit() || bits.next().unwrap_or_default();
             let value = match column.storage {
-                Storage::Required | Storage::Fixed => Value::read(column.kind, input)?,
-                Storage::Variable if there => Value::read(column.kind, input)?,
+                Storage::Required | Storage::Fixed => RowValue::read(column.kind, input)?,
+                Storage::Variable if there => RowValue::read(column.kind, input)?,
                 Storage::Variable | Storage::Sparse => continue,
             };
             *place = there.then_some(value);
@@ -114,7 +114,7 @@ impl<'a> Row<'a> {
         let offset = input.offset();
         let code = input.byte()?;
         let name = self.read_name(input)?;
-        let value = Value::read_sparse(code, offset, input)?;
+        let value = RowValue::read_sparse(code, offset, input)?;
         let Some((column, place)) = self.column(name) else {
             if self.named.iter().any(|(known, _)| *known == name) {
                 return Err(HybridRowError::Twice { offset });
@@ -124,7 +124,7 @@ impl<'a> Row<'a> {
         if column.storage != Storage::Sparse {
             return Err(HybridRowError::NotSparse { offset });
         }
-        if value != Value::Null && value.kind() != column.kind {
+        if value != RowValue::Null && value.kind() != column.kind {
             return Err(HybridRowError::Mismatch { offset });
         }
         match place.replace(value) {
@@ -185,7 +185,7 @@ impl<'a> Row<'a> {
     }
 }
 
-fn write_field(out: &mut Vec<u8>, number: u64, name: &str, value: &Value<'_>) {
+fn write_field(out: &mut Vec<u8>, number: u64, name: &str, value: &RowValue<'_>) {
     out.push(value.code());
     write_varuint(out, number);
     out.extend_from_slice(name.as_bytes());
@@ -207,7 +207,7 @@ mod tests {
     /// A row that Microsoft's library publishes to check other implementations by.
     #[test]
     fn the_published_row_is_read_and_written() {
-        static PUBLISHED: Layout = Layout::new(
+        static PUBLISHED: RowLayout = RowLayout::new(
             2,
             &[
                 Column::new("a", Kind::VarInt, Storage::Variable),
@@ -223,11 +223,11 @@ mod tests {
             &[3, b'a', b'b', b'c', 3, 0, 1, 2],
         ]
         .concat();
-        let row = Row::read(&PUBLISHED, &bytes).expect("it is a row");
-        assert_eq!(row.get("a"), Some(Value::VarInt(-6_148_914_691_236_517_206)));
-        assert_eq!(row.get("b"), Some(Value::VarUint(12_297_829_382_473_034_410)));
-        assert_eq!(row.get("c"), Some(Value::Text("abc")));
-        assert_eq!(row.get("d"), Some(Value::Binary(&[0, 1, 2])));
+        let row = HybridRow::read(&PUBLISHED, &bytes).expect("it is a row");
+        assert_eq!(row.get("a"), Some(RowValue::VarInt(-6_148_914_691_236_517_206)));
+        assert_eq!(row.get("b"), Some(RowValue::VarUint(12_297_829_382_473_034_410)));
+        assert_eq!(row.get("c"), Some(RowValue::Text("abc")));
+        assert_eq!(row.get("d"), Some(RowValue::Binary(&[0, 1, 2])));
         let mut written = Vec::new();
         row.write(&mut written);
         assert_eq!(written, bytes);
@@ -235,10 +235,11 @@ mod tests {
 
     #[test]
     fn a_column_takes_its_own_type_only() {
-        static LAYOUT: Layout = Layout::new(1, &[Column::new("n", Kind::I32, Storage::Sparse)]);
-        let mut row = Row::new(&LAYOUT);
-        assert!(row.set("n", Value::U32(1)).is_err());
-        assert!(row.set("n", Value::I32(1)).is_ok());
-        assert_eq!(row.get("n"), Some(Value::I32(1)));
+        static LAYOUT: RowLayout =
+            RowLayout::new(1, &[Column::new("n", Kind::I32, Storage::Sparse)]);
+        let mut row = HybridRow::new(&LAYOUT);
+        assert!(row.set("n", RowValue::U32(1)).is_err());
+        assert!(row.set("n", RowValue::I32(1)).is_ok());
+        assert_eq!(row.get("n"), Some(RowValue::I32(1)));
     }
 }

@@ -9,7 +9,7 @@ use crate::reader::{Reader, write_varuint};
 /// Objects, arrays and the other scopes are not among them: no schema that is read
 /// here has one.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Value<'a> {
+pub enum RowValue<'a> {
     Null,
     Bool(bool),
     I8(i8),
@@ -96,18 +96,18 @@ impl Kind {
     }
 }
 
-impl<'a> Value<'a> {
+impl<'a> RowValue<'a> {
     /// A sparse field's value, whose type was announced by `code` at `offset`. What the
     /// field is called stands between the two, so this is told about it.
     pub(crate) fn read_sparse(
         code: u8,
         offset: usize,
         input: &mut Reader<'a>,
-    ) -> Result<Value<'a>> {
+    ) -> Result<RowValue<'a>> {
         let kind = match code {
-            code::NULL => return Ok(Value::Null),
-            code::FALSE => return Ok(Value::Bool(false)),
-            code::TRUE => return Ok(Value::Bool(true)),
+            code::NULL => return Ok(RowValue::Null),
+            code::FALSE => return Ok(RowValue::Bool(false)),
+            code::TRUE => return Ok(RowValue::Bool(true)),
             code::I8 => Kind::I8,
             code::I16 => Kind::I16,
             code::I32 => Kind::I32,
@@ -127,60 +127,60 @@ impl<'a> Value<'a> {
             code::BINARY => Kind::Binary,
             code => return Err(HybridRowError::Type { code, offset }),
         };
-        Value::read(kind, input)
+        RowValue::read(kind, input)
     }
 
     /// A value of a known type.
-    pub(crate) fn read(kind: Kind, input: &mut Reader<'a>) -> Result<Value<'a>> {
+    pub(crate) fn read(kind: Kind, input: &mut Reader<'a>) -> Result<RowValue<'a>> {
         Ok(match kind {
-            Kind::Null => Value::Null,
-            Kind::Bool => Value::Bool(input.byte()? != 0),
-            Kind::I8 => Value::I8(i8::from_le_bytes(input.array()?)),
-            Kind::I16 => Value::I16(i16::from_le_bytes(input.array()?)),
-            Kind::I32 => Value::I32(input.i32()?),
-            Kind::I64 => Value::I64(i64::from_le_bytes(input.array()?)),
-            Kind::U8 => Value::U8(input.byte()?),
-            Kind::U16 => Value::U16(u16::from_le_bytes(input.array()?)),
-            Kind::U32 => Value::U32(u32::from_le_bytes(input.array()?)),
-            Kind::U64 => Value::U64(u64::from_le_bytes(input.array()?)),
-            Kind::VarInt => Value::VarInt(sign_to_top(input.varuint()?)),
-            Kind::VarUint => Value::VarUint(input.varuint()?),
-            Kind::F32 => Value::F32(f32::from_le_bytes(input.array()?)),
-            Kind::F64 => Value::F64(f64::from_le_bytes(input.array()?)),
-            Kind::Decimal => Value::Decimal(input.array()?),
-            Kind::DateTime => Value::DateTime(input.array()?),
-            Kind::Guid => Value::Guid(input.array()?),
+            Kind::Null => RowValue::Null,
+            Kind::Bool => RowValue::Bool(input.byte()? != 0),
+            Kind::I8 => RowValue::I8(i8::from_le_bytes(input.array()?)),
+            Kind::I16 => RowValue::I16(i16::from_le_bytes(input.array()?)),
+            Kind::I32 => RowValue::I32(input.i32()?),
+            Kind::I64 => RowValue::I64(i64::from_le_bytes(input.array()?)),
+            Kind::U8 => RowValue::U8(input.byte()?),
+            Kind::U16 => RowValue::U16(u16::from_le_bytes(input.array()?)),
+            Kind::U32 => RowValue::U32(u32::from_le_bytes(input.array()?)),
+            Kind::U64 => RowValue::U64(u64::from_le_bytes(input.array()?)),
+            Kind::VarInt => RowValue::VarInt(sign_to_top(input.varuint()?)),
+            Kind::VarUint => RowValue::VarUint(input.varuint()?),
+            Kind::F32 => RowValue::F32(f32::from_le_bytes(input.array()?)),
+            Kind::F64 => RowValue::F64(f64::from_le_bytes(input.array()?)),
+            Kind::Decimal => RowValue::Decimal(input.array()?),
+            Kind::DateTime => RowValue::DateTime(input.array()?),
+            Kind::Guid => RowValue::Guid(input.array()?),
             Kind::Text => {
                 let offset = input.offset();
                 let bytes = input.bytes()?;
                 let text = std::str::from_utf8(bytes);
-                Value::Text(text.map_err(|_| HybridRowError::Encoding { offset })?)
+                RowValue::Text(text.map_err(|_| HybridRowError::Encoding { offset })?)
             }
-            Kind::Binary => Value::Binary(input.bytes()?),
+            Kind::Binary => RowValue::Binary(input.bytes()?),
         })
     }
 
     /// The value without its type.
     pub(crate) fn write(&self, out: &mut Vec<u8>) {
         match *self {
-            Value::Null => {}
-            Value::Bool(value) => out.push(u8::from(value)),
-            Value::I8(value) => out.extend(value.to_le_bytes()),
-            Value::I16(value) => out.extend(value.to_le_bytes()),
-            Value::I32(value) => out.extend(value.to_le_bytes()),
-            Value::I64(value) => out.extend(value.to_le_bytes()),
-            Value::U8(value) => out.push(value),
-            Value::U16(value) => out.extend(value.to_le_bytes()),
-            Value::U32(value) => out.extend(value.to_le_bytes()),
-            Value::U64(value) => out.extend(value.to_le_bytes()),
-            Value::VarInt(value) => write_varuint(out, sign_to_bottom(value)),
-            Value::VarUint(value) => write_varuint(out, value),
-            Value::F32(value) => out.extend(value.to_le_bytes()),
-            Value::F64(value) => out.extend(value.to_le_bytes()),
-            Value::Decimal(bytes) | Value::Guid(bytes) => out.extend(bytes),
-            Value::DateTime(bytes) => out.extend(bytes),
-            Value::Text(text) => write_bytes(out, text.as_bytes()),
-            Value::Binary(bytes) => write_bytes(out, bytes),
+            RowValue::Null => {}
+            RowValue::Bool(value) => out.push(u8::from(value)),
+            RowValue::I8(value) => out.extend(value.to_le_bytes()),
+            RowValue::I16(value) => out.extend(value.to_le_bytes()),
+            RowValue::I32(value) => out.extend(value.to_le_bytes()),
+            RowValue::I64(value) => out.extend(value.to_le_bytes()),
+            RowValue::U8(value) => out.push(value),
+            RowValue::U16(value) => out.extend(value.to_le_bytes()),
+            RowValue::U32(value) => out.extend(value.to_le_bytes()),
+            RowValue::U64(value) => out.extend(value.to_le_bytes()),
+            RowValue::VarInt(value) => write_varuint(out, sign_to_bottom(value)),
+            RowValue::VarUint(value) => write_varuint(out, value),
+            RowValue::F32(value) => out.extend(value.to_le_bytes()),
+            RowValue::F64(value) => out.extend(value.to_le_bytes()),
+            RowValue::Decimal(bytes) | RowValue::Guid(bytes) => out.extend(bytes),
+            RowValue::DateTime(bytes) => out.extend(bytes),
+            RowValue::Text(text) => write_bytes(out, text.as_bytes()),
+            RowValue::Binary(bytes) => write_bytes(out, bytes),
         }
     }
 
@@ -192,50 +192,50 @@ impl<'a> Value<'a> {
     /// What announces it as a sparse field.
     pub(crate) fn code(&self) -> u8 {
         match self {
-            Value::Null => code::NULL,
-            Value::Bool(false) => code::FALSE,
-            Value::Bool(true) => code::TRUE,
-            Value::I8(_) => code::I8,
-            Value::I16(_) => code::I16,
-            Value::I32(_) => code::I32,
-            Value::I64(_) => code::I64,
-            Value::U8(_) => code::U8,
-            Value::U16(_) => code::U16,
-            Value::U32(_) => code::U32,
-            Value::U64(_) => code::U64,
-            Value::VarInt(_) => code::VAR_INT,
-            Value::VarUint(_) => code::VAR_UINT,
-            Value::F32(_) => code::F32,
-            Value::F64(_) => code::F64,
-            Value::Decimal(_) => code::DECIMAL,
-            Value::DateTime(_) => code::DATE_TIME,
-            Value::Guid(_) => code::GUID,
-            Value::Text(_) => code::TEXT,
-            Value::Binary(_) => code::BINARY,
+            RowValue::Null => code::NULL,
+            RowValue::Bool(false) => code::FALSE,
+            RowValue::Bool(true) => code::TRUE,
+            RowValue::I8(_) => code::I8,
+            RowValue::I16(_) => code::I16,
+            RowValue::I32(_) => code::I32,
+            RowValue::I64(_) => code::I64,
+            RowValue::U8(_) => code::U8,
+            RowValue::U16(_) => code::U16,
+            RowValue::U32(_) => code::U32,
+            RowValue::U64(_) => code::U64,
+            RowValue::VarInt(_) => code::VAR_INT,
+            RowValue::VarUint(_) => code::VAR_UINT,
+            RowValue::F32(_) => code::F32,
+            RowValue::F64(_) => code::F64,
+            RowValue::Decimal(_) => code::DECIMAL,
+            RowValue::DateTime(_) => code::DATE_TIME,
+            RowValue::Guid(_) => code::GUID,
+            RowValue::Text(_) => code::TEXT,
+            RowValue::Binary(_) => code::BINARY,
         }
     }
 
     pub(crate) fn kind(&self) -> Kind {
         match self {
-            Value::Null => Kind::Null,
-            Value::Bool(_) => Kind::Bool,
-            Value::I8(_) => Kind::I8,
-            Value::I16(_) => Kind::I16,
-            Value::I32(_) => Kind::I32,
-            Value::I64(_) => Kind::I64,
-            Value::U8(_) => Kind::U8,
-            Value::U16(_) => Kind::U16,
-            Value::U32(_) => Kind::U32,
-            Value::U64(_) => Kind::U64,
-            Value::VarInt(_) => Kind::VarInt,
-            Value::VarUint(_) => Kind::VarUint,
-            Value::F32(_) => Kind::F32,
-            Value::F64(_) => Kind::F64,
-            Value::Decimal(_) => Kind::Decimal,
-            Value::DateTime(_) => Kind::DateTime,
-            Value::Guid(_) => Kind::Guid,
-            Value::Text(_) => Kind::Text,
-            Value::Binary(_) => Kind::Binary,
+            RowValue::Null => Kind::Null,
+            RowValue::Bool(_) => Kind::Bool,
+            RowValue::I8(_) => Kind::I8,
+            RowValue::I16(_) => Kind::I16,
+            RowValue::I32(_) => Kind::I32,
+            RowValue::I64(_) => Kind::I64,
+            RowValue::U8(_) => Kind::U8,
+            RowValue::U16(_) => Kind::U16,
+            RowValue::U32(_) => Kind::U32,
+            RowValue::U64(_) => Kind::U64,
+            RowValue::VarInt(_) => Kind::VarInt,
+            RowValue::VarUint(_) => Kind::VarUint,
+            RowValue::F32(_) => Kind::F32,
+            RowValue::F64(_) => Kind::F64,
+            RowValue::Decimal(_) => Kind::Decimal,
+            RowValue::DateTime(_) => Kind::DateTime,
+            RowValue::Guid(_) => Kind::Guid,
+            RowValue::Text(_) => Kind::Text,
+            RowValue::Binary(_) => Kind::Binary,
         }
     }
 }

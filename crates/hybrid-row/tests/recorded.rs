@@ -5,8 +5,8 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests stop at the first surprise too")]
 
-use hybrid_row::batch::{self, BATCH_OPERATION, BATCH_RESULT, Operation, Outcome};
-use hybrid_row::{Row, Value};
+use hybrid_row::batch::{self, BATCH_OPERATION, BATCH_RESULT, BatchOperation, OperationResult};
+use hybrid_row::{HybridRow, RowValue};
 use serde_json::{Map, Value as Json, json};
 
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/conformance/direct");
@@ -51,7 +51,7 @@ fn present(fields: Json) -> Json {
     Json::Object(fields.into_iter().filter(|(_, value)| !value.is_null()).collect::<Map<_, _>>())
 }
 
-fn operation(read: &Operation<'_>) -> Json {
+fn operation(read: &BatchOperation<'_>) -> Json {
     present(json!({
         "operationType": read.operation_type,
         "resourceType": read.resource_type,
@@ -68,7 +68,7 @@ fn operation(read: &Operation<'_>) -> Json {
     }))
 }
 
-fn outcome(read: &Outcome<'_>) -> Json {
+fn outcome(read: &OperationResult<'_>) -> Json {
     // The files leave out a sub-status that says nothing.
     present(json!({
         "statusCode": read.status,
@@ -88,7 +88,7 @@ fn recorded_requests_read_and_write_as_they_were() {
         let read = batch::operations(&body).collect::<Result<Vec<_>, _>>().unwrap();
         let shown: Vec<Json> = read.iter().map(operation).collect();
         assert_eq!(Json::from(shown), line["operations"], "{name}");
-        let written = batch::write(read.iter().map(Row::from), body.len()).unwrap();
+        let written = batch::write(read.iter().map(HybridRow::from), body.len()).unwrap();
         assert_eq!(hex(&written), hex(&body), "{name}");
     }
 }
@@ -101,21 +101,21 @@ fn recorded_answers_read_and_write_as_they_were() {
         let read = batch::outcomes(&body).collect::<Result<Vec<_>, _>>().unwrap();
         let shown: Vec<Json> = read.iter().map(outcome).collect();
         assert_eq!(&Json::from(shown), results, "{name}");
-        let written = batch::write(read.iter().map(Row::from), body.len()).unwrap();
+        let written = batch::write(read.iter().map(HybridRow::from), body.len()).unwrap();
         assert_eq!(hex(&written), hex(&body), "{name}");
     }
 }
 
 /// Whether a value is what the files say.
 #[expect(clippy::wildcard_enum_match_arm, reason = "the files have six of the types")]
-fn same(value: Value<'_>, expected: &Json) -> bool {
+fn same(value: RowValue<'_>, expected: &Json) -> bool {
     match value {
-        Value::Bool(value) => expected == &json!(value),
-        Value::I32(value) => expected == &json!(value),
-        Value::U32(value) => expected == &json!(value),
-        Value::F64(value) => expected == &json!(value),
-        Value::Text(value) => expected == &json!(value),
-        Value::Binary(value) => binary_bytes(expected) == value,
+        RowValue::Bool(value) => expected == &json!(value),
+        RowValue::I32(value) => expected == &json!(value),
+        RowValue::U32(value) => expected == &json!(value),
+        RowValue::F64(value) => expected == &json!(value),
+        RowValue::Text(value) => expected == &json!(value),
+        RowValue::Binary(value) => binary_bytes(expected) == value,
         _ => false,
     }
 }
@@ -130,7 +130,7 @@ fn rows_of_the_library_read_as_they_were_written() {
             _ => &BATCH_RESULT,
         };
         let row_bytes = bytes(line["row_hex"].as_str().unwrap());
-        let row = Row::read(layout, &row_bytes).unwrap();
+        let row = HybridRow::read(layout, &row_bytes).unwrap();
         for (field, expected) in fields {
             let named = row.named().iter().find(|(known, _)| known == field);
             let value = row.get(field).or(named.map(|(_, value)| *value));
@@ -140,7 +140,7 @@ fn rows_of_the_library_read_as_they_were_written() {
         row.write(&mut written);
         // Fields keep the order in which the library wrote them; we write that of the schema.
         let mut again = Vec::new();
-        Row::read(layout, &written).unwrap().write(&mut again);
+        HybridRow::read(layout, &written).unwrap().write(&mut again);
         assert_eq!(again, written, "{name}");
         assert_eq!(written.len(), row_bytes.len(), "{name}");
         rewritten += usize::from(written == row_bytes);

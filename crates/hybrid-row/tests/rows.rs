@@ -2,8 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests stop at the first surprise too")]
 
-use hybrid_row::batch::{self, BATCH_OPERATION, Operation, Outcome};
-use hybrid_row::{HybridRowError, NAMED_FIELDS_MAX, RecordWriter, Records, Row, Value};
+use hybrid_row::batch::{self, BATCH_OPERATION, BatchOperation, OperationResult};
+use hybrid_row::{HybridRow, HybridRowError, NAMED_FIELDS_MAX, RecordWriter, Records, RowValue};
 use proptest::collection::{btree_map, vec};
 use proptest::option::of;
 use proptest::prelude::*;
@@ -33,38 +33,38 @@ enum Content {
 }
 
 impl Content {
-    fn value(&self) -> Value<'_> {
+    fn value(&self) -> RowValue<'_> {
         match self {
-            Content::Text(text) => Value::Text(text),
-            Content::Binary(bytes) => Value::Binary(bytes),
+            Content::Text(text) => RowValue::Text(text),
+            Content::Binary(bytes) => RowValue::Binary(bytes),
             Content::Number(bits, kind) => number(*bits, kind % 17),
         }
     }
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "any bits will do")]
-fn number(bits: u64, kind: u8) -> Value<'static> {
+fn number(bits: u64, kind: u8) -> RowValue<'static> {
     let mut wide = [0; 16];
     wide[..8].copy_from_slice(&bits.to_le_bytes());
     match kind {
-        0 => Value::Null,
-        1 => Value::Bool(bits & 1 == 1),
-        2 => Value::I8(bits as i8),
-        3 => Value::I16(bits as i16),
-        4 => Value::I32(bits as i32),
-        5 => Value::I64(bits.cast_signed()),
-        6 => Value::U8(bits as u8),
-        7 => Value::U16(bits as u16),
-        8 => Value::U32(bits as u32),
-        9 => Value::U64(bits),
-        10 => Value::VarInt(bits.cast_signed()),
-        11 => Value::VarUint(bits),
+        0 => RowValue::Null,
+        1 => RowValue::Bool(bits & 1 == 1),
+        2 => RowValue::I8(bits as i8),
+        3 => RowValue::I16(bits as i16),
+        4 => RowValue::I32(bits as i32),
+        5 => RowValue::I64(bits.cast_signed()),
+        6 => RowValue::U8(bits as u8),
+        7 => RowValue::U16(bits as u16),
+        8 => RowValue::U32(bits as u32),
+        9 => RowValue::U64(bits),
+        10 => RowValue::VarInt(bits.cast_signed()),
+        11 => RowValue::VarUint(bits),
         // Not a number is not itself.
-        12 => Value::F32(bits as i32 as f32),
-        13 => Value::F64(bits as f64),
-        14 => Value::Decimal(wide),
-        15 => Value::DateTime(bits.to_le_bytes()),
-        _ => Value::Guid(wide),
+        12 => RowValue::F32(bits as i32 as f32),
+        13 => RowValue::F64(bits as f64),
+        14 => RowValue::Decimal(wide),
+        15 => RowValue::DateTime(bits.to_le_bytes()),
+        _ => RowValue::Guid(wide),
     }
 }
 
@@ -89,7 +89,7 @@ proptest! {
     ) {
         let text = |at: usize| texts[at].as_deref();
         let binary = |at: usize| binaries[at].as_deref();
-        let operation = Operation {
+        let operation = BatchOperation {
             operation_type: kind,
             resource_type: resource,
             partition_key: text(0),
@@ -103,7 +103,7 @@ proptest! {
             time_to_live_secs: ttl,
             minimal,
         };
-        let mut row = Row::from(&operation);
+        let mut row = HybridRow::from(&operation);
         for (name, content) in &named {
             row.set(name, content.value()).unwrap();
         }
@@ -111,8 +111,8 @@ proptest! {
         let rows: Vec<&[u8]> = Records::new(&written).map(Result::unwrap).collect();
         prop_assert_eq!(rows.len(), 2);
         for bytes in rows {
-            let read = Row::read(&BATCH_OPERATION, bytes).unwrap();
-            prop_assert_eq!(&Operation::from(&read), &operation);
+            let read = HybridRow::read(&BATCH_OPERATION, bytes).unwrap();
+            prop_assert_eq!(&BatchOperation::from(&read), &operation);
             let expected: Vec<_> = named.iter().map(|(name, of)| (name.as_str(), of.value())).collect();
             prop_assert_eq!(read.named(), &expected);
             let mut again = Vec::new();
@@ -129,7 +129,7 @@ proptest! {
         retry_after_ms in of(any::<u32>()),
         charge in of(0_u32..1_000_000),
     ) {
-        let outcome = Outcome {
+        let outcome = OperationResult {
             status,
             sub_status,
             etag: etag.as_deref(),
@@ -137,15 +137,15 @@ proptest! {
             retry_after_ms,
             request_charge: charge.map(|charge| f64::from(charge) / 21.0),
         };
-        let written = batch::write([Row::from(&outcome)], 0).unwrap();
-        let read: Vec<Outcome<'_>> = batch::outcomes(&written).map(Result::unwrap).collect();
+        let written = batch::write([HybridRow::from(&outcome)], 0).unwrap();
+        let read: Vec<OperationResult<'_>> = batch::outcomes(&written).map(Result::unwrap).collect();
         prop_assert_eq!(read, [outcome]);
     }
 
     #[test]
     fn a_changed_stream_is_read_or_refused(at in any::<prop::sample::Index>(), to in any::<u8>()) {
-        let operation = Operation { operation_type: Some(2), id: Some("some id"), ..Operation::default() };
-        let mut written = batch::write([Row::from(&operation)], 0).unwrap();
+        let operation = BatchOperation { operation_type: Some(2), id: Some("some id"), ..BatchOperation::default() };
+        let mut written = batch::write([HybridRow::from(&operation)], 0).unwrap();
         let at = at.index(written.len());
         written[at] = to;
         // The checksum vouches for the row, so what is read is what was written.
@@ -159,20 +159,20 @@ proptest! {
 /// The request of the format's description, byte for byte.
 #[test]
 fn the_described_request_is_written() {
-    let create = Operation {
+    let create = BatchOperation {
         operation_type: Some(batch::operation_type::CREATE),
         resource_type: Some(batch::DOCUMENT),
         resource_body: Some(br#"{"id":"a"}"#),
-        ..Operation::default()
+        ..BatchOperation::default()
     };
-    let replace = Operation {
+    let replace = BatchOperation {
         operation_type: Some(batch::operation_type::REPLACE),
         id: Some("b"),
         resource_body: Some(br#"{"id":"b"}"#),
         if_match: Some("\"e1\""),
         ..create.clone()
     };
-    let written = batch::write([Row::from(&create), Row::from(&replace)], 0).unwrap();
+    let written = batch::write([HybridRow::from(&create), HybridRow::from(&replace)], 0).unwrap();
     let expected = bytes(
         "81f0d8ff7f 01 0a000000
          81f1d8ff7f 19000000 33017195
@@ -186,7 +186,7 @@ fn the_described_request_is_written() {
 /// And its answer.
 #[test]
 fn the_described_answer_is_written() {
-    let done = Outcome {
+    let done = OperationResult {
         status: Some(201),
         sub_status: Some(0),
         etag: Some("\"e2\""),
@@ -194,8 +194,12 @@ fn the_described_answer_is_written() {
         retry_after_ms: None,
         request_charge: Some(5.5),
     };
-    let refused = Outcome { status: Some(412), request_charge: Some(1.0), ..Outcome::default() };
-    let written = batch::write([Row::from(&done), Row::from(&refused)], 0).unwrap();
+    let refused = OperationResult {
+        status: Some(412),
+        request_charge: Some(1.0),
+        ..OperationResult::default()
+    };
+    let written = batch::write([HybridRow::from(&done), HybridRow::from(&refused)], 0).unwrap();
     let expected = bytes(
         "81f0d8ff7f 01 0a000000
          81f1d8ff7f 20000000 27360fe4
@@ -244,10 +248,11 @@ fn what_is_no_stream_is_refused() {
 fn a_header_may_say_more_and_come_again() {
     // With a comment, and once more between two records.
     let mut twice = bytes("81f0d8ff7f 01 0f000000 14 02 03 616263");
-    let operation = Operation { operation_type: Some(2), id: Some("1"), ..Operation::default() };
+    let operation =
+        BatchOperation { operation_type: Some(2), id: Some("1"), ..BatchOperation::default() };
     twice[6] = u8::try_from(twice.len()).unwrap();
-    twice.extend(batch::write([Row::from(&operation)], 0).unwrap());
-    twice.extend(batch::write([Row::from(&operation)], 0).unwrap());
+    twice.extend(batch::write([HybridRow::from(&operation)], 0).unwrap());
+    twice.extend(batch::write([HybridRow::from(&operation)], 0).unwrap());
     assert_eq!(batch::operations(&twice).map(Result::unwrap).count(), 2);
 }
 
@@ -257,7 +262,7 @@ fn what_is_no_row_is_refused() {
     let refused = |rest: &str| refusal(&stream(&bytes(&format!("{fixed}{rest}"))));
     assert_eq!(refusal(&stream(b"")), HybridRowError::Truncated { offset: 0 });
     assert_eq!(refusal(&stream(b"{}")), HybridRowError::Version { found: b'{' });
-    let result = Row::from(&Outcome::default());
+    let result = HybridRow::from(&OperationResult::default());
     let other = batch::write([result], 0).unwrap();
     let (expected, found) = (2_145_473_648, 2_145_473_649);
     assert_eq!(refusal(&other), HybridRowError::Schema { expected, found });
@@ -282,7 +287,7 @@ fn what_is_no_row_is_refused() {
 #[test]
 fn a_null_is_no_value() {
     let row = bytes("817054e17f 03 02000000 02000000 01 08");
-    let read = Row::read(&BATCH_OPERATION, &row).unwrap();
+    let read = HybridRow::read(&BATCH_OPERATION, &row).unwrap();
     assert_eq!(read.get("indexingDirective"), None);
     let mut written = Vec::new();
     read.write(&mut written);

@@ -4,11 +4,11 @@
 //! objects have: all items with the same names in an object are one run of entries, and
 //! one of them tells for all whether the name in question is among them.
 
-use model::policy::PathStep;
+use model::policy::PolicyPathStep;
 
 use crate::path_hash::PathHash;
 use crate::plan::{IndexPlan, Node};
-use crate::range::{KeyRange, after};
+use crate::range::{EntryRange, after};
 use crate::value::{ARRAY, MEMBERS, NULL, STRING};
 
 /// Bytes of the hash at the beginning of an entry.
@@ -22,9 +22,9 @@ pub struct Absence {
     /// What entries of these items would begin with, if they had one.
     pub key: Vec<u8>,
     /// Entries of such items, in the order of ordinals.
-    pub runs: Vec<KeyRange>,
+    pub runs: Vec<EntryRange>,
     /// Entries of such items in another order.
-    pub others: Vec<KeyRange>,
+    pub others: Vec<EntryRange>,
     /// Objects on the way to the value, in which its path may end.
     pub objects: Vec<Members>,
 }
@@ -33,7 +33,7 @@ pub struct Absence {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Members {
     /// The entries for them: one run for each set of names.
-    pub range: KeyRange,
+    pub range: EntryRange,
     /// The path to the object, and one of the names.
     pub names: Vec<String>,
 }
@@ -43,8 +43,8 @@ impl IndexPlan {
     /// by which that can be told.
     #[must_use]
     pub fn absence(&self, names: &[&str]) -> Option<Absence> {
-        let step = |name: &&str| PathStep::Property((*name).to_owned());
-        let steps: Vec<PathStep> = names.iter().map(step).collect();
+        let step = |name: &&str| PolicyPathStep::Property((*name).to_owned());
+        let steps: Vec<PolicyPathStep> = names.iter().map(step).collect();
         let mut absence = Absence {
             key: self.path(&steps)?.undefined_key(),
             runs: Vec::new(),
@@ -59,7 +59,7 @@ impl IndexPlan {
             if let Some(path) = path.filter(|path| path.has_undefined()) {
                 // These are all that have nothing above.
                 let start = path.undefined_key();
-                let run = KeyRange { end: after(&start), start, exact: true };
+                let run = EntryRange { end: after(&start), start, exact: true };
                 absence =
                     Absence { runs: vec![run], others: Vec::new(), objects: Vec::new(), ..absence };
             }
@@ -101,8 +101,8 @@ pub(crate) fn encode_members(names: PathHash, out: &mut Vec<u8>) {
     out.extend(names.to_bytes());
 }
 
-fn members_range(hash: PathHash) -> KeyRange {
+fn members_range(hash: PathHash) -> EntryRange {
     let mut start = hash.to_bytes().to_vec();
     start.push(MEMBERS);
-    KeyRange { end: after(&start), start, exact: true }
+    EntryRange { end: after(&start), start, exact: true }
 }

@@ -3,7 +3,7 @@
 //! Items are looked at as text; only values on indexed paths are decoded. A part
 //! of the item that no path of the policy reaches is skipped unread.
 
-use model::json::{DEPTH_MAX, Kind, Raw};
+use model::json::{DEPTH_MAX, JsonKind, Raw};
 
 use crate::absence::encode_members;
 use crate::path_hash::PathHash;
@@ -84,7 +84,7 @@ impl<'a> Walk<'a> {
 
     fn below(&mut self, value: Raw<'a>, hash: PathHash, place: Place<'_>, depth: usize) {
         match value.kind() {
-            Kind::Object => {
+            JsonKind::Object => {
                 let mut names = PathHash::NONE;
                 for (name, member) in value.members() {
                     let node = place.node.and_then(|node| node.property_child(&name));
@@ -101,7 +101,7 @@ impl<'a> Walk<'a> {
                     self.entries.push(hash.members(self.seed), |out| encode_members(names, out));
                 }
             }
-            Kind::Array => {
+            JsonKind::Array => {
                 let node = place.node.and_then(Node::elements_child);
                 let place = Place { node, is_named: false, ..place };
                 if place.is_reached() {
@@ -111,7 +111,7 @@ impl<'a> Walk<'a> {
                     }
                 }
             }
-            Kind::Null | Kind::Bool | Kind::Number | Kind::String => {}
+            JsonKind::Null | JsonKind::Bool | JsonKind::Number | JsonKind::String => {}
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Entries in words, for the messages of `check` and for tests.
 
 use model::json::{DEPTH_MAX, Raw, write_string};
-use model::policy::{PathStep, SortOrder};
+use model::policy::{PolicyPathStep, SortOrder};
 
 use crate::absence::is_of_members;
 use crate::path_hash::PathHash;
@@ -70,23 +70,24 @@ impl IndexPlan {
         at: PathHash,
         is_wanted: &dyn Fn(PathHash) -> bool,
         depth: usize,
-    ) -> Option<Vec<PathStep>> {
+    ) -> Option<Vec<PolicyPathStep>> {
         if is_wanted(at) {
             return Some(Vec::new());
         }
         if depth > DEPTH_MAX {
             return None;
         }
-        let below = |step: PathStep, value| {
+        let below = |step: PolicyPathStep, value| {
             let mut steps = self.find(value, at.step(self.seed, &step), is_wanted, depth + 1)?;
             steps.push(step);
             Some(steps)
         };
-        let mut members =
-            value.members().map(|(name, value)| (PathStep::Property(name.into_owned()), value));
+        let mut members = value
+            .members()
+            .map(|(name, value)| (PolicyPathStep::Property(name.into_owned()), value));
         members
             .find_map(|(step, value)| below(step, value))
-            .or_else(|| value.elements().find_map(|value| below(PathStep::Elements, value)))
+            .or_else(|| value.elements().find_map(|value| below(PolicyPathStep::Elements, value)))
     }
 }
 
@@ -94,10 +95,10 @@ fn path_of_names(names: &[String]) -> String {
     names.iter().fold(String::new(), |path, name| push_name(path, name))
 }
 
-fn path_of_steps(steps: &[PathStep]) -> String {
+fn path_of_steps(steps: &[PolicyPathStep]) -> String {
     steps.iter().fold(String::new(), |path, step| match step {
-        PathStep::Property(name) => push_name(path, name),
-        PathStep::Elements => path + "/[]",
+        PolicyPathStep::Property(name) => push_name(path, name),
+        PolicyPathStep::Elements => path + "/[]",
     })
 }
 

@@ -3,7 +3,7 @@
 //!
 //! An [`IndexPlan`] is an indexing policy made ready for walking items. It gives
 //! an item's entries as byte strings (`path hash | value`), and for a path that
-//! it indexes an [`IndexedPath`], which gives [`KeyRange`]s. Bytes compare as the
+//! it indexes an [`IndexedPath`], which gives [`EntryRange`]s. Bytes compare as the
 //! values do, so a range of values is a range of keys; see
 //! `docs/formats/index.md` for the bytes.
 //!
@@ -25,5 +25,5 @@ pub use order::{
 };
 pub use path_hash::PathHash;
 pub use plan::{CompositeIndex, IndexPlan, IndexedPath, Next};
-pub use range::KeyRange;
+pub use range::EntryRange;
 pub use value::{DecodeError, Decoded, IndexValue};

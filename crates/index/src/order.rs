@@ -6,7 +6,7 @@
 //! by type alone. So it means the same whichever index is walked, or none: that is what
 //! a query goes on from. An [`EntryOrder`] finds the entries at which that is.
 
-use model::json::{DistinctHash, Kind, Value};
+use model::json::{DistinctHash, JsonKind, Value};
 use model::policy::SortOrder;
 use model::varint::{bytes, list, number, put_bytes, put_list, put_number, take};
 
@@ -23,7 +23,7 @@ pub enum SortKey {
     Undefined,
     Value(Value),
     /// An array or object, by its hash.
-    Hashed(Kind, DistinctHash),
+    Hashed(JsonKind, DistinctHash),
 }
 
 /// Appends what a value counts for in an order: bytes that compare as the language
@@ -45,7 +45,7 @@ pub fn encode_key(key: &SortKey, descending: bool, out: &mut Vec<u8>) {
         SortKey::Value(value) => encode_order(Some(value), descending, out),
         SortKey::Hashed(kind, hash) => {
             let start = out.len();
-            out.push(if *kind == Kind::Array { ARRAY } else { OBJECT });
+            out.push(if *kind == JsonKind::Array { ARRAY } else { OBJECT });
             out.extend(hash.to_bytes());
             turn(out, start, descending);
         }

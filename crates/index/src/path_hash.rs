@@ -3,7 +3,7 @@
 //! Hashing is keyed, because property names come from strangers: who could make
 //! two paths share a hash could make one property's values appear as another's.
 
-use model::policy::{PathStep, SortOrder};
+use model::policy::{PolicyPathStep, SortOrder};
 
 /// The hash of a path in one container.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -41,10 +41,10 @@ impl PathHash {
         PathHash(self.0 ^ other.0)
     }
 
-    pub(crate) fn step(self, seed: u64, step: &PathStep) -> PathHash {
+    pub(crate) fn step(self, seed: u64, step: &PolicyPathStep) -> PathHash {
         match step {
-            PathStep::Property(name) => self.property(seed, name),
-            PathStep::Elements => self.elements(seed),
+            PolicyPathStep::Property(name) => self.property(seed, name),
+            PolicyPathStep::Elements => self.elements(seed),
         }
     }
 

@@ -10,12 +10,12 @@ use std::ops::Bound;
 
 use model::json::Value;
 use model::policy::{
-    CompositePath, IndexPath, IndexingMode, IndexingPolicy, PathEnd, PathStep, SortOrder,
+    CompositePath, IndexPath, IndexingMode, IndexingPolicy, PathEnd, PolicyPathStep, SortOrder,
 };
 
 use crate::order::EntryOrder;
 use crate::path_hash::PathHash;
-use crate::range::{KeyRange, Part, after};
+use crate::range::{EntryRange, Part, after};
 use crate::value::{IndexValue, TEXT_BYTES_MAX};
 
 /// Bytes of a composite entry with its hash, however many paths it has.
@@ -116,7 +116,7 @@ impl IndexPlan {
     /// Whether and how the values at a path are indexed; `None` where a query
     /// must look into the items.
     #[must_use]
-    pub fn path(&self, steps: &[PathStep]) -> Option<IndexedPath> {
+    pub fn path(&self, steps: &[PolicyPathStep]) -> Option<IndexedPath> {
         let mut node = self.root.as_ref();
         let mut inherited = node?.below(false);
         // The item itself has no entry: every item is an object.
@@ -141,7 +141,7 @@ impl IndexPlan {
         names.into_iter().fold(item, |hash, name| hash.property(self.seed, name))
     }
 
-    pub(crate) fn hash(&self, steps: &[PathStep]) -> PathHash {
+    pub(crate) fn hash(&self, steps: &[PolicyPathStep]) -> PathHash {
         let item = PathHash::item(self.seed);
         steps.iter().fold(item, |hash, step| hash.step(self.seed, step))
     }
@@ -219,7 +219,7 @@ impl IndexPlan {
 
     /// The entries of a composite index whose first values are these.
     #[must_use]
-    pub fn composite_range(&self, index: CompositeIndex, values: &[&Value]) -> KeyRange {
+    pub fn composite_range(&self, index: CompositeIndex, values: &[&Value]) -> EntryRange {
         let mut start = index.hash.to_bytes().to_vec();
         let mut exact = true;
         let composite = self.composites.iter().find(|composite| composite.hash == index.hash);
@@ -230,7 +230,7 @@ impl IndexPlan {
                 value.encode_part(*order, composite.text_max, &mut start);
             }
         }
-        KeyRange { end: after(&start), start, exact }
+        EntryRange { end: after(&start), start, exact }
     }
 
     /// Those of the entries of [`IndexPlan::composite_range`] whose next value is as asked;
@@ -241,7 +241,7 @@ impl IndexPlan {
         index: CompositeIndex,
         values: &[&Value],
         next: Next<'_>,
-    ) -> Option<KeyRange> {
+    ) -> Option<EntryRange> {
         let composite = self.composites.iter().find(|own| own.hash == index.hash)?;
         let (_, order) = *composite.parts.get(values.len())?;
         let given = self.composite_range(index, values);
@@ -250,7 +250,7 @@ impl IndexPlan {
             Next::Defined => part.is_defined(),
             Next::Between(lower, upper) => part.between(lower, upper)?,
         };
-        Some(KeyRange { exact: range.exact && given.exact, ..range })
+        Some(EntryRange { exact: range.exact && given.exact, ..range })
     }
 
     /// How the entries of [`IndexPlan::composite_range`] are ordered behind the values that
@@ -300,8 +300,8 @@ impl Node {
     /// an excluded `/a/?` is more precise than an included `/a/*`.
     fn decide(&mut self, path: &IndexPath, indexed: bool) -> bool {
         let node = path.steps().iter().fold(self, |node, step| match step {
-            PathStep::Property(name) => node.property(name),
-            PathStep::Elements => node.elements.get_or_insert_default(),
+            PolicyPathStep::Property(name) => node.property(name),
+            PolicyPathStep::Elements => node.elements.get_or_insert_default(),
         });
         match path.end() {
             PathEnd::Scalar => node.scalar = Some(indexed),
@@ -312,10 +312,10 @@ impl Node {
         node.here(false)
     }
 
-    pub(crate) fn child(&self, step: &PathStep) -> Option<&Node> {
+    pub(crate) fn child(&self, step: &PolicyPathStep) -> Option<&Node> {
         match step {
-            PathStep::Property(name) => self.properties.get(name),
-            PathStep::Elements => self.elements.as_deref(),
+            PolicyPathStep::Property(name) => self.properties.get(name),
+            PolicyPathStep::Elements => self.elements.as_deref(),
         }
     }
 
@@ -350,9 +350,9 @@ fn named_place(path: &IndexPath) -> Option<Vec<String>> {
     if path.steps().is_empty() || matches!(path.end(), PathEnd::Tuple(_)) {
         return None;
     }
-    let name = |step: &PathStep| match step {
-        PathStep::Property(name) => Some(name.clone()),
-        PathStep::Elements => None,
+    let name = |step: &PolicyPathStep| match step {
+        PolicyPathStep::Property(name) => Some(name.clone()),
+        PolicyPathStep::Elements => None,
     };
     path.steps().iter().map(name).collect()
 }

@@ -6,7 +6,7 @@
 
 use std::ops::Bound;
 
-use model::json::{Kind, Value};
+use model::json::{JsonKind, Value};
 use model::policy::SortOrder;
 
 use crate::plan::IndexedPath;
@@ -17,7 +17,7 @@ use crate::value::{
 /// The entries from `start` up to, but not including, `end`, whatever follows
 /// the value in their keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct KeyRange {
+pub struct EntryRange {
     pub start: Vec<u8>,
     pub end: Vec<u8>,
     /// Whether each entry of the range answers the predicate. If not, the items
@@ -25,11 +25,11 @@ pub struct KeyRange {
     pub exact: bool,
 }
 
-impl KeyRange {
+impl EntryRange {
     /// The entries that are in both. May be none.
     #[must_use]
-    pub fn intersect(&self, other: &KeyRange) -> KeyRange {
-        KeyRange {
+    pub fn intersect(&self, other: &EntryRange) -> EntryRange {
+        EntryRange {
             start: self.start.clone().max(other.start.clone()),
             end: self.end.clone().min(other.end.clone()),
             exact: self.exact && other.exact,
@@ -40,16 +40,16 @@ impl KeyRange {
 impl IndexedPath {
     /// Items whose value here is `value`.
     #[must_use]
-    pub fn equal(self, value: &Value) -> KeyRange {
+    pub fn equal(self, value: &Value) -> EntryRange {
         let value = IndexValue::from(value);
         let key = self.key(&value);
-        KeyRange { end: after(&key), start: key, exact: value.is_whole() }
+        EntryRange { end: after(&key), start: key, exact: value.is_whole() }
     }
 
     /// Items whose value here is one of `values`: ranges in key order, none of
     /// them twice.
     #[must_use]
-    pub fn any_of<'a>(self, values: impl IntoIterator<Item = &'a Value>) -> Vec<KeyRange> {
+    pub fn any_of<'a>(self, values: impl IntoIterator<Item = &'a Value>) -> Vec<EntryRange> {
         let mut ranges: Vec<_> = values.into_iter().map(|value| self.equal(value)).collect();
         ranges.sort_unstable_by(|a, b| a.start.cmp(&b.start));
         ranges.dedup_by(|a, b| a.start == b.start);
@@ -63,7 +63,7 @@ impl IndexedPath {
     /// is no type, and values of different types, arrays and objects do not
     /// compare.
     #[must_use]
-    pub fn between(self, lower: Bound<&Value>, upper: Bound<&Value>) -> Option<KeyRange> {
+    pub fn between(self, lower: Bound<&Value>, upper: Bound<&Value>) -> Option<EntryRange> {
         let hash = self.hash.to_bytes();
         Part { before: &hash, order: SortOrder::Ascending, text_max: TEXT_BYTES_MAX }
             .between(lower, upper)
@@ -71,7 +71,7 @@ impl IndexedPath {
 
     /// Items whose value here is a string that begins with `prefix`.
     #[must_use]
-    pub fn starts_with(self, prefix: &str) -> KeyRange {
+    pub fn starts_with(self, prefix: &str) -> EntryRange {
         let mut start = self.tagged(STRING);
         let kept = prefix.as_bytes().get(..TEXT_BYTES_MAX).unwrap_or(prefix.as_bytes());
         encode_text_open(kept, &mut start);
@@ -79,30 +79,30 @@ impl IndexedPath {
         if !exact {
             start.push(CUT);
         }
-        KeyRange { end: after(&start), start, exact }
+        EntryRange { end: after(&start), start, exact }
     }
 
     /// Items whose value here has a type.
     #[must_use]
-    pub fn of_type(self, kind: Kind) -> KeyRange {
+    pub fn of_type(self, kind: JsonKind) -> EntryRange {
         self.tags(tags_of(kind))
     }
 
     /// Items that have a value here.
     #[must_use]
-    pub fn is_defined(self) -> KeyRange {
+    pub fn is_defined(self) -> EntryRange {
         self.tags(DEFINED)
     }
 
     /// All entries of the path, in the order of the values: the items that have
     /// a value, and where [`IndexedPath::has_undefined`], before them the others.
     #[must_use]
-    pub fn all(self) -> KeyRange {
+    pub fn all(self) -> EntryRange {
         self.tags(ANY)
     }
 
     /// Items whose values here have types from one to another.
-    pub(crate) fn between_tags(self, low: u8, high: u8) -> KeyRange {
+    pub(crate) fn between_tags(self, low: u8, high: u8) -> EntryRange {
         self.tags((low, high))
     }
 
@@ -111,8 +111,8 @@ impl IndexedPath {
         self.tagged(UNDEFINED)
     }
 
-    fn tags(self, (low, high): (u8, u8)) -> KeyRange {
-        KeyRange { start: self.tagged(low), end: after(&self.tagged(high)), exact: true }
+    fn tags(self, (low, high): (u8, u8)) -> EntryRange {
+        EntryRange { start: self.tagged(low), end: after(&self.tagged(high)), exact: true }
     }
 
     fn tagged(self, tag: u8) -> Vec<u8> {
@@ -145,25 +145,25 @@ struct End {
 
 impl Part<'_> {
     /// See [`IndexedPath::between`].
-    pub(crate) fn between(&self, lower: Bound<&Value>, upper: Bound<&Value>) -> Option<KeyRange> {
+    pub(crate) fn between(&self, lower: Bound<&Value>, upper: Bound<&Value>) -> Option<EntryRange> {
         let (low, high) = type_between(lower, upper)?;
         let whole = self.is_whole(lower) && self.is_whole(upper);
         let range = self.spanning(self.end(lower, low), self.end(upper, high));
-        (range.start < range.end).then_some(KeyRange { exact: whole, ..range })
+        (range.start < range.end).then_some(EntryRange { exact: whole, ..range })
     }
 
     /// The keys that have a value here.
-    pub(crate) fn is_defined(&self) -> KeyRange {
+    pub(crate) fn is_defined(&self) -> EntryRange {
         let (low, high) = DEFINED;
         self.spanning(self.end(Bound::Unbounded, low), self.end(Bound::Unbounded, high))
     }
 
-    fn spanning(&self, low: End, high: End) -> KeyRange {
+    fn spanning(&self, low: End, high: End) -> EntryRange {
         let (first, last) = match self.order {
             SortOrder::Ascending => (low, high),
             SortOrder::Descending => (high, low),
         };
-        KeyRange {
+        EntryRange {
             start: if first.closed { first.key } else { after(&first.key) },
             end: if last.closed { after(&last.key) } else { last.key },
             exact: true,
@@ -205,17 +205,17 @@ fn type_between(lower: Bound<&Value>, upper: Bound<&Value>) -> Option<(u8, u8)> 
         (Some(tags), _) | (None, Some(tags)) => Some(tags),
         (None, None) => None,
     }
-    .filter(|tags| *tags < tags_of(Kind::Array))
+    .filter(|tags| *tags < tags_of(JsonKind::Array))
 }
 
 fn tags_at(bound: Bound<&Value>) -> Option<(u8, u8)> {
     let kind = match at(bound)? {
-        Value::Null => Kind::Null,
-        Value::Bool(_) => Kind::Bool,
-        Value::Number(_) => Kind::Number,
-        Value::String(_) => Kind::String,
-        Value::Array(_) => Kind::Array,
-        Value::Object(_) => Kind::Object,
+        Value::Null => JsonKind::Null,
+        Value::Bool(_) => JsonKind::Bool,
+        Value::Number(_) => JsonKind::Number,
+        Value::String(_) => JsonKind::String,
+        Value::Array(_) => JsonKind::Array,
+        Value::Object(_) => JsonKind::Object,
     };
     Some(tags_of(kind))
 }

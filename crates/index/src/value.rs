@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use model::json::{Kind, Number, Raw, Value, write_string};
+use model::json::{JsonKind, Number, Raw, Value, write_string};
 use model::policy::SortOrder;
 
 /// Bytes of a string that an entry keeps: an index term must stay small beside
@@ -70,12 +70,12 @@ pub enum DecodeError {
 impl<'a> From<Raw<'a>> for IndexValue<'a> {
     fn from(raw: Raw<'a>) -> IndexValue<'a> {
         match raw.kind() {
-            Kind::Null => IndexValue::Null,
-            Kind::Bool => IndexValue::Bool(raw.as_bool().unwrap_or_default()),
-            Kind::Number => IndexValue::Number(raw.as_f64().unwrap_or_default()),
-            Kind::String => IndexValue::String(raw.as_str().unwrap_or_default()),
-            Kind::Array => IndexValue::Array,
-            Kind::Object => IndexValue::Object,
+            JsonKind::Null => IndexValue::Null,
+            JsonKind::Bool => IndexValue::Bool(raw.as_bool().unwrap_or_default()),
+            JsonKind::Number => IndexValue::Number(raw.as_f64().unwrap_or_default()),
+            JsonKind::String => IndexValue::String(raw.as_str().unwrap_or_default()),
+            JsonKind::Array => IndexValue::Array,
+            JsonKind::Object => IndexValue::Object,
         }
     }
 }
@@ -149,14 +149,14 @@ impl IndexValue<'_> {
 }
 
 /// The lowest and the highest tag of each type that a predicate can ask for.
-pub(crate) fn tags_of(kind: Kind) -> (u8, u8) {
+pub(crate) fn tags_of(kind: JsonKind) -> (u8, u8) {
     match kind {
-        Kind::Null => (NULL, NULL),
-        Kind::Bool => (FALSE, TRUE),
-        Kind::Number => (NUMBER, NUMBER),
-        Kind::String => (STRING, STRING),
-        Kind::Array => (ARRAY, ARRAY),
-        Kind::Object => (OBJECT, OBJECT),
+        JsonKind::Null => (NULL, NULL),
+        JsonKind::Bool => (FALSE, TRUE),
+        JsonKind::Number => (NUMBER, NUMBER),
+        JsonKind::String => (STRING, STRING),
+        JsonKind::Array => (ARRAY, ARRAY),
+        JsonKind::Object => (OBJECT, OBJECT),
     }
 }
 

@@ -6,9 +6,9 @@ use std::cmp::Ordering;
 use std::collections::BTreeSet;
 use std::ops::Bound;
 
-use index::{Decoded, IndexPlan, IndexValue, IndexedPath, KeyRange, Next};
-use model::json::{self, Kind, Number, Object, Value};
-use model::policy::{IndexPath, IndexingPolicy, PathEnd, PathStep};
+use index::{Decoded, EntryRange, IndexPlan, IndexValue, IndexedPath, Next};
+use model::json::{self, JsonKind, Number, Object, Value};
+use model::policy::{IndexPath, IndexingPolicy, PathEnd, PolicyPathStep};
 use proptest::prelude::*;
 
 const SEED: u64 = 0x5EED;
@@ -24,8 +24,8 @@ fn plan(text: &str) -> IndexPlan {
     IndexPlan::compile(&policy(text), SEED)
 }
 
-fn property(name: &str) -> PathStep {
-    PathStep::Property(name.to_owned())
+fn property(name: &str) -> PolicyPathStep {
+    PolicyPathStep::Property(name.to_owned())
 }
 
 fn path_a() -> IndexedPath {
@@ -77,7 +77,7 @@ fn is_cut(value: &Value, kept: usize) -> bool {
     value.as_str().is_some_and(|text| text.len() > kept)
 }
 
-fn contains(range: &KeyRange, entry: &[u8]) -> bool {
+fn contains(range: &EntryRange, entry: &[u8]) -> bool {
     range.start.as_slice() <= entry && entry < range.end.as_slice()
 }
 
@@ -202,7 +202,7 @@ proptest! {
             let item = item([("a", a.clone())].into_iter().chain(b));
             entries(&plan, &item).pop().expect("a composite entry")
         };
-        let holds = |range: Option<KeyRange>, a: &Value, truth: bool| match range {
+        let holds = |range: Option<EntryRange>, a: &Value, truth: bool| match range {
             None => !truth,
             Some(range) => {
                 let found = contains(&range, &entry(a));
@@ -229,7 +229,7 @@ proptest! {
         upper in 0..3,
     ) {
         let entry = &path_a().equal(&value).start;
-        let holds = |range: &KeyRange, truth: bool| {
+        let holds = |range: &EntryRange, truth: bool| {
             let found = contains(range, entry);
             if range.exact { found == truth } else { found || !truth }
         };
@@ -259,7 +259,7 @@ proptest! {
     #[test]
     fn ranges_of_types(value in scalar()) {
         let entry = &path_a().equal(&value).start;
-        let kinds = [Kind::Null, Kind::Bool, Kind::Number, Kind::String, Kind::Array, Kind::Object];
+        let kinds = [JsonKind::Null, JsonKind::Bool, JsonKind::Number, JsonKind::String, JsonKind::Array, JsonKind::Object];
         for kind in kinds {
             prop_assert_eq!(contains(&path_a().of_type(kind), entry), kind_of(&value) == kind);
         }
@@ -293,14 +293,14 @@ fn between(value: &Value, lower: Bound<&Value>, upper: Bound<&Value>) -> bool {
     bounded && above && below
 }
 
-fn kind_of(value: &Value) -> Kind {
+fn kind_of(value: &Value) -> JsonKind {
     match value {
-        Value::Null => Kind::Null,
-        Value::Bool(_) => Kind::Bool,
-        Value::Number(_) => Kind::Number,
-        Value::String(_) => Kind::String,
-        Value::Array(_) => Kind::Array,
-        Value::Object(_) => Kind::Object,
+        Value::Null => JsonKind::Null,
+        Value::Bool(_) => JsonKind::Bool,
+        Value::Number(_) => JsonKind::Number,
+        Value::String(_) => JsonKind::String,
+        Value::Array(_) => JsonKind::Array,
+        Value::Object(_) => JsonKind::Object,
     }
 }
 
@@ -357,7 +357,7 @@ fn any_policy() -> impl Strategy<Value = IndexingPolicy> {
 
 /// Whether a path is indexed: the longest path of the policy that covers it
 /// decides, and `/?` before `/*` of the same length.
-fn oracle_indexes(policy: &IndexingPolicy, place: &[PathStep]) -> bool {
+fn oracle_indexes(policy: &IndexingPolicy, place: &[PolicyPathStep]) -> bool {
     if place == [property("id")] {
         return true;
     }
@@ -376,7 +376,7 @@ fn oracle_indexes(policy: &IndexingPolicy, place: &[PathStep]) -> bool {
     }
 }
 
-fn covers(path: &IndexPath, place: &[PathStep]) -> bool {
+fn covers(path: &IndexPath, place: &[PolicyPathStep]) -> bool {
     match path.end() {
         PathEnd::Scalar => path.steps() == place,
         PathEnd::Subtree => place.starts_with(path.steps()),
@@ -384,7 +384,11 @@ fn covers(path: &IndexPath, place: &[PathStep]) -> bool {
     }
 }
 
-fn all_places(value: &Value, place: &[PathStep], visit: &mut dyn FnMut(&[PathStep], &Value)) {
+fn all_places(
+    value: &Value,
+    place: &[PolicyPathStep],
+    visit: &mut dyn FnMut(&[PolicyPathStep], &Value),
+) {
     let mut below = |step, value| {
         let place = [place, &[step]].concat();
         visit(&place, value);
@@ -395,7 +399,7 @@ fn all_places(value: &Value, place: &[PathStep], visit: &mut dyn FnMut(&[PathSte
             object.iter().for_each(|(name, value)| below(property(name), value));
         }
         Value::Array(items) => {
-            items.iter().for_each(|value| below(PathStep::Elements, value));
+            items.iter().for_each(|value| below(PolicyPathStep::Elements, value));
         }
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
@@ -420,7 +424,7 @@ proptest! {
         });
         for included in policy.included() {
             let place = included.path.steps();
-            let named = !place.is_empty() && !place.contains(&PathStep::Elements);
+            let named = !place.is_empty() && !place.contains(&PolicyPathStep::Elements);
             if let Some(path) = plan.path(place).filter(|_| named) {
                 prop_assert!(path.has_undefined());
                 if !met.contains(place) {
@@ -442,7 +446,7 @@ proptest! {
     fn what_is_absent_is_found(policy in any_policy(), item in any_item(), place in any_names()) {
         let plan = IndexPlan::compile(&policy, SEED);
         let names: Vec<&str> = place.iter().map(String::as_str).collect();
-        let steps: Vec<PathStep> = names.iter().map(|name| property(name)).collect();
+        let steps: Vec<PolicyPathStep> = names.iter().map(|name| property(name)).collect();
         let absence = plan.absence(&names);
         let Some(absence) = absence.filter(|_| !plan.path(&steps).unwrap().has_undefined()) else {
             return Ok(());

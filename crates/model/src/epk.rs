@@ -246,17 +246,17 @@ impl fmt::Debug for EpkRange {
 /// do so only among keys that share their leading levels (`docs/formats/epk.md`
 /// says why). Never conclude from two places which EPK is smaller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place(u32);
+pub struct HashPrefix(u32);
 
-impl Place {
+impl HashPrefix {
     pub const BITS: u32 = 20;
-    pub const MIN: Place = Place(0);
-    pub const MAX: Place = Place((1 << Place::BITS) - 1);
+    pub const MIN: HashPrefix = HashPrefix(0);
+    pub const MAX: HashPrefix = HashPrefix((1 << HashPrefix::BITS) - 1);
 
     /// `None` where the number has more than 20 bits.
     #[must_use]
-    pub fn new(number: u32) -> Option<Place> {
-        (number <= Place::MAX.0).then_some(Place(number))
+    pub fn new(number: u32) -> Option<HashPrefix> {
+        (number <= HashPrefix::MAX.0).then_some(HashPrefix(number))
     }
 
     #[must_use]
@@ -264,8 +264,8 @@ impl Place {
         self.0
     }
 
-    pub(crate) fn of_v1(hash: u32) -> Place {
-        Place(hash >> (u32::BITS - Place::BITS))
+    pub(crate) fn of_v1(hash: u32) -> HashPrefix {
+        HashPrefix(hash >> (u32::BITS - HashPrefix::BITS))
     }
 }
 
@@ -274,17 +274,17 @@ const LEVEL_BITS: [&[u32]; 3] = [&[20], &[7, 13], &[7, 7, 6]];
 
 /// The first and the last place of keys that begin with these version 2 hashes,
 /// in a container with `levels` levels. They are one when all levels are given.
-pub(crate) fn places_v2(hashes: &[u128], levels: usize) -> (Place, Place) {
+pub(crate) fn places_v2(hashes: &[u128], levels: usize) -> (HashPrefix, HashPrefix) {
     let widths: &[u32] =
         levels.checked_sub(1).and_then(|at| LEVEL_BITS.get(at)).copied().unwrap_or_default();
     let mut place = 0;
-    let mut free = Place::BITS;
+    let mut free = HashPrefix::BITS;
     for (hash, width) in hashes.iter().zip(widths) {
         free -= width;
         let top = u32::try_from(hash >> (v2::HASH_BITS - width)).expect("at most 20 bits are left");
         place |= top << free;
     }
-    (Place(place), Place(place | ((1 << free) - 1)))
+    (HashPrefix(place), HashPrefix(place | ((1 << free) - 1)))
 }
 
 const TYPE_UNDEFINED: u8 = 0x00;
@@ -333,7 +333,7 @@ const _: () = {
             sum += LEVEL_BITS[at][level];
             level += 1;
         }
-        assert!(sum == Place::BITS && level == at + 1, "every level has its bits, 20 in all");
+        assert!(sum == HashPrefix::BITS && level == at + 1, "every level has its bits, 20 in all");
         at += 1;
     }
 };
@@ -400,12 +400,12 @@ mod tests {
 
     #[test]
     fn places_of_prefixes() {
-        assert_eq!(places_v2(&[v2::HASH_MAX], 1), (Place::MAX, Place::MAX));
-        assert_eq!(places_v2(&[], 3), (Place::MIN, Place::MAX));
+        assert_eq!(places_v2(&[v2::HASH_MAX], 1), (HashPrefix::MAX, HashPrefix::MAX));
+        assert_eq!(places_v2(&[], 3), (HashPrefix::MIN, HashPrefix::MAX));
         let (first, last) = places_v2(&[v2::HASH_MAX], 3);
-        assert_eq!((first.get(), last), (0x7F << 13, Place::MAX));
+        assert_eq!((first.get(), last), (0x7F << 13, HashPrefix::MAX));
         let (first, last) = places_v2(&[0, v2::HASH_MAX], 3);
         assert_eq!((first.get(), last.get()), (0x7F << 6, 0x7F << 6 | 0x3F));
-        assert_eq!(places_v2(&[], 0), (Place::MIN, Place::MAX));
+        assert_eq!(places_v2(&[], 0), (HashPrefix::MIN, HashPrefix::MAX));
     }
 }

@@ -22,7 +22,7 @@ use bytes::Bytes;
 
 pub use distinct::{DistinctHash, hash64};
 pub use number::Number;
-pub use raw::{Kind, Raw};
+pub use raw::{JsonKind, Raw};
 pub use value::{Object, Value};
 
 /// Levels of nesting that a document may have, as in the service.
@@ -34,12 +34,12 @@ pub const DEPTH_MAX: usize = 128;
 pub struct JsonError {
     /// Byte offset of the first character that cannot be accepted.
     pub offset: usize,
-    pub problem: Problem,
+    pub problem: JsonProblem,
 }
 
 /// The kinds of unacceptable JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Problem {
+pub enum JsonProblem {
     #[error("unexpected end of text")]
     End,
     #[error("unexpected character")]
@@ -119,7 +119,7 @@ pub fn write_string(out: &mut String, text: &str) {
 
 fn utf8(text: &[u8]) -> Result<&str, JsonError> {
     std::str::from_utf8(text)
-        .map_err(|e| JsonError { offset: e.valid_up_to(), problem: Problem::Encoding })
+        .map_err(|e| JsonError { offset: e.valid_up_to(), problem: JsonProblem::Encoding })
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ pub use definition::{DefinitionError, HashVersion, KeyKind, Location, PartitionK
 pub use path::{KeyPath, KeyPathError};
 
 use crate::epk::normalised;
-use crate::json::{self, Kind, Number, Raw};
+use crate::json::{self, JsonKind, Number, Raw};
 use crate::limits::{KEY_BYTES_MAX, KEY_LEVELS_MAX};
 
 /// A key header may spell every byte of its strings as a six-character escape.
@@ -47,14 +47,14 @@ impl KeyComponent {
     /// such documents. Arrays are refused, as the service does.
     fn from_raw(value: Raw<'_>) -> Result<KeyComponent, KeyError> {
         match value.kind() {
-            Kind::Object => Ok(KeyComponent::Undefined),
-            Kind::Null => Ok(KeyComponent::Null),
-            Kind::Bool => Ok(KeyComponent::Bool(value.text() == "true")),
-            Kind::Number => {
+            JsonKind::Object => Ok(KeyComponent::Undefined),
+            JsonKind::Null => Ok(KeyComponent::Null),
+            JsonKind::Bool => Ok(KeyComponent::Bool(value.text() == "true")),
+            JsonKind::Number => {
                 number(value.as_number().ok_or_else(|| KeyError::invalid(value.text()))?)
             }
-            Kind::String => string(value),
-            Kind::Array => Err(KeyError::Unsupported { value: shown(value.text()) }),
+            JsonKind::String => string(value),
+            JsonKind::Array => Err(KeyError::Unsupported { value: shown(value.text()) }),
         }
     }
 
@@ -180,7 +180,7 @@ impl PartitionKey {
         }
         let canonical = json::canonical(text.as_bytes()).map_err(|_| KeyError::invalid(text))?;
         let values = Raw::trusted(&canonical);
-        if values.kind() != Kind::Array {
+        if values.kind() != JsonKind::Array {
             return Err(KeyError::invalid(text));
         }
         let given = values.elements().count();
@@ -205,8 +205,8 @@ impl PartitionKey {
 /// Other than in documents, `{}` must be empty here, and an array makes the
 /// whole text invalid.
 fn json_component(value: Raw<'_>, text: &str) -> Result<KeyComponent, KeyError> {
-    let filled = value.kind() == Kind::Object && value.members().next().is_some();
-    if filled || value.kind() == Kind::Array {
+    let filled = value.kind() == JsonKind::Object && value.members().next().is_some();
+    if filled || value.kind() == JsonKind::Array {
         return Err(KeyError::invalid(text));
     }
     KeyComponent::from_raw(value)

@@ -33,7 +33,7 @@ pub use full_text::{FullTextPath, FullTextPolicy};
 pub use indexing::{
     CompositePath, IncludedPath, IndexingMode, IndexingPolicy, SortOrder, without_outdated_indexes,
 };
-pub use path::{IndexPath, PathEnd, PathStep, PropertyPath};
+pub use path::{IndexPath, PathEnd, PolicyPathStep, PropertyPath};
 pub use spatial::{BoundingBox, GeospatialConfig, SpatialIndex, SpatialType};
 pub use ttl::{AnalyticalTtl, OwnTtl, TimeToLive, expires_at};
 pub use unique_keys::{UniqueKey, UniqueKeyPolicy};

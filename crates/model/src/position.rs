@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::epk::Place;
+use crate::epk::HashPrefix;
 
 /// Position in a partition's write log. Strictly increasing, never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -49,13 +49,13 @@ pub struct Ordinal(u64);
 impl Ordinal {
     /// The resource id leaves 60 bits to the ordinal.
     pub const BITS: u32 = 60;
-    pub const NUMBER_BITS: u32 = Ordinal::BITS - Place::BITS;
+    pub const NUMBER_BITS: u32 = Ordinal::BITS - HashPrefix::BITS;
     pub const NUMBER_MAX: u64 = (1 << Ordinal::NUMBER_BITS) - 1;
 
     /// `None` unless the number is in 1..=[`Ordinal::NUMBER_MAX`]. Zero is left
     /// out because clients take document number 0 for "no document".
     #[must_use]
-    pub fn new(place: Place, number: u64) -> Option<Ordinal> {
+    pub fn new(place: HashPrefix, number: u64) -> Option<Ordinal> {
         let valid = (1..=Ordinal::NUMBER_MAX).contains(&number);
         valid.then(|| Ordinal(u64::from(place.get()) << Ordinal::NUMBER_BITS | number))
     }
@@ -63,7 +63,7 @@ impl Ordinal {
     /// Decodes a stored or sent ordinal; `None` if it is not one.
     #[must_use]
     pub fn from_u64(bits: u64) -> Option<Ordinal> {
-        let place = u32::try_from(bits >> Ordinal::NUMBER_BITS).ok().and_then(Place::new)?;
+        let place = u32::try_from(bits >> Ordinal::NUMBER_BITS).ok().and_then(HashPrefix::new)?;
         Ordinal::new(place, bits & Ordinal::NUMBER_MAX)
     }
 
@@ -73,10 +73,10 @@ impl Ordinal {
     }
 
     #[must_use]
-    pub fn place(self) -> Place {
+    pub fn place(self) -> HashPrefix {
         u32::try_from(self.0 >> Ordinal::NUMBER_BITS)
             .ok()
-            .and_then(Place::new)
+            .and_then(HashPrefix::new)
             .expect("an ordinal has 60 bits")
     }
 
@@ -120,13 +120,13 @@ mod tests {
 
     #[test]
     fn ordinals_keep_place_and_number() {
-        let ordinal = Ordinal::new(Place::MAX, Ordinal::NUMBER_MAX).unwrap();
+        let ordinal = Ordinal::new(HashPrefix::MAX, Ordinal::NUMBER_MAX).unwrap();
         assert_eq!(ordinal.as_u64(), (1 << 60) - 1);
-        assert_eq!((ordinal.place(), ordinal.number()), (Place::MAX, Ordinal::NUMBER_MAX));
-        assert_eq!(Ordinal::new(Place::MIN, 0), None);
-        assert_eq!(Ordinal::new(Place::MIN, Ordinal::NUMBER_MAX + 1), None);
+        assert_eq!((ordinal.place(), ordinal.number()), (HashPrefix::MAX, Ordinal::NUMBER_MAX));
+        assert_eq!(Ordinal::new(HashPrefix::MIN, 0), None);
+        assert_eq!(Ordinal::new(HashPrefix::MIN, Ordinal::NUMBER_MAX + 1), None);
         assert_eq!(Ordinal::from_u64(1 << 60 | 1), None);
-        assert_eq!(Ordinal::from_u64(1), Ordinal::new(Place::MIN, 1));
+        assert_eq!(Ordinal::from_u64(1), Ordinal::new(HashPrefix::MIN, 1));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests stop at the first surprise too")]
 
-use model::epk::{Epk, EpkRange, Place};
+use model::epk::{Epk, EpkRange, HashPrefix};
 use model::etag::Etag;
 use model::json;
 use model::name::{ItemId, ResourceName};
@@ -65,8 +65,8 @@ fn container() -> impl Strategy<Value = ContainerRid> {
 }
 
 fn ordinal() -> impl Strategy<Value = Ordinal> {
-    (0..=Place::MAX.get(), 1..=Ordinal::NUMBER_MAX)
-        .prop_map(|(place, number)| Ordinal::new(Place::new(place).unwrap(), number).unwrap())
+    (0..=HashPrefix::MAX.get(), 1..=Ordinal::NUMBER_MAX)
+        .prop_map(|(place, number)| Ordinal::new(HashPrefix::new(place).unwrap(), number).unwrap())
 }
 
 /// Ranges cover the ring without gap or overlap.
@@ -127,7 +127,7 @@ fn ordinals_of_one_place_stand_together() {
     let Location { place, .. } = definition.locate(&PartitionKey::new(["a"])).unwrap();
     let (first, last) =
         (Ordinal::new(place, 1).unwrap(), Ordinal::new(place, Ordinal::NUMBER_MAX).unwrap());
-    let next = Ordinal::new(Place::new(place.get() + 1).unwrap(), 1).unwrap();
+    let next = Ordinal::new(HashPrefix::new(place.get() + 1).unwrap(), 1).unwrap();
     assert!(first < last && last < next);
 }
 

@@ -27,7 +27,7 @@ use model::position::Timestamp;
 use partition::{Command, Document, Operation, Partition, Reader, Setup};
 use runtime::{Clock, Random, RealClock, Runtime, SeededRandom, TaskHandle};
 use storage::local::LocalConfig;
-use storage::{Batch, Counters, Outcome, Store, Stream, memory};
+use storage::{CommitStatus, Counters, Store, Stream, WriteBatch, memory};
 
 const WRITERS: usize = 64;
 const ROUNDS: usize = 5;
@@ -93,7 +93,7 @@ fn create(setup: &Setup, at: usize) -> Command {
 
 /// Applies everything to memory, to learn what is written and what applying
 /// alone takes.
-fn dry_run(setup: &Arc<Setup>, commands: &[Command]) -> Vec<Batch> {
+fn dry_run(setup: &Arc<Setup>, commands: &[Command]) -> Vec<WriteBatch> {
     let gate = Gate::new(memory::create());
     let store: Arc<dyn Store> = Arc::<Gate>::clone(&gate);
     let mut partition = Partition::open(Arc::clone(setup), store).unwrap();
@@ -105,8 +105,8 @@ fn dry_run(setup: &Arc<Setup>, commands: &[Command]) -> Vec<Batch> {
     let (count, batches) = (commands.len() as f64, gate.take_seen());
     println!(
         "a document of {DOCUMENT_BYTES} bytes writes {:.1} keys and {:.0} bytes",
-        batches.iter().map(Batch::len).sum::<usize>() as f64 / count,
-        batches.iter().map(Batch::bytes).sum::<usize>() as f64 / count
+        batches.iter().map(WriteBatch::len).sum::<usize>() as f64 / count,
+        batches.iter().map(WriteBatch::bytes).sum::<usize>() as f64 / count
     );
     println!("one thread, memory: {:.0} creates/s", count / elapsed.as_secs_f64());
     batches
@@ -124,19 +124,19 @@ fn through_partition(
     move |at| {
         let application = apply(&mut partition.lock().unwrap(), &commands[at]);
         assert!(application.result.is_ok());
-        assert_eq!(application.ticket.wait(), Outcome::Durable);
+        assert_eq!(application.ticket.wait(), CommitStatus::Durable);
     }
 }
 
 fn through_door(
     stream: &Arc<Mutex<Box<dyn Stream>>>,
-    batches: &Arc<Vec<Batch>>,
+    batches: &Arc<Vec<WriteBatch>>,
 ) -> impl Fn(usize) + Clone + Send + 'static {
     let (stream, batches) = (Arc::clone(stream), Arc::clone(batches));
     move |at| {
         let batch = batches[at].clone();
         let ticket = stream.lock().unwrap().submit(batch);
-        assert_eq!(ticket.wait(), Outcome::Durable);
+        assert_eq!(ticket.wait(), CommitStatus::Durable);
     }
 }
 
@@ -189,8 +189,8 @@ fn get(store: &dyn Store, key: &Bytes) -> usize {
 }
 
 /// The key of the largest value in each batch, which is the item.
-fn item_keys(batches: &[Batch]) -> Vec<Bytes> {
-    let item = |batch: &Batch| {
+fn item_keys(batches: &[WriteBatch]) -> Vec<Bytes> {
+    let item = |batch: &WriteBatch| {
         let largest = batch.iter().max_by_key(|write| write.value().map_or(0, Bytes::len));
         largest.unwrap().key().clone()
     };

@@ -8,7 +8,7 @@ use model::charge::Written;
 use model::epk::Epk;
 use model::position::{Lsn, Timestamp};
 
-use crate::command::Problem;
+use crate::command::PartitionError;
 use crate::derived::{self, Change, MAINTAINERS, Scope, Version};
 use crate::key::{self, BucketNumber, Keys};
 use crate::record::{Head, Item, KeyStatistics};
@@ -52,14 +52,18 @@ impl<'a> BucketWriter<'a> {
     }
 
     /// The stored item of that id, expired or not.
-    pub(crate) fn find(&self, writes: &WriteSet<'_>, id: &str) -> Result<Option<Item>, Problem> {
+    pub(crate) fn find(
+        &self,
+        writes: &WriteSet<'_>,
+        id: &str,
+    ) -> Result<Option<Item>, PartitionError> {
         let value = writes.get(&self.scope.keys.item(self.scope.epk, id))?;
         Ok(value.as_ref().map(Item::decode).transpose()?)
     }
 
     /// Whether this bucket holds an item, in whatever version. Asked by ordinal, as
     /// the id may change.
-    pub(crate) fn holds(&self, writes: &WriteSet<'_>, item: &Item) -> Result<bool, Problem> {
+    pub(crate) fn holds(&self, writes: &WriteSet<'_>, item: &Item) -> Result<bool, PartitionError> {
         Ok(writes.get(&self.scope.keys.ordinal(item.ordinal))?.is_some())
     }
 
@@ -68,7 +72,7 @@ impl<'a> BucketWriter<'a> {
         &self,
         writes: &WriteSet<'_>,
         owner: &[u8],
-    ) -> Result<Option<String>, Problem> {
+    ) -> Result<Option<String>, PartitionError> {
         let Some((_, ordinal)) = key::parse_trailing_ordinal(owner) else { return Ok(None) };
         let name = writes.get(&self.scope.keys.ordinal(ordinal))?;
         let name = name.as_deref().and_then(key::parse_item_name);
@@ -80,7 +84,7 @@ impl<'a> BucketWriter<'a> {
         &self,
         writes: &WriteSet<'_>,
         change: Change<'_>,
-    ) -> Result<Option<Bytes>, Problem> {
+    ) -> Result<Option<Bytes>, PartitionError> {
         derived::rival(&self.scope, change, writes)
     }
 
@@ -89,7 +93,7 @@ impl<'a> BucketWriter<'a> {
         &mut self,
         writes: &mut WriteSet<'_>,
         change: Change<'_>,
-    ) -> Result<Written, Problem> {
+    ) -> Result<Written, PartitionError> {
         let Change { old, new } = change;
         let key = |version: &Version<'_>| self.scope.keys.item(self.scope.epk, version.id);
         if let Some(old) = old.filter(|old| new.is_none_or(|new| new.id != old.id)) {
@@ -108,7 +112,7 @@ impl<'a> BucketWriter<'a> {
         Ok(written)
     }
 
-    fn count(&mut self, change: Change<'_>) -> Result<(), Problem> {
+    fn count(&mut self, change: Change<'_>) -> Result<(), PartitionError> {
         if change.is_resizing() {
             let Head { items, bytes, .. } = self.head;
             let mut total = KeyStatistics { items, bytes };
@@ -130,7 +134,7 @@ impl<'a> BucketWriter<'a> {
     }
 
     /// The size of the logical partition.
-    pub(crate) fn size(&self, writes: &WriteSet<'_>) -> Result<KeyStatistics, Problem> {
+    pub(crate) fn size(&self, writes: &WriteSet<'_>) -> Result<KeyStatistics, PartitionError> {
         derived::read_statistics(&self.scope, writes)
     }
 

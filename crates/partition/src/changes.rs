@@ -13,7 +13,7 @@ use model::partition_key::PartitionKey;
 use model::position::{Lsn, Ordinal, Timestamp};
 use storage::{Direction, KeyRange, ScanLimit, View};
 
-use crate::command::Problem;
+use crate::command::PartitionError;
 use crate::key::{self, Group, Keys};
 use crate::read::{Position, Reader, stored_name};
 use crate::record::{Item, RecordError};
@@ -58,11 +58,11 @@ impl Reader {
         (view, now): (&dyn View, Timestamp),
         changes: &Changes,
         go_on: &mut dyn FnMut() -> bool,
-    ) -> Result<ChangePage, Problem> {
+    ) -> Result<ChangePage, PartitionError> {
         let end = self.end_of_log(view)?;
         let after = changes.after.unwrap_or(end);
         if after > end {
-            return Err(Problem::NoSuchPosition { after, end });
+            return Err(PartitionError::NoSuchPosition { after, end });
         }
         let mut logs = self.logs(view, changes, after)?;
         let (mut page, mut room, mut commits) = (ChangePage::default(), changes.bytes_max, 0_u32);
@@ -101,7 +101,7 @@ impl Reader {
 
     /// The position of the last commit that a view shows. Not asked of the sequencer: a
     /// client may have seen a commit that the sequencer has not been told of yet.
-    fn end_of_log(&self, view: &dyn View) -> Result<Lsn, Problem> {
+    fn end_of_log(&self, view: &dyn View) -> Result<Lsn, PartitionError> {
         Ok(Lsn::from_u64(self.size(view)?.lsn).max(self.setup().lsn_floor))
     }
 
@@ -111,7 +111,7 @@ impl Reader {
         view: &'v dyn View,
         changes: &Changes,
         after: Lsn,
-    ) -> Result<Vec<Log<'v>>, Problem> {
+    ) -> Result<Vec<Log<'v>>, PartitionError> {
         let asked = self.buckets().iter().filter(|bucket| bucket.range.overlaps(&changes.within));
         asked
             .map(|bucket| {
@@ -147,7 +147,7 @@ impl<'v> Log<'v> {
     }
 
     /// The position of the next entry.
-    fn position(&mut self) -> Result<Option<Lsn>, Problem> {
+    fn position(&mut self) -> Result<Option<Lsn>, PartitionError> {
         let Some((key, _)) = self.rows.peek()? else { return Ok(None) };
         Ok(Some(parse_key(key)?.0))
     }
@@ -158,7 +158,7 @@ impl<'v> Log<'v> {
         lsn: Lsn,
         within: &EpkRange,
         commit: &mut Commit,
-    ) -> Result<(), Problem> {
+    ) -> Result<(), PartitionError> {
         while self.position()? == Some(lsn) {
             let Some((key, epk)) = self.rows.next()? else { return Ok(()) };
             let (epk, _) = key::take_epk(&epk).ok_or(DAMAGED)?;
@@ -172,7 +172,7 @@ impl<'v> Log<'v> {
     }
 }
 
-fn earliest(logs: &mut [Log<'_>]) -> Result<Option<Lsn>, Problem> {
+fn earliest(logs: &mut [Log<'_>]) -> Result<Option<Lsn>, PartitionError> {
     let mut earliest = None;
     for log in logs {
         earliest = earliest.into_iter().chain(log.position()?).min();
@@ -188,7 +188,7 @@ fn first_since(
     (view, keys): (&dyn View, &Keys),
     positions: Range<u64>,
     since: Timestamp,
-) -> Result<u64, Problem> {
+) -> Result<u64, PartitionError> {
     let (mut low, mut high) = (positions.start, positions.end);
     while low < high {
         let middle = low + (high - low) / 2;
@@ -226,7 +226,7 @@ pub(crate) fn changed(
     view: &dyn View,
     keys: &Keys,
     (lsn, ordinal): (Lsn, Ordinal),
-) -> Result<Item, Problem> {
+) -> Result<Item, PartitionError> {
     let Position { epk, id } = stored_name(view, keys, ordinal)?;
     let item = Item::decode(&view.get(&keys.item(&epk, &id))?.ok_or(DAMAGED)?)?;
     if item.lsn == lsn { Ok(item) } else { Err(DAMAGED.into()) }

@@ -16,7 +16,7 @@ use bytes::Bytes;
 use model::epk::Epk;
 use storage::{Direction, KeyRange, ScanLimit, View};
 
-use crate::command::Problem;
+use crate::command::PartitionError;
 use crate::derived::{self, Entry, MAINTAINERS, Scope, Version};
 use crate::key::{self, Group, Keys, describe_key};
 use crate::record::{Head, Item, KeyStatistics};
@@ -69,7 +69,11 @@ impl Report {
 }
 
 /// Checks one bucket of a partition.
-pub fn check_bucket(setup: &Setup, bucket: &Bucket, view: &dyn View) -> Result<Report, Problem> {
+pub fn check_bucket(
+    setup: &Setup,
+    bucket: &Bucket,
+    view: &dyn View,
+) -> Result<Report, PartitionError> {
     let keys = setup.keys(bucket);
     let mut check = Check {
         setup,
@@ -105,12 +109,12 @@ struct Check<'a> {
 }
 
 impl Check<'_> {
-    fn items(&mut self) -> Result<(), Problem> {
+    fn items(&mut self) -> Result<(), PartitionError> {
         self.each(Group::Item, Check::item)?;
         self.close_key()
     }
 
-    fn item(&mut self, key: &Bytes, value: &Bytes) -> Result<(), Problem> {
+    fn item(&mut self, key: &Bytes, value: &Bytes) -> Result<(), PartitionError> {
         let name = key::split(key).and_then(|(_, _, _, rest)| key::parse_item_name(rest));
         let Some((epk, id)) = name else {
             self.found(format!("{} is not the key of an item", describe_key(key)));
@@ -131,7 +135,7 @@ impl Check<'_> {
         Ok(())
     }
 
-    fn count_item(&mut self, epk: &Epk, item: &Item) -> Result<(), Problem> {
+    fn count_item(&mut self, epk: &Epk, item: &Item) -> Result<(), PartitionError> {
         if self.key.as_ref().is_none_or(|(current, _)| current != epk) {
             self.close_key()?;
             self.key = Some((epk.clone(), KeyStatistics::default()));
@@ -175,7 +179,7 @@ impl Check<'_> {
         group: Group,
         subject: fmt::Arguments<'_>,
         expected: &Entry,
-    ) -> Result<(), Problem> {
+    ) -> Result<(), PartitionError> {
         *self.demanded.entry(group).or_default() += 1;
         let noun = group.noun();
         match self.view.get(&expected.key)? {
@@ -193,7 +197,11 @@ impl Check<'_> {
     }
 
     /// Everything that must be there because a version of an item is.
-    fn expected(&self, epk: &Epk, version: &Version<'_>) -> Result<Vec<(Group, Entry)>, Problem> {
+    fn expected(
+        &self,
+        epk: &Epk,
+        version: &Version<'_>,
+    ) -> Result<Vec<(Group, Entry)>, PartitionError> {
         let (scope, mut expected) = (self.scope(epk), Vec::new());
         for maintainer in MAINTAINERS {
             let entries = derived::sorted(maintainer.entries(&scope, version)?);
@@ -207,7 +215,7 @@ impl Check<'_> {
     }
 
     /// Compares the logical partition that ended with what is stored about it as a whole.
-    fn close_key(&mut self) -> Result<(), Problem> {
+    fn close_key(&mut self) -> Result<(), PartitionError> {
         let Some((epk, counted)) = self.key.take() else { return Ok(()) };
         self.report.logical_partitions += 1;
         for maintainer in MAINTAINERS {
@@ -219,7 +227,7 @@ impl Check<'_> {
     }
 
     /// Every group has exactly as many entries as the items ask for.
-    fn groups(&mut self) -> Result<(), Problem> {
+    fn groups(&mut self) -> Result<(), PartitionError> {
         for group in MAINTAINERS.map(|maintainer| maintainer.group()) {
             let (demanded, missing) =
                 (count_of(&self.demanded, group), count_of(&self.missing, group));
@@ -239,8 +247,8 @@ impl Check<'_> {
     fn each(
         &mut self,
         group: Group,
-        mut visit: impl FnMut(&mut Self, &Bytes, &Bytes) -> Result<(), Problem>,
-    ) -> Result<(), Problem> {
+        mut visit: impl FnMut(&mut Self, &Bytes, &Bytes) -> Result<(), PartitionError>,
+    ) -> Result<(), PartitionError> {
         let mut remaining = Some(KeyRange::prefix(&self.keys.group(group)));
         while let Some(range) = remaining {
             let chunk = self.view.scan(&range, Direction::Forward, ScanLimit::default())?;
@@ -253,14 +261,14 @@ impl Check<'_> {
     }
 
     /// Names an entry that no item asks for.
-    fn check_owner(&mut self, key: &Bytes, value: &Bytes) -> Result<(), Problem> {
+    fn check_owner(&mut self, key: &Bytes, value: &Bytes) -> Result<(), PartitionError> {
         if !self.is_demanded(key, value)? {
             self.found(format!("{} belongs to no item", describe_key(key)));
         }
         Ok(())
     }
 
-    fn is_demanded(&self, key: &Bytes, value: &Bytes) -> Result<bool, Problem> {
+    fn is_demanded(&self, key: &Bytes, value: &Bytes) -> Result<bool, PartitionError> {
         let Some((_, _, group, rest)) = key::split(key) else { return Ok(false) };
         if group == Group::Statistics {
             let Some((epk, [])) = key::take_epk(rest) else { return Ok(false) };
@@ -279,7 +287,7 @@ impl Check<'_> {
     }
 
     /// Keys of groups that this version does not know.
-    fn gaps(&mut self) -> Result<(), Problem> {
+    fn gaps(&mut self) -> Result<(), PartitionError> {
         for range in self.keys.outside_groups() {
             let chunk = self.view.scan(&range, Direction::Forward, ScanLimit::default())?;
             for (key, _) in &chunk.rows {
@@ -289,7 +297,7 @@ impl Check<'_> {
         Ok(())
     }
 
-    fn head(&mut self) -> Result<(), Problem> {
+    fn head(&mut self) -> Result<(), PartitionError> {
         let head = match self.view.get(&self.keys.head())?.map(|value| Head::decode(&value)) {
             Some(Ok(head)) => head,
             Some(Err(error)) => {

@@ -76,7 +76,7 @@ pub enum Purpose {
     #[default]
     Any,
     /// Leads to space being given back, so that it may use room which is kept from all
-    /// others (see [`storage::Batch::for_relief`]).
+    /// others (see [`storage::WriteBatch::for_relief`]).
     Relief,
 }
 
@@ -116,17 +116,17 @@ pub enum EffectKind {
 pub struct CommandError {
     /// The operation that failed; the others failed with it.
     pub at: usize,
-    pub problem: Problem,
+    pub problem: PartitionError,
     /// The partition's position that the refusal rests on.
     pub lsn: Lsn,
     /// What finding out is charged for.
     pub work: Work,
 }
 
-/// The reasons, grouped by what the caller does about them (see [`Problem::remedy`]).
+/// The reasons, grouped by what the caller does about them (see [`PartitionError::remedy`]).
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum Problem {
+pub enum PartitionError {
     #[error("Resource with specified id or name already exists.")]
     Exists,
     #[error("Unique index constraint violation.")]
@@ -176,9 +176,9 @@ pub enum Problem {
     Storage(#[from] StorageError),
 }
 
-/// What to do about a [`Problem`].
+/// What to do about a [`PartitionError`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Remedy {
+pub enum PartitionRemedy {
     /// The request must change.
     Correct,
     /// Read again, then decide.
@@ -191,36 +191,39 @@ pub enum Remedy {
     Operator,
 }
 
-impl Problem {
+impl PartitionError {
     /// What an operation is charged for that failed like this. Whoever sent a request
     /// that could not be done pays for the attempt, but not for our troubles.
     #[must_use]
     pub fn work(&self, attempt: Work) -> Work {
         match self.remedy() {
-            Remedy::Correct | Remedy::Reread => attempt,
-            Remedy::Reroute | Remedy::Grant | Remedy::Operator => Work::Nothing,
+            PartitionRemedy::Correct | PartitionRemedy::Reread => attempt,
+            PartitionRemedy::Reroute | PartitionRemedy::Grant | PartitionRemedy::Operator => {
+                Work::Nothing
+            }
         }
     }
 
     #[must_use]
-    pub fn remedy(&self) -> Remedy {
+    pub fn remedy(&self) -> PartitionRemedy {
         match self {
-            Problem::TooLarge { .. }
-            | Problem::GivesTooMuch { .. }
-            | Problem::KeyFull { .. }
-            | Problem::ContainerFull { .. }
-            | Problem::Patch(_)
-            | Problem::Empty
-            | Problem::TooMany { .. }
-            | Problem::NoSuchPosition { .. } => Remedy::Correct,
-            Problem::Exists | Problem::UniqueKey | Problem::NotFound | Problem::Precondition => {
-                Remedy::Reread
-            }
-            Problem::Gone => Remedy::Reroute,
-            Problem::OutOfNumbers => Remedy::Grant,
-            Problem::ClockBehind { .. } | Problem::Record(_) | Problem::Storage(_) => {
-                Remedy::Operator
-            }
+            PartitionError::TooLarge { .. }
+            | PartitionError::GivesTooMuch { .. }
+            | PartitionError::KeyFull { .. }
+            | PartitionError::ContainerFull { .. }
+            | PartitionError::Patch(_)
+            | PartitionError::Empty
+            | PartitionError::TooMany { .. }
+            | PartitionError::NoSuchPosition { .. } => PartitionRemedy::Correct,
+            PartitionError::Exists
+            | PartitionError::UniqueKey
+            | PartitionError::NotFound
+            | PartitionError::Precondition => PartitionRemedy::Reread,
+            PartitionError::Gone => PartitionRemedy::Reroute,
+            PartitionError::OutOfNumbers => PartitionRemedy::Grant,
+            PartitionError::ClockBehind { .. }
+            | PartitionError::Record(_)
+            | PartitionError::Storage(_) => PartitionRemedy::Operator,
         }
     }
 }

@@ -16,7 +16,7 @@ use bytes::Bytes;
 use model::charge::Written;
 use model::epk::Epk;
 
-use crate::command::Problem;
+use crate::command::PartitionError;
 use crate::key::{Group, Keys};
 use crate::record::{Item, KeyStatistics, RecordError};
 use crate::setup::Setup;
@@ -78,7 +78,7 @@ pub(crate) trait Maintainer: Sync {
         change: Change<'_>,
         writes: &mut WriteSet<'_>,
         written: &mut Written,
-    ) -> Result<(), Problem> {
+    ) -> Result<(), PartitionError> {
         let entries = |version: Option<&Version<'_>>| match version {
             Some(version) => self.entries(scope, version).map(sorted),
             None => Ok(Vec::new()),

@@ -5,7 +5,7 @@
 
 use bytes::Bytes;
 use model::etag::Etag;
-use model::json::{self, JsonError, Kind, Raw};
+use model::json::{self, JsonError, JsonKind, Raw};
 use model::limits::Limits;
 use model::name::{ItemId, NameError};
 use model::policy::{OwnTtl, PolicyError};
@@ -57,7 +57,7 @@ impl Document {
         let text = json::canonical_body(&body)?;
         check_size(&text)?;
         let raw = trusted(&text);
-        if raw.kind() != Kind::Object {
+        if raw.kind() != JsonKind::Object {
             return Err(DocumentError::NotAnObject);
         }
         let id = raw.get("id").ok_or(DocumentError::MissingId)?;

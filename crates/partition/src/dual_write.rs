@@ -10,10 +10,10 @@
 use bytes::Bytes;
 use model::charge::Written;
 use model::epk::Epk;
-use storage::Batch;
+use storage::WriteBatch;
 
 use crate::bucket_writer::{BucketWriter, Mark};
-use crate::command::Problem;
+use crate::command::PartitionError;
 use crate::derived::{Change, Version};
 use crate::key::BucketNumber;
 use crate::record::{Head, Item, KeyStatistics};
@@ -34,20 +34,23 @@ pub(crate) struct DualWriter<'a> {
 /// A batch that was worked out, and the heads after it.
 #[derive(Debug)]
 pub(crate) struct Changes {
-    pub(crate) batch: Batch,
+    pub(crate) batch: WriteBatch,
     pub(crate) heads: Vec<(BucketNumber, Head)>,
 }
 
 impl Partition {
     /// The writer of a logical partition, on top of all that was applied before.
-    pub(crate) fn dual_writer<'a>(&'a self, epk: &'a Epk) -> Result<DualWriter<'a>, Problem> {
+    pub(crate) fn dual_writer<'a>(
+        &'a self,
+        epk: &'a Epk,
+    ) -> Result<DualWriter<'a>, PartitionError> {
         let setup: &Setup = self.setup();
         let writer =
             |bucket: &Bucket| BucketWriter::new(setup, epk, bucket, self.head(bucket.number));
         Ok(DualWriter {
             setup,
             writes: self.write_set()?,
-            owner: setup.bucket_of(epk).map(writer).ok_or(Problem::Gone)?,
+            owner: setup.bucket_of(epk).map(writer).ok_or(PartitionError::Gone)?,
             target: setup.move_target_of(epk).map(writer),
         })
     }
@@ -59,7 +62,7 @@ impl<'a> DualWriter<'a> {
     }
 
     /// The stored item of that id, expired or not.
-    pub(crate) fn find(&self, id: &str) -> Result<Option<Item>, Problem> {
+    pub(crate) fn find(&self, id: &str) -> Result<Option<Item>, PartitionError> {
         self.owner.find(&self.writes, id)
     }
 
@@ -68,17 +71,17 @@ impl<'a> DualWriter<'a> {
         &self,
         old: Option<&Version<'_>>,
         new: &Version<'_>,
-    ) -> Result<Option<Bytes>, Problem> {
+    ) -> Result<Option<Bytes>, PartitionError> {
         self.owner.rival(&self.writes, Change { old, new: Some(new) })
     }
 
     /// The id of the item that owns a unique value, as its entry names it.
-    pub(crate) fn owner_id(&self, owner: &[u8]) -> Result<Option<String>, Problem> {
+    pub(crate) fn owner_id(&self, owner: &[u8]) -> Result<Option<String>, PartitionError> {
         self.owner.owner_id(&self.writes, owner)
     }
 
     /// The size of the logical partition.
-    pub(crate) fn size(&self) -> Result<KeyStatistics, Problem> {
+    pub(crate) fn size(&self) -> Result<KeyStatistics, PartitionError> {
         self.owner.size(&self.writes)
     }
 
@@ -92,17 +95,17 @@ impl<'a> DualWriter<'a> {
         &mut self,
         old: Option<&Version<'_>>,
         new: &Version<'_>,
-    ) -> Result<Written, Problem> {
+    ) -> Result<Written, PartitionError> {
         self.write(Change { old, new: Some(new) })
     }
 
-    pub(crate) fn remove(&mut self, old: &Version<'_>) -> Result<Written, Problem> {
+    pub(crate) fn remove(&mut self, old: &Version<'_>) -> Result<Written, PartitionError> {
         self.write(Change { old: Some(old), new: None })
     }
 
     /// Copies an item to the move target; says whether it was there and was not there yet.
-    pub(crate) fn copy(&mut self, id: &str) -> Result<bool, Problem> {
-        let Some(target) = &mut self.target else { return Err(Problem::Gone) };
+    pub(crate) fn copy(&mut self, id: &str) -> Result<bool, PartitionError> {
+        let Some(target) = &mut self.target else { return Err(PartitionError::Gone) };
         match self.owner.find(&self.writes, id)? {
             Some(item) if !target.holds(&self.writes, &item)? => {
                 let change = Change { old: None, new: Some(&Version::new(id, &item)) };
@@ -114,7 +117,7 @@ impl<'a> DualWriter<'a> {
     }
 
     /// The rule itself.
-    fn write(&mut self, change: Change<'_>) -> Result<Written, Problem> {
+    fn write(&mut self, change: Change<'_>) -> Result<Written, PartitionError> {
         let written = self.owner.write(&mut self.writes, change)?;
         if let Some(target) = &mut self.target {
             let old = match change.old {

@@ -11,7 +11,7 @@ use model::position::{Lsn, Ordinal, Timestamp};
 use storage::{Direction, KeyRange, View};
 
 use crate::changes;
-use crate::command::Problem;
+use crate::command::PartitionError;
 use crate::derived::Version;
 use crate::key::{self, BucketNumber, Group, Keys};
 use crate::moving::Copied;
@@ -42,7 +42,7 @@ impl Default for Passed {
 impl Partition {
     /// Removes those of these items that have expired. It takes no position: for
     /// clients nothing changes.
-    pub fn expire(&mut self, now: Timestamp, names: &[Position]) -> Result<Copied, Problem> {
+    pub fn expire(&mut self, now: Timestamp, names: &[Position]) -> Result<Copied, PartitionError> {
         self.rewrite(names, |writer, id| match writer.find(id)? {
             Some(item) if writer.setup().is_expired(&item, now) => {
                 writer.remove(&Version::new(id, &item))?;
@@ -62,7 +62,7 @@ impl Reader {
         bucket: BucketNumber,
         passed: &mut Passed,
         max: usize,
-    ) -> Result<Vec<Position>, Problem> {
+    ) -> Result<Vec<Position>, PartitionError> {
         let ttl = self.setup().definition.ttl();
         if ttl == TimeToLive::Off {
             return Ok(Vec::new());
@@ -85,7 +85,7 @@ impl Reader {
         keys: &Keys,
         mut start: Lsn,
         (names, max): (&mut Vec<Position>, usize),
-    ) -> Result<Lsn, Problem> {
+    ) -> Result<Lsn, PartitionError> {
         let mut rows = Rows::new(view, changes::from(keys, start.get()), Direction::Forward);
         let mut found = false;
         for _ in 0..LOOKS_MAX {
@@ -115,7 +115,7 @@ fn by_own_ttl(
     keys: &Keys,
     start: u32,
     (names, max): (&mut Vec<Position>, usize),
-) -> Result<u32, Problem> {
+) -> Result<u32, PartitionError> {
     let mut range = KeyRange::prefix(&keys.group(Group::Expiry));
     range.start = keys.expiry_of(start);
     let (mut rows, mut at) = (Rows::new(view, range, Direction::Forward), start);

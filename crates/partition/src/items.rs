@@ -4,7 +4,7 @@ use bytes::Bytes;
 use model::charge::{Work, Written};
 use model::json::Value;
 
-use crate::command::{Effect, EffectKind, EtagMatch, Operation, Problem};
+use crate::command::{Effect, EffectKind, EtagMatch, Operation, PartitionError};
 use crate::derived::Version;
 use crate::document::{Document, DocumentError, SYSTEM_PROPERTIES};
 use crate::patch::{Patch, PatchError};
@@ -12,19 +12,22 @@ use crate::record::Item;
 use crate::transaction::Transaction;
 
 /// Does one operation of a command.
-pub(crate) fn perform(tx: &mut Transaction<'_>, operation: &Operation) -> Result<Effect, Problem> {
+pub(crate) fn perform(
+    tx: &mut Transaction<'_>,
+    operation: &Operation,
+) -> Result<Effect, PartitionError> {
     match operation {
         Operation::Create { document } => create(tx, document),
         Operation::Upsert { document, if_match } => upsert(tx, document, if_match.as_ref()),
         Operation::Read { id, if_none_match } => {
-            let item = tx.find(id.as_str())?.ok_or(Problem::NotFound)?;
+            let item = tx.find(id.as_str())?.ok_or(PartitionError::NotFound)?;
             Ok(read(&item, if_none_match.as_ref()))
         }
         Operation::Replace { id, document, if_match } => {
             let old = existing(tx, id.as_str(), if_match.as_ref())?;
             // Another id makes it no other item, but must not be taken.
             if document.id() != id && tx.find(document.id().as_str())?.is_some() {
-                return Err(Problem::Exists);
+                return Err(PartitionError::Exists);
             }
             put(tx, document, Some(&Version::new(id.as_str(), &old)))
         }
@@ -41,9 +44,9 @@ pub(crate) fn perform(tx: &mut Transaction<'_>, operation: &Operation) -> Result
     }
 }
 
-fn create(tx: &mut Transaction<'_>, document: &Document) -> Result<Effect, Problem> {
+fn create(tx: &mut Transaction<'_>, document: &Document) -> Result<Effect, PartitionError> {
     match tx.find(document.id().as_str())? {
-        Some(_) => Err(Problem::Exists),
+        Some(_) => Err(PartitionError::Exists),
         None => put(tx, document, None),
     }
 }
@@ -53,7 +56,7 @@ fn upsert(
     tx: &mut Transaction<'_>,
     document: &Document,
     if_match: Option<&EtagMatch>,
-) -> Result<Effect, Problem> {
+) -> Result<Effect, PartitionError> {
     let id = document.id().as_str();
     let old = tx.find(id)?;
     if let Some(old) = &old {
@@ -75,14 +78,18 @@ pub(crate) fn read(item: &Item, if_none_match: Option<&EtagMatch>) -> Effect {
     Effect { kind, lsn, etag: Some(etag), text, work }
 }
 
-fn patch(tx: &mut Transaction<'_>, patch: &Patch, old: &Version<'_>) -> Result<Effect, Problem> {
+fn patch(
+    tx: &mut Transaction<'_>,
+    patch: &Patch,
+    old: &Version<'_>,
+) -> Result<Effect, PartitionError> {
     let json = old.item.json();
     patch.check_targets(tx.setup.definition.partition_key())?;
     if let Some(condition) = &patch.condition {
         let holds =
             condition.holds(json).map_err(|error| PatchError::Condition(error.to_string()))?;
         if !holds {
-            return Err(Problem::Precondition);
+            return Err(PartitionError::Precondition);
         }
     }
     let mut value = json.to_value();
@@ -100,9 +107,9 @@ fn patch(tx: &mut Transaction<'_>, patch: &Patch, old: &Version<'_>) -> Result<E
 }
 
 /// A patch can make a document that could not have been sent as a whole.
-fn patched_problem(error: DocumentError) -> Problem {
+fn patched_problem(error: DocumentError) -> PartitionError {
     match error {
-        DocumentError::TooLarge { bytes, max } => Problem::TooLarge { bytes, max },
+        DocumentError::TooLarge { bytes, max } => PartitionError::TooLarge { bytes, max },
         DocumentError::Json(_)
         | DocumentError::NotAnObject
         | DocumentError::MissingId
@@ -116,7 +123,7 @@ fn put(
     tx: &mut Transaction<'_>,
     document: &Document,
     old: Option<&Version<'_>>,
-) -> Result<Effect, Problem> {
+) -> Result<Effect, PartitionError> {
     let (item, written) = tx.put(document, old)?;
     let kind = if old.is_some() { EffectKind::Replaced } else { EffectKind::Created };
     Ok(stored(kind, item, written))
@@ -131,15 +138,15 @@ fn existing(
     tx: &mut Transaction<'_>,
     id: &str,
     if_match: Option<&EtagMatch>,
-) -> Result<Item, Problem> {
-    let item = tx.find(id)?.ok_or(Problem::NotFound)?;
+) -> Result<Item, PartitionError> {
+    let item = tx.find(id)?.ok_or(PartitionError::NotFound)?;
     check_match(&item, if_match)?;
     Ok(item)
 }
 
-fn check_match(item: &Item, if_match: Option<&EtagMatch>) -> Result<(), Problem> {
+fn check_match(item: &Item, if_match: Option<&EtagMatch>) -> Result<(), PartitionError> {
     match if_match {
-        Some(condition) if !condition.matches(&item.etag()) => Err(Problem::Precondition),
+        Some(condition) if !condition.matches(&item.etag()) => Err(PartitionError::Precondition),
         Some(_) | None => Ok(()),
     }
 }

@@ -41,8 +41,8 @@ mod write_set;
 pub use changes::{ChangePage, Changes};
 pub use check::{Finding, Report, check_bucket};
 pub use command::{
-    Command, CommandError, Effect, EffectKind, EtagMatch, Operation, Outcome, Problem, Purpose,
-    Remedy,
+    Command, CommandError, Effect, EffectKind, EtagMatch, Operation, Outcome, PartitionError,
+    PartitionRemedy, Purpose,
 };
 pub use document::{Document, DocumentError};
 pub use expire::Passed;

@@ -10,10 +10,10 @@
 
 use std::sync::Arc;
 
-use storage::{Batch, Direction, KeyRange, ScanLimit, Ticket, View};
+use storage::{Direction, KeyRange, ScanLimit, Ticket, View, WriteBatch};
 
 use crate::bucket_writer::Mark;
-use crate::command::Problem;
+use crate::command::PartitionError;
 use crate::dual_write::{Changes, DualWriter};
 use crate::key::{BucketNumber, Group};
 use crate::read::{Position, Reader, parse_item_key};
@@ -31,7 +31,7 @@ pub struct Copied {
 
 impl Partition {
     /// Copies items of a moving bucket to the move targets.
-    pub fn copy(&mut self, names: &[Position]) -> Result<Copied, Problem> {
+    pub fn copy(&mut self, names: &[Position]) -> Result<Copied, PartitionError> {
         self.rewrite(names, |writer, id| writer.copy(id))
     }
 
@@ -40,8 +40,8 @@ impl Partition {
     pub(crate) fn rewrite(
         &mut self,
         names: &[Position],
-        work: impl Fn(&mut DualWriter<'_>, &str) -> Result<bool, Problem>,
-    ) -> Result<Copied, Problem> {
+        work: impl Fn(&mut DualWriter<'_>, &str) -> Result<bool, PartitionError>,
+    ) -> Result<Copied, PartitionError> {
         self.recover_if_broken()?;
         let (mut items, mut bytes) = (0, 0);
         for of_key in names.chunk_by(|a, b| a.epk == b.epk) {
@@ -63,11 +63,11 @@ impl Partition {
     /// Whether the move targets hold all that a moving bucket holds. If so, their
     /// heads are brought to where the partition is: the bucket's own head, which
     /// may alone know of the last item number given out, goes away with it.
-    pub fn complete_move(&mut self, from: BucketNumber) -> Result<Option<Ticket>, Problem> {
+    pub fn complete_move(&mut self, from: BucketNumber) -> Result<Option<Ticket>, PartitionError> {
         self.recover_if_broken()?;
         let setup = Arc::clone(self.setup());
         let Some(moving) = setup.moves.iter().find(|moving| moving.from == from) else {
-            return Err(Problem::Gone);
+            return Err(PartitionError::Gone);
         };
         let source = self.head(from);
         let targets = moving.into.iter().map(|bucket| self.head(bucket.number));
@@ -89,7 +89,7 @@ impl Partition {
         &mut self,
         buckets: impl IntoIterator<Item = &'b Bucket>,
         mark: &Mark,
-    ) -> Result<Batch, Problem> {
+    ) -> Result<WriteBatch, PartitionError> {
         let (mut writes, mut heads) = (self.write_set()?, Vec::new());
         for bucket in buckets {
             let head = self.head(bucket.number).at(mark);
@@ -111,7 +111,7 @@ impl Reader {
         bucket: BucketNumber,
         after: Option<&Position>,
         max: usize,
-    ) -> Result<Vec<Position>, Problem> {
+    ) -> Result<Vec<Position>, PartitionError> {
         let keys = self.setup().keys_of(bucket);
         let mut range = KeyRange::prefix(&keys.group(Group::Item));
         if let Some(Position { epk, id }) = after {

@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use bytes::Bytes;
-use storage::{Batch, Outcome, Receipt, Write};
+use storage::{CommitStatus, Receipt, Write, WriteBatch};
 
 use crate::key;
 
@@ -48,7 +48,7 @@ impl Overlay {
     }
 
     /// Remembers the keys of a batch that `apply` may read again.
-    pub(crate) fn stage(&mut self, batch: &Batch) -> Staged {
+    pub(crate) fn stage(&mut self, batch: &WriteBatch) -> Staged {
         let number = self.next;
         self.next += 1;
         let mut keys = Vec::new();
@@ -78,8 +78,13 @@ impl Overlay {
         while let Some(submission) = self.submissions.front() {
             match submission.receipt.outcome() {
                 None => return Ok(()),
-                Some(Outcome::Durable) => self.forget_first(),
-                Some(Outcome::Refused | Outcome::Full | Outcome::Fenced | Outcome::Unknown) => {
+                Some(CommitStatus::Durable) => self.forget_first(),
+                Some(
+                    CommitStatus::Refused
+                    | CommitStatus::Full
+                    | CommitStatus::Fenced
+                    | CommitStatus::Unknown,
+                ) => {
                     return Err(Broken);
                 }
             }

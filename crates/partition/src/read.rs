@@ -9,7 +9,7 @@ use model::partition_key::PartitionKey;
 use model::position::{Lsn, Ordinal, Timestamp};
 use storage::{Direction, KeyRange, ScanLimit, View};
 
-use crate::command::{Effect, EtagMatch, Problem};
+use crate::command::{Effect, EtagMatch, PartitionError};
 use crate::items;
 use crate::key::{self, Group, Keys};
 use crate::query::{AccessPlan, Approach, OrderError, ScanOrder, Statistics, plan};
@@ -55,8 +55,8 @@ impl Reader {
         now: Timestamp,
         (epk, id): (&Epk, &ItemId),
         if_none_match: Option<&EtagMatch>,
-    ) -> Result<Effect, Problem> {
-        let item = self.find(view, now, epk, id.as_str())?.ok_or(Problem::NotFound)?;
+    ) -> Result<Effect, PartitionError> {
+        let item = self.find(view, now, epk, id.as_str())?.ok_or(PartitionError::NotFound)?;
         Ok(items::read(&item, if_none_match))
     }
 
@@ -67,7 +67,7 @@ impl Reader {
         now: Timestamp,
         epk: &Epk,
         id: &str,
-    ) -> Result<Option<Item>, Problem> {
+    ) -> Result<Option<Item>, PartitionError> {
         let bucket = self.bucket(epk)?;
         let Some(value) = view.get(&self.setup.keys(bucket).item(epk, id))? else {
             return Ok(None);
@@ -82,7 +82,7 @@ impl Reader {
         view: &dyn View,
         epk: &Epk,
         ordinal: Ordinal,
-    ) -> Result<Option<String>, Problem> {
+    ) -> Result<Option<String>, PartitionError> {
         let keys = self.setup.keys(self.bucket(epk)?);
         let Some(name) = view.get(&keys.ordinal(ordinal))? else { return Ok(None) };
         let malformed = RecordError::Malformed { what: "ordinal" };
@@ -101,7 +101,7 @@ impl Reader {
         (range, prefix): (&EpkRange, Option<&PartitionKey>),
         after: Option<&Position>,
         room: (usize, u64),
-    ) -> Result<ItemPage, Problem> {
+    ) -> Result<ItemPage, PartitionError> {
         self.list_while(&mut || true, (view, now), (range, prefix), after, room)
     }
 
@@ -113,7 +113,7 @@ impl Reader {
         (range, prefix): (&EpkRange, Option<&PartitionKey>),
         after: Option<&Position>,
         (items_max, bytes_max): (usize, u64),
-    ) -> Result<ItemPage, Problem> {
+    ) -> Result<ItemPage, PartitionError> {
         let start = after.map_or(&range.min, |position| &position.epk);
         let items_max = items_max.max(1);
         let mut listing = Listing {
@@ -146,7 +146,7 @@ impl Reader {
         (epk, prefix): (&Epk, &str),
         after: Option<&str>,
         (items_max, bytes_max): (usize, u64),
-    ) -> Result<(Vec<Item>, bool), Problem> {
+    ) -> Result<(Vec<Item>, bool), PartitionError> {
         let keys = self.setup.keys(self.bucket(epk)?);
         let mut range = KeyRange::prefix(&keys.item(epk, prefix));
         if let Some(after) = after {
@@ -174,7 +174,7 @@ impl Reader {
     }
 
     /// How far the partition is.
-    pub fn lsn(&self, view: &dyn View) -> Result<Lsn, Problem> {
+    pub fn lsn(&self, view: &dyn View) -> Result<Lsn, PartitionError> {
         let mut lsn = self.setup.lsn_floor;
         for bucket in self.setup.homes() {
             lsn = lsn.max(Lsn::from_u64(self.head(view, bucket)?.lsn));
@@ -183,7 +183,7 @@ impl Reader {
     }
 
     /// The sizes of all buckets together.
-    pub fn size(&self, view: &dyn View) -> Result<Head, Problem> {
+    pub fn size(&self, view: &dyn View) -> Result<Head, PartitionError> {
         let mut total = Head::default();
         for bucket in &self.setup.buckets {
             let head = self.head(view, bucket)?;
@@ -196,7 +196,7 @@ impl Reader {
     }
 
     /// The size of one bucket.
-    pub fn head(&self, view: &dyn View, bucket: &Bucket) -> Result<Head, Problem> {
+    pub fn head(&self, view: &dyn View, bucket: &Bucket) -> Result<Head, PartitionError> {
         match view.get(&self.setup.keys(bucket).head())? {
             Some(value) => Ok(Head::decode(&value)?),
             None => Ok(Head::default()),
@@ -204,7 +204,11 @@ impl Reader {
     }
 
     /// The size of one logical partition.
-    pub fn key_statistics(&self, view: &dyn View, epk: &Epk) -> Result<KeyStatistics, Problem> {
+    pub fn key_statistics(
+        &self,
+        view: &dyn View,
+        epk: &Epk,
+    ) -> Result<KeyStatistics, PartitionError> {
         let bucket = self.bucket(epk)?;
         match view.get(&self.setup.keys(bucket).statistics(epk))? {
             Some(value) => Ok(KeyStatistics::decode(&value)?),
@@ -231,7 +235,7 @@ impl Reader {
         query: (&query::Bound, Approach),
         statistics: &dyn Statistics,
         resume: Option<(ScanOrder, &[u8])>,
-    ) -> Result<Result<AccessPlan, OrderError>, Problem> {
+    ) -> Result<Result<AccessPlan, OrderError>, PartitionError> {
         plan(&self.setup, query, statistics, resume)
     }
 
@@ -243,8 +247,8 @@ impl Reader {
         &self.setup
     }
 
-    fn bucket(&self, epk: &Epk) -> Result<&Bucket, Problem> {
-        self.setup.bucket_of(epk).ok_or(Problem::Gone)
+    fn bucket(&self, epk: &Epk) -> Result<&Bucket, PartitionError> {
+        self.setup.bucket_of(epk).ok_or(PartitionError::Gone)
     }
 }
 
@@ -253,7 +257,7 @@ pub(crate) fn stored_name(
     view: &dyn View,
     keys: &Keys,
     ordinal: Ordinal,
-) -> Result<Position, Problem> {
+) -> Result<Position, PartitionError> {
     let malformed = RecordError::Malformed { what: "ordinal" };
     let name = view.get(&keys.ordinal(ordinal))?.ok_or(malformed)?;
     let (epk, id) = key::parse_item_name(&name).ok_or(malformed)?;
@@ -281,7 +285,11 @@ struct Listing<'a> {
 
 impl Listing<'_> {
     /// Reads through one bucket; false when the page ended inside it.
-    fn bucket(&mut self, bucket: &Bucket, after: Option<&Position>) -> Result<bool, Problem> {
+    fn bucket(
+        &mut self,
+        bucket: &Bucket,
+        after: Option<&Position>,
+    ) -> Result<bool, PartitionError> {
         let keys = self.reader.setup.keys(bucket);
         let mut remaining = KeyRange::prefix(&keys.group(Group::Item));
         remaining.start = remaining.start.max(keys.item(&self.range.min, ""));
@@ -308,7 +316,7 @@ impl Listing<'_> {
     }
 
     /// Takes one row in; false when the page was full before it.
-    fn row(&mut self, key: &Bytes, value: &Bytes) -> Result<bool, Problem> {
+    fn row(&mut self, key: &Bytes, value: &Bytes) -> Result<bool, PartitionError> {
         if self.page.items.len() >= self.items_max || self.rows >= PAGE_ROWS_MAX {
             return Ok(false);
         }
@@ -328,7 +336,7 @@ impl Listing<'_> {
     }
 }
 
-pub(crate) fn parse_item_key(key: &Bytes) -> Result<Position, Problem> {
+pub(crate) fn parse_item_key(key: &Bytes) -> Result<Position, PartitionError> {
     let parsed = key::split(key).and_then(|(_, _, _, rest)| key::parse_item_name(rest));
     let (epk, id) = parsed.ok_or(RecordError::Malformed { what: "item key" })?;
     Ok(Position { epk, id: id.to_owned() })

@@ -210,7 +210,7 @@ fn take_u64s<const N: usize>(
 
 #[cfg(test)]
 mod tests {
-    use model::epk::Place;
+    use model::epk::HashPrefix;
     use proptest::prelude::*;
 
     use super::*;
@@ -221,7 +221,7 @@ mod tests {
         (numbers, rest).prop_map(|((lsn, number, millis, step), (ttl, policy_version, text))| {
             Item {
                 lsn: Lsn::from_u64(lsn),
-                ordinal: Ordinal::new(Place::MAX, number).unwrap(),
+                ordinal: Ordinal::new(HashPrefix::MAX, number).unwrap(),
                 ts: Timestamp::from_millis(millis),
                 step,
                 own_ttl: OwnTtl::from_seconds(ttl),

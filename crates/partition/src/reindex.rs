@@ -6,7 +6,7 @@
 //! the record names the new policy, and nothing else about the item changes: not its
 //! position, its time or its etag. Going through them again does nothing.
 
-use crate::command::Problem;
+use crate::command::PartitionError;
 use crate::derived::Version;
 use crate::moving::Copied;
 use crate::read::Position;
@@ -15,7 +15,7 @@ use crate::sequencer::Partition;
 
 impl Partition {
     /// Gives these items the entries of the policy in force.
-    pub fn reindex(&mut self, names: &[Position]) -> Result<Copied, Problem> {
+    pub fn reindex(&mut self, names: &[Position]) -> Result<Copied, PartitionError> {
         self.rewrite(names, |writer, id| {
             let policy_version = writer.setup().policy_version;
             match writer.find(id)? {

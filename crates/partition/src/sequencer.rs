@@ -8,9 +8,9 @@ use bytes::Bytes;
 use model::charge::Work;
 use model::limits::{Growth, Limits};
 use model::position::{Lsn, Timestamp};
-use storage::{Batch, Outcome as Fate, Store, Stream, Ticket};
+use storage::{CommitStatus, Store, Stream, Ticket, WriteBatch};
 
-use crate::command::{Command, CommandError, Effect, EffectKind, Outcome, Problem, Purpose};
+use crate::command::{Command, CommandError, Effect, EffectKind, Outcome, PartitionError, Purpose};
 use crate::dual_write::Changes;
 use crate::items;
 use crate::key::BucketNumber;
@@ -50,7 +50,7 @@ pub struct Application {
 
 impl Partition {
     /// Reads the heads and continues where the last commit ended.
-    pub fn open(setup: Arc<Setup>, store: Arc<dyn Store>) -> Result<Partition, Problem> {
+    pub fn open(setup: Arc<Setup>, store: Arc<dyn Store>) -> Result<Partition, PartitionError> {
         let stream = store.stream();
         let heads = read_heads(&setup, store.as_ref())?;
         let recorded = heads.values().map(|head| head.next_number);
@@ -108,7 +108,7 @@ impl Partition {
         if let Err(problem) = self.recover_if_broken() {
             return Application {
                 result: Err(self.refusal(problem)),
-                ticket: Ticket::resolved(Fate::Durable),
+                ticket: Ticket::resolved(CommitStatus::Durable),
             };
         }
         match self.work_out(now, command) {
@@ -123,7 +123,7 @@ impl Partition {
 
     /// What was submitted may have failed since the last command: then all that
     /// was computed on top of it is void, and the truth is on the disk.
-    pub(crate) fn recover_if_broken(&mut self) -> Result<(), Problem> {
+    pub(crate) fn recover_if_broken(&mut self) -> Result<(), PartitionError> {
         if self.overlay.settle().is_ok() {
             return Ok(());
         }
@@ -135,7 +135,7 @@ impl Partition {
         &mut self,
         now: Timestamp,
         command: &Command,
-    ) -> Result<(Batch, Outcome), CommandError> {
+    ) -> Result<(WriteBatch, Outcome), CommandError> {
         let refusal = |problem| self.refusal(problem);
         check_count(&self.setup, command).map_err(refusal)?;
         let mut tx = self.transaction(now, command).map_err(refusal)?;
@@ -162,7 +162,7 @@ impl Partition {
     }
 
     /// A command that is refused as a whole.
-    fn refusal(&self, problem: Problem) -> CommandError {
+    fn refusal(&self, problem: PartitionError) -> CommandError {
         let work = problem.work(Work::RefusedWrite);
         CommandError { at: 0, problem, lsn: self.lsn, work }
     }
@@ -171,9 +171,9 @@ impl Partition {
         &'a self,
         now: Timestamp,
         command: &'a Command,
-    ) -> Result<Transaction<'a>, Problem> {
+    ) -> Result<Transaction<'a>, PartitionError> {
         let epk = &command.location.position;
-        let bucket = self.setup.bucket_of(epk).ok_or(Problem::Gone)?;
+        let bucket = self.setup.bucket_of(epk).ok_or(PartitionError::Gone)?;
         Ok(Transaction {
             setup: &self.setup,
             writer: self.dual_writer(epk)?,
@@ -186,11 +186,11 @@ impl Partition {
         })
     }
 
-    pub(crate) fn write_set(&self) -> Result<WriteSet<'_>, Problem> {
+    pub(crate) fn write_set(&self) -> Result<WriteSet<'_>, PartitionError> {
         Ok(WriteSet::new(&self.overlay, self.store.view()?))
     }
 
-    pub(crate) fn submit(&mut self, batch: Batch) -> Ticket {
+    pub(crate) fn submit(&mut self, batch: WriteBatch) -> Ticket {
         let staged = self.overlay.stage(&batch);
         let ticket = self.stream.submit(batch);
         self.overlay.submitted(staged, ticket.receipt());
@@ -244,9 +244,9 @@ impl Partition {
     /// Resolves when all that was submitted so far is durable.
     pub fn barrier(&mut self) -> Ticket {
         if self.overlay.is_empty() {
-            Ticket::resolved(Fate::Durable)
+            Ticket::resolved(CommitStatus::Durable)
         } else {
-            self.submit(Batch::new())
+            self.submit(WriteBatch::new())
         }
     }
 }
@@ -275,33 +275,36 @@ impl Gathered {
         Gathered { bytes: 0, max: limits.effects_bytes_max(), read_bytes: 0, read_max }
     }
 
-    fn add(&mut self, effect: Effect) -> Result<Effect, Problem> {
+    fn add(&mut self, effect: Effect) -> Result<Effect, PartitionError> {
         let bytes = effect.text.as_ref().map_or(0, Bytes::len);
         self.bytes += bytes;
         if effect.kind == EffectKind::Read {
             self.read_bytes += bytes;
         }
         if self.bytes > self.max {
-            return Err(Problem::GivesTooMuch { max: self.max });
+            return Err(PartitionError::GivesTooMuch { max: self.max });
         }
         // One item is an answer however large it is.
         if self.read_bytes > self.read_max.max(bytes) {
-            return Err(Problem::GivesTooMuch { max: self.read_max });
+            return Err(PartitionError::GivesTooMuch { max: self.read_max });
         }
         Ok(effect)
     }
 }
 
-fn check_count(setup: &Setup, command: &Command) -> Result<(), Problem> {
+fn check_count(setup: &Setup, command: &Command) -> Result<(), PartitionError> {
     let (count, max) = (command.operations.len(), setup.limits.batch_operations_max);
     match count {
-        0 => Err(Problem::Empty),
-        _ if count > max => Err(Problem::TooMany { count, max }),
+        0 => Err(PartitionError::Empty),
+        _ if count > max => Err(PartitionError::TooMany { count, max }),
         _ => Ok(()),
     }
 }
 
-fn read_heads(setup: &Setup, store: &dyn Store) -> Result<BTreeMap<BucketNumber, Head>, Problem> {
+fn read_heads(
+    setup: &Setup,
+    store: &dyn Store,
+) -> Result<BTreeMap<BucketNumber, Head>, PartitionError> {
     let view = store.view()?;
     let read = |bucket: &Bucket| match view.get(&setup.keys(bucket).head())? {
         Some(value) => Ok((bucket.number, Head::decode(&value)?)),

@@ -3,7 +3,7 @@
 use model::epk::Epk;
 use storage::{Direction, KeyRange, ScanLimit, View};
 
-use crate::command::Problem;
+use crate::command::PartitionError;
 use crate::key::{self, Group};
 use crate::read::Reader;
 use crate::record::{Head, KeyStatistics, RecordError};
@@ -11,7 +11,7 @@ use crate::setup::Bucket;
 
 impl Reader {
     /// Each bucket with its head, in the order of the ring.
-    pub fn bucket_sizes(&self, view: &dyn View) -> Result<Vec<(Bucket, Head)>, Problem> {
+    pub fn bucket_sizes(&self, view: &dyn View) -> Result<Vec<(Bucket, Head)>, PartitionError> {
         let with_head = |bucket: &Bucket| Ok((bucket.clone(), self.head(view, bucket)?));
         self.setup().buckets.iter().map(with_head).collect()
     }
@@ -23,7 +23,7 @@ impl Reader {
         view: &dyn View,
         bucket: &Bucket,
         mut visit: impl FnMut(Epk, KeyStatistics) -> bool,
-    ) -> Result<(), Problem> {
+    ) -> Result<(), PartitionError> {
         let keys = self.setup().keys_of(bucket.number);
         let mut range = KeyRange::prefix(&keys.group(Group::Statistics));
         loop {

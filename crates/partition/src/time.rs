@@ -15,7 +15,7 @@ use model::rid::ItemRid;
 use storage::Ticket;
 
 use crate::bucket_writer::Mark;
-use crate::command::{Command, Operation, Problem};
+use crate::command::{Command, Operation, PartitionError};
 use crate::derived::Version;
 use crate::document;
 use crate::moving::Copied;
@@ -31,7 +31,11 @@ const AHEAD_MS_MAX: u64 = 5 * 60 * 1_000;
 impl Partition {
     /// The time that a command takes place at. One that removes something is always let
     /// through, at the partition's own time: dropping a container has to work.
-    pub(crate) fn time_of(&self, now: Timestamp, command: &Command) -> Result<Timestamp, Problem> {
+    pub(crate) fn time_of(
+        &self,
+        now: Timestamp,
+        command: &Command,
+    ) -> Result<Timestamp, PartitionError> {
         let recorded = self.now();
         let is_near = recorded.millis().saturating_sub(now.millis()) <= AHEAD_MS_MAX;
         let removes = |operation: &Operation| matches!(operation, Operation::Delete { .. });
@@ -40,13 +44,17 @@ impl Partition {
         if is_near || operations.iter().any(removes) || operations.iter().all(reads) {
             return Ok(now.max(recorded));
         }
-        Err(Problem::ClockBehind { recorded, now })
+        Err(PartitionError::ClockBehind { recorded, now })
     }
 
     /// Gives those of these items that were written later than `now` the time `now`. Their
     /// positions stay, and so times still never go back along the log; their etags change.
     /// Clients are told of no change.
-    pub fn restamp(&mut self, now: Timestamp, names: &[Position]) -> Result<Copied, Problem> {
+    pub fn restamp(
+        &mut self,
+        now: Timestamp,
+        names: &[Position],
+    ) -> Result<Copied, PartitionError> {
         self.rewrite(names, |writer, id| match writer.find(id)? {
             Some(old) if old.ts > now => {
                 let new = restamped(writer.setup(), &old, now);
@@ -58,7 +66,7 @@ impl Partition {
     }
 
     /// Sets the time back to `now`. Only once no item is left that was written later.
-    pub fn reset_time(&mut self, now: Timestamp) -> Result<Ticket, Problem> {
+    pub fn reset_time(&mut self, now: Timestamp) -> Result<Ticket, PartitionError> {
         self.recover_if_broken()?;
         let mark = Mark { now: now.min(self.now()), ..self.mark() };
         let setup = Arc::clone(self.setup());

@@ -5,12 +5,12 @@
 
 use bytes::Bytes;
 use model::charge::Written;
-use model::epk::Place;
+use model::epk::HashPrefix;
 use model::position::{Lsn, Ordinal, Timestamp};
 use model::rid::ItemRid;
 
 use crate::bucket_writer::Mark;
-use crate::command::Problem;
+use crate::command::PartitionError;
 use crate::derived::Version;
 use crate::document::Document;
 use crate::dual_write::{Changes, DualWriter};
@@ -24,7 +24,7 @@ pub(crate) struct Transaction<'a> {
     pub(crate) setup: &'a Setup,
     pub(crate) writer: DualWriter<'a>,
     /// The place of new ordinals.
-    pub(crate) place: Place,
+    pub(crate) place: HashPrefix,
     /// Bytes of the partition's other buckets, if it cannot grow.
     pub(crate) elsewhere: u64,
     pub(crate) numbers: Numbers,
@@ -37,7 +37,7 @@ pub(crate) struct Transaction<'a> {
 impl Transaction<'_> {
     /// The live item of that id. One that has expired is removed on the way:
     /// for every client it is gone already, and nobody pays for its removal.
-    pub(crate) fn find(&mut self, id: &str) -> Result<Option<Item>, Problem> {
+    pub(crate) fn find(&mut self, id: &str) -> Result<Option<Item>, PartitionError> {
         let Some(item) = self.writer.find(id)? else {
             return Ok(None);
         };
@@ -53,7 +53,7 @@ impl Transaction<'_> {
         &mut self,
         document: &Document,
         old: Option<&Version<'_>>,
-    ) -> Result<(Item, Written), Problem> {
+    ) -> Result<(Item, Written), PartitionError> {
         let ordinal = match old {
             Some(old) => old.item.ordinal,
             None => self.next_ordinal()?,
@@ -69,24 +69,24 @@ impl Transaction<'_> {
     }
 
     /// Whether logical partition and container may grow by what a new version has more.
-    fn check_room(&self, old_bytes: u64, new_bytes: u64) -> Result<(), Problem> {
+    fn check_room(&self, old_bytes: u64, new_bytes: u64) -> Result<(), PartitionError> {
         let limits = &self.setup.limits;
         let Some(growth) = new_bytes.checked_sub(old_bytes).filter(|growth| *growth > 0) else {
             return Ok(());
         };
         let max = limits.logical_partition_bytes_max;
         if self.writer.size()?.bytes.saturating_add(growth) > max {
-            return Err(Problem::KeyFull { gib: limits.gib_told(max) });
+            return Err(PartitionError::KeyFull { gib: limits.gib_told(max) });
         }
         let max = limits.partition_bytes_max(self.setup.growth);
         let stored = self.elsewhere.saturating_add(self.writer.bytes());
         if stored.saturating_add(growth) > max {
-            return Err(Problem::ContainerFull { gib: limits.gib_told(max) });
+            return Err(PartitionError::ContainerFull { gib: limits.gib_told(max) });
         }
         Ok(())
     }
 
-    pub(crate) fn remove(&mut self, old: &Version<'_>) -> Result<Written, Problem> {
+    pub(crate) fn remove(&mut self, old: &Version<'_>) -> Result<Written, PartitionError> {
         self.writer.remove(old)
     }
 
@@ -111,17 +111,17 @@ impl Transaction<'_> {
         item
     }
 
-    fn next_ordinal(&mut self) -> Result<Ordinal, Problem> {
-        let number = self.numbers.take().ok_or(Problem::OutOfNumbers)?;
-        Ordinal::new(self.place, number).ok_or(Problem::OutOfNumbers)
+    fn next_ordinal(&mut self) -> Result<Ordinal, PartitionError> {
+        let number = self.numbers.take().ok_or(PartitionError::OutOfNumbers)?;
+        Ordinal::new(self.place, number).ok_or(PartitionError::OutOfNumbers)
     }
 
     /// A unique value is taken: an error, unless its owner has expired.
-    fn evict_expired(&mut self, owner: &[u8]) -> Result<(), Problem> {
+    fn evict_expired(&mut self, owner: &[u8]) -> Result<(), PartitionError> {
         match self.writer.owner_id(owner)? {
             // `find` removes it when it has expired, and the value becomes free.
             Some(id) if self.find(&id)?.is_none() => Ok(()),
-            Some(_) | None => Err(Problem::UniqueKey),
+            Some(_) | None => Err(PartitionError::UniqueKey),
         }
     }
 }

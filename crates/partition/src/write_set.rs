@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use storage::{Batch, View};
+use storage::{View, WriteBatch};
 
-use crate::command::Problem;
+use crate::command::PartitionError;
 use crate::overlay::Overlay;
 
 /// Staged writes over writes that are not durable yet over a view: what the
@@ -26,7 +26,7 @@ impl<'a> WriteSet<'a> {
         self.staged.is_empty()
     }
 
-    pub(crate) fn get(&self, key: &[u8]) -> Result<Option<Bytes>, Problem> {
+    pub(crate) fn get(&self, key: &[u8]) -> Result<Option<Bytes>, PartitionError> {
         if let Some(staged) = self.staged.get(key) {
             return Ok(staged.clone());
         }
@@ -41,8 +41,8 @@ impl<'a> WriteSet<'a> {
         self.staged.insert(key, value);
     }
 
-    pub(crate) fn into_batch(self) -> Batch {
-        let mut batch = Batch::new();
+    pub(crate) fn into_batch(self) -> WriteBatch {
+        let mut batch = WriteBatch::new();
         for (key, value) in self.staged {
             match value {
                 Some(value) => batch.put(key, value),

@@ -15,7 +15,7 @@ use model::limits::Limits;
 use model::partition_key::PartitionKey;
 use model::position::Timestamp;
 use partition::{Command, Document, Operation, Partition, Setup, describe_key};
-use storage::{Batch, Outcome, Store, memory};
+use storage::{CommitStatus, Store, WriteBatch, memory};
 
 /// Group tags, and bytes before them in a key (docs/formats/partition.md).
 const PREFIX_BYTES: usize = 8;
@@ -53,7 +53,7 @@ impl Bench {
             let command = Command { location, operations: vec![Operation::Create { document }] };
             let application = partition.apply(Timestamp::from_millis(EPOCH_MILLIS), &command);
             application.result.unwrap();
-            assert_eq!(application.ticket.wait(), Outcome::Durable);
+            assert_eq!(application.ticket.wait(), CommitStatus::Durable);
         }
         fixture::assert_clean(&setup, store.as_ref());
         Bench { setup, store }
@@ -71,12 +71,12 @@ impl Bench {
     }
 
     fn write(&self, key: &[u8], value: Option<&[u8]>) {
-        let mut batch = Batch::new();
+        let mut batch = WriteBatch::new();
         match value {
             Some(value) => batch.put(key.to_vec(), value.to_vec()),
             None => batch.delete(key.to_vec()),
         }
-        assert_eq!(self.store.stream().submit(batch).wait(), Outcome::Durable);
+        assert_eq!(self.store.stream().submit(batch).wait(), CommitStatus::Durable);
     }
 
     fn findings(&self) -> Vec<String> {

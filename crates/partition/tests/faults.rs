@@ -23,7 +23,7 @@ use common::traffic::{self, Dice, Shape, Traffic};
 use model::epk::EpkRange;
 use model::position::Timestamp;
 use partition::{Command, Partition, Reader, Setup};
-use storage::{Batch, Outcome as Fate, Store, Ticket};
+use storage::{CommitStatus, Store, Ticket, WriteBatch};
 use testkit::faulty::{Fault, FaultRates, FaultyStore};
 
 const ROUNDS_DEFAULT: u64 = 150;
@@ -129,7 +129,10 @@ impl Run {
     /// Lets submissions pass, and waits until the store below has dealt with them.
     fn release(&self, count: usize) {
         self.gate.release(count);
-        assert_eq!(self.home.store.stream().submit(Batch::new()).wait(), Fate::Durable);
+        assert_eq!(
+            self.home.store.stream().submit(WriteBatch::new()).wait(),
+            CommitStatus::Durable
+        );
         self.faulty.forget_lost();
     }
 
@@ -172,9 +175,11 @@ impl Run {
             let pending = self.pending.pop_front().unwrap();
             *self.fates.entry(format!("{fate:?}")).or_default() += 1;
             match fate {
-                Fate::Durable => self.confirm(&pending),
-                Fate::Refused | Fate::Full | Fate::Fenced => return self.break_off(None),
-                Fate::Unknown => return self.break_off(Some(&pending)),
+                CommitStatus::Durable => self.confirm(&pending),
+                CommitStatus::Refused | CommitStatus::Full | CommitStatus::Fenced => {
+                    return self.break_off(None);
+                }
+                CommitStatus::Unknown => return self.break_off(Some(&pending)),
             }
         }
         if self.pending.is_empty() {
@@ -195,8 +200,8 @@ impl Run {
         for behind in self.pending.drain(..) {
             let fate = behind.ticket.outcome();
             // A refusal by a store that failed to read rests on nothing.
-            let rests_on_nothing = behind.stamps.is_none() && fate == Some(Fate::Durable);
-            assert!(fate == Some(Fate::Refused) || rests_on_nothing, "{fate:?}");
+            let rests_on_nothing = behind.stamps.is_none() && fate == Some(CommitStatus::Durable);
+            assert!(fate == Some(CommitStatus::Refused) || rests_on_nothing, "{fate:?}");
             *self.fates.entry(format!("{:?}", fate.unwrap())).or_default() += 1;
         }
         let stored = self.stored();
@@ -254,11 +259,11 @@ fn a_read_waits_for_the_writes_it_saw() {
     assert_eq!(application.ticket.outcome(), None, "told too early");
     run.faulty.script([Fault::Refuse]);
     run.gate.release(usize::MAX);
-    assert_eq!(application.ticket.wait(), Fate::Refused);
+    assert_eq!(application.ticket.wait(), CommitStatus::Refused);
     // And now there is nothing to read.
     let again = run.partition.apply(Timestamp::from_millis(run.now_millis), &command);
-    assert!(matches!(again.result.unwrap_err().problem, partition::Problem::NotFound));
-    assert_eq!(again.ticket.wait(), Fate::Durable);
+    assert!(matches!(again.result.unwrap_err().problem, partition::PartitionError::NotFound));
+    assert_eq!(again.ticket.wait(), CommitStatus::Durable);
     assert_eq!(run.partition.lsn().get(), 0);
 }
 
@@ -299,9 +304,9 @@ fn a_recovery_that_fails_is_tried_again() {
     let now = Timestamp::from_millis(run.now_millis);
     let application = run.partition.apply(now, &command);
     let problem = application.result.unwrap_err().problem;
-    assert!(matches!(problem, partition::Problem::Storage(_)), "{problem:?}");
+    assert!(matches!(problem, partition::PartitionError::Storage(_)), "{problem:?}");
     let application = run.partition.apply(now, &command);
     assert_eq!(application.result.unwrap().lsn.get(), 1);
     run.gate.release(usize::MAX);
-    assert_eq!(application.ticket.wait(), Fate::Durable);
+    assert_eq!(application.ticket.wait(), CommitStatus::Durable);
 }

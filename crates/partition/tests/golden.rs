@@ -41,10 +41,10 @@ use model::name::ItemId;
 use model::partition_key::{Location, PartitionKey};
 use model::position::{Lsn, Timestamp};
 use partition::{
-    Command, Document, Effect, EtagMatch, Operation, Partition, Patch, Problem, Reader, Setup,
-    describe_key,
+    Command, Document, Effect, EtagMatch, Operation, Partition, PartitionError, Patch, Reader,
+    Setup, describe_key,
 };
-use storage::{Outcome, Store, View, Write};
+use storage::{CommitStatus, Store, View, Write};
 
 type Answer = Result<String, Box<dyn Error>>;
 
@@ -211,7 +211,7 @@ impl World {
         };
         open.gate.take_seen();
         let application = open.partition.apply(now, &command);
-        assert_eq!(application.ticket.wait(), Outcome::Durable);
+        assert_eq!(application.ticket.wait(), CommitStatus::Durable);
         let mut output = String::new();
         match application.result {
             Err(error) => {
@@ -280,7 +280,7 @@ impl World {
 }
 
 impl Open {
-    fn new(setup: Setup, home: &Home) -> Result<Open, Problem> {
+    fn new(setup: Setup, home: &Home) -> Result<Open, PartitionError> {
         let (setup, gate) = (Arc::new(setup), Gate::new(Arc::clone(&home.store)));
         let store: Arc<dyn Store> = Arc::<Gate>::clone(&gate);
         let partition = Partition::open(Arc::clone(&setup), store)?;
@@ -377,7 +377,7 @@ impl Open {
         Reader::new(Arc::clone(&self.setup))
     }
 
-    fn view(&self) -> Result<Box<dyn View>, Problem> {
+    fn view(&self) -> Result<Box<dyn View>, PartitionError> {
         Ok(self.gate.view()?)
     }
 

@@ -19,7 +19,7 @@ use model::position::Timestamp;
 use partition::{Application, Command, Document, Operation, Partition, Patch, Reader, Setup};
 use runtime::{Runtime, TaskHandle};
 use storage::local::LocalConfig;
-use storage::{Outcome, Store, Ticket};
+use storage::{CommitStatus, Store, Ticket};
 
 const THREADS: u64 = 64;
 const INCREMENTS_EACH: u64 = 25;
@@ -46,7 +46,7 @@ impl Counter {
         let create = command(Operation::Create { document });
         let increment = command(Operation::Patch { id, patch, if_match: None });
         let mut partition = Partition::open(Arc::clone(&setup), store).unwrap();
-        assert_eq!(apply(&mut partition, &create).ticket.wait(), Outcome::Durable);
+        assert_eq!(apply(&mut partition, &create).ticket.wait(), CommitStatus::Durable);
         Counter { setup, partition, increment }
     }
 }
@@ -85,7 +85,7 @@ fn a_hot_item_does_not_wait_for_the_disk() {
     assert_eq!(value(&counter.setup, gate.as_ref()), "0");
     assert!(tickets.iter().all(|ticket| ticket.outcome().is_none()));
     assert_eq!(gate.release(usize::MAX), tickets.len());
-    assert!(tickets.into_iter().all(|ticket| ticket.wait() == Outcome::Durable));
+    assert!(tickets.into_iter().all(|ticket| ticket.wait() == CommitStatus::Durable));
     assert_eq!(value(&counter.setup, gate.as_ref()), INCREMENTS.to_string());
 }
 
@@ -104,7 +104,7 @@ fn no_increment_of_many_threads_is_lost() {
             let body = move || {
                 for _ in 0..INCREMENTS_EACH {
                     let application = apply(&mut partition.lock().unwrap(), &increment);
-                    assert_eq!(application.ticket.wait(), Outcome::Durable);
+                    assert_eq!(application.ticket.wait(), CommitStatus::Durable);
                 }
             };
             Runtime::real().tasks.spawn("incrementer", Box::new(body)).unwrap()

@@ -23,7 +23,7 @@ use partition::{
     Bucket, BucketNumber, Command, Copied, Document, Move, Operation, Partition, Patch, Position,
     Reader, Setup,
 };
-use storage::{Outcome, Store, memory};
+use storage::{CommitStatus, Store, memory};
 
 /// Bytes before the group tag of a key, and two tags (docs/formats/partition.md).
 const PREFIX_BYTES: usize = 8;
@@ -153,7 +153,7 @@ impl World {
         let command = Command { location: self.locate(key), operations };
         let application = self.partition.apply(Timestamp::from_millis(millis), &command);
         application.result.unwrap();
-        assert_eq!(application.ticket.wait(), Outcome::Durable);
+        assert_eq!(application.ticket.wait(), CommitStatus::Durable);
     }
 
     fn reconfigure(&mut self, setup: Setup) {
@@ -189,7 +189,7 @@ impl World {
     }
 
     fn wait(&self, copied: Copied) {
-        assert_eq!(copied.ticket.wait(), Outcome::Durable);
+        assert_eq!(copied.ticket.wait(), CommitStatus::Durable);
         fixture::assert_clean(&self.setup, self.store.as_ref());
     }
 
@@ -221,7 +221,7 @@ impl World {
 
     fn end_move(&mut self) {
         let complete = self.partition.complete_move(SOURCE).unwrap();
-        assert_eq!(complete.expect("all was copied").wait(), Outcome::Durable);
+        assert_eq!(complete.expect("all was copied").wait(), CommitStatus::Durable);
         fixture::assert_clean(&self.setup, self.store.as_ref());
     }
 }

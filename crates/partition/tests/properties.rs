@@ -28,9 +28,9 @@ use model::json::{Raw, Value};
 use model::name::ItemId;
 use model::position::Timestamp;
 use partition::{
-    Application, Bucket, BucketNumber, Move, Partition, Position, Problem, Reader, Setup,
+    Application, Bucket, BucketNumber, Move, Partition, PartitionError, Position, Reader, Setup,
 };
-use storage::{Batch, Outcome as Fate, Store, Ticket};
+use storage::{CommitStatus, Store, Ticket, WriteBatch};
 
 const COMMANDS_DEFAULT: u64 = 1_000;
 const SEED_DEFAULT: u64 = 20_200_101;
@@ -211,7 +211,7 @@ impl Run {
         let names: Vec<Position> = self.uncopied.drain(..count.min(self.uncopied.len())).collect();
         let copied = self.partition.copy(&names).unwrap();
         self.drain();
-        assert_eq!(copied.ticket.wait(), Fate::Durable);
+        assert_eq!(copied.ticket.wait(), CommitStatus::Durable);
         fixture::assert_clean(&self.setup, self.gate.as_ref());
     }
 
@@ -244,7 +244,7 @@ impl Run {
     fn end_move(&mut self, moving: &Move) {
         let complete = self.partition.complete_move(moving.from).unwrap();
         self.drain();
-        assert_eq!(complete.expect("all was copied").wait(), Fate::Durable);
+        assert_eq!(complete.expect("all was copied").wait(), CommitStatus::Durable);
         let mut setup = self.setup.as_ref().clone();
         setup.moves.clear();
         let at = setup.buckets.iter().position(|bucket| bucket.number == moving.from).unwrap();
@@ -258,14 +258,14 @@ impl Run {
     }
 
     fn remove_bucket(&mut self, bucket: BucketNumber) {
-        let mut batch = Batch::new();
+        let mut batch = WriteBatch::new();
         let dead = |key: &Bytes| key[4..8] == bucket.0.to_be_bytes();
         for (key, _) in fixture::dump(self.gate.as_ref()).into_iter().filter(|(key, _)| dead(key)) {
             batch.delete(key);
         }
         let ticket = self.gate.stream().submit(batch);
         self.drain();
-        assert_eq!(ticket.wait(), Fate::Durable);
+        assert_eq!(ticket.wait(), CommitStatus::Durable);
     }
 
     fn restart(&mut self) {
@@ -337,14 +337,14 @@ impl Run {
         let count = 1 + self.dice.below(self.tickets.len() as u64);
         self.gate.release(usize::try_from(count).unwrap());
         for ticket in self.tickets.drain(..usize::try_from(count).unwrap()) {
-            assert_eq!(ticket.wait(), Fate::Durable);
+            assert_eq!(ticket.wait(), CommitStatus::Durable);
         }
     }
 
     fn drain(&mut self) {
         self.gate.release(usize::MAX);
         for ticket in self.tickets.drain(..) {
-            assert_eq!(ticket.wait(), Fate::Durable);
+            assert_eq!(ticket.wait(), CommitStatus::Durable);
         }
     }
 
@@ -356,7 +356,7 @@ impl Run {
         let reader = Reader::new(Arc::clone(&self.setup));
         let read = reader.read(view.as_ref(), now, (epk, &id), None);
         match (read, self.model.live(key, id.as_str(), now.secs())) {
-            (Err(Problem::NotFound), None) => {}
+            (Err(PartitionError::NotFound), None) => {}
             (Ok(effect), Some(entry)) => {
                 let text = effect.text.unwrap();
                 assert_eq!(traffic::own_body(&text).to_string(), entry.body.to_string());
@@ -475,7 +475,7 @@ fn after(traffic: &Traffic, body: &Value, step: &Step) -> Result<Vec<(Bytes, Byt
         let now = Timestamp::from_millis(EPOCH_MILLIS + seconds * 1000);
         let application = partition.apply(now, &traffic.command(&request, &setup.limits));
         application.result.map_err(|error| error.to_string())?;
-        assert_eq!(application.ticket.wait(), Fate::Durable);
+        assert_eq!(application.ticket.wait(), CommitStatus::Durable);
     }
     fixture::assert_clean(&setup, store.as_ref());
     Ok(fixture::dump(store.as_ref()))

@@ -22,7 +22,7 @@ mod inverse;
 mod plain;
 mod signature;
 
-pub(crate) use constraint::{Constraint, Place, Root, member_domain};
+pub(crate) use constraint::{Constraint, ErrorLocation, Root, member_domain};
 pub(crate) use domain::{Domain, Span, Values};
 
 use std::cell::{Cell, RefCell};
@@ -42,7 +42,7 @@ const DEPTH_MAX: usize = 40;
 /// What a slot stands for.
 #[derive(Clone, Debug)]
 enum Meaning<'p> {
-    Place(Place),
+    ErrorLocation(ErrorLocation),
     Expr(&'p Expr),
     Values(Domain),
 }
@@ -161,21 +161,25 @@ impl<'p> Analysis<'p> {
     }
 
     fn of_source(&self, source: &'p Source) -> Constraint {
-        let own =
-            |place: Place| source.steps.iter().fold(place, |place, key| place.to(key.clone()));
+        let own = |place: ErrorLocation| {
+            source.steps.iter().fold(place, |place, key| place.to(key.clone()))
+        };
         let place = match &source.origin {
-            Origin::Container => own(Place::new(Root::Document)),
+            Origin::Container => own(ErrorLocation::new(Root::Document)),
             Origin::Slot(slot) => match self.meaning(*slot) {
-                Some(Meaning::Place(place)) => own(place),
+                Some(Meaning::ErrorLocation(place)) => own(place),
                 meaning => return self.of_value(source, meaning),
             },
             Origin::Block(block) => return self.of_rows(source, block),
         };
         if source.iterates {
-            self.mean(source.slot, Meaning::Place(Place::new(Root::Slot(source.slot))));
+            self.mean(
+                source.slot,
+                Meaning::ErrorLocation(ErrorLocation::new(Root::Slot(source.slot))),
+            );
             return Constraint::at(place, Domain::arrays());
         }
-        self.mean(source.slot, Meaning::Place(place.clone()));
+        self.mean(source.slot, Meaning::ErrorLocation(place.clone()));
         if place.is_document() {
             Constraint::Anything
         } else {
@@ -190,7 +194,10 @@ impl<'p> Analysis<'p> {
                 self.mean(source.slot, meaning);
                 return Constraint::Anything;
             }
-            _ => self.mean(source.slot, Meaning::Place(Place::new(Root::Slot(source.slot)))),
+            _ => self.mean(
+                source.slot,
+                Meaning::ErrorLocation(ErrorLocation::new(Root::Slot(source.slot))),
+            ),
         }
         match meaning {
             Some(Meaning::Expr(expr)) if source.steps.is_empty() => {
@@ -206,7 +213,10 @@ impl<'p> Analysis<'p> {
         let rows =
             if reads_documents(block) { self.of_block(block) } else { self.of_subquery(block) };
         if source.iterates {
-            self.mean(source.slot, Meaning::Place(Place::new(Root::Slot(source.slot))));
+            self.mean(
+                source.slot,
+                Meaning::ErrorLocation(ErrorLocation::new(Root::Slot(source.slot))),
+            );
             if !self.gives_row(block) {
                 return rows;
             }
@@ -249,10 +259,10 @@ impl<'p> Analysis<'p> {
     }
 
     /// The place that an expression stands for, unless that is far down.
-    fn place(&self, expr: &'p Expr) -> Option<Place> {
+    fn place(&self, expr: &'p Expr) -> Option<ErrorLocation> {
         match self.target(expr) {
             Expr::Slot(slot) => match self.meaning(*slot)? {
-                Meaning::Place(place) => Some(place),
+                Meaning::ErrorLocation(place) => Some(place),
                 Meaning::Expr(_) | Meaning::Values(_) => None,
             },
             Expr::Member(base, key) => {

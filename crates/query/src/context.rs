@@ -30,7 +30,7 @@ pub struct Context {
     /// Whoever runs the query and may have it stop.
     pub watch: Option<Arc<dyn Watch>>,
     /// Whoever wants to know how long functions take.
-    pub meter: Option<Arc<dyn Meter>>,
+    pub meter: Option<Arc<dyn StepMeter>>,
 }
 
 /// Keeps an eye on a query while it is bound and evaluated.
@@ -49,7 +49,7 @@ pub enum Called {
 }
 
 /// Measures how long functions take.
-pub trait Meter: Debug + Send + Sync {
+pub trait StepMeter: Debug + Send + Sync {
     /// The time since some moment.
     fn now(&self) -> Duration;
 

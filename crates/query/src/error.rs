@@ -156,7 +156,7 @@ pub struct SyntaxError {
 
 /// A position as people and clients count it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct ErrorLocation {
     /// From one.
     pub line: usize,
     /// In characters, from one.
@@ -185,12 +185,12 @@ impl SyntaxError {
 
     /// Translates the position for readers of the text it was found in.
     #[must_use]
-    pub fn place(&self, text: &str) -> Place {
+    pub fn place(&self, text: &str) -> ErrorLocation {
         let before = text.get(..self.position.start).unwrap_or(text);
         let inside = text.get(self.position.clone()).unwrap_or_default();
         let line_start = before.rfind('\n').map_or(0, |at| at + 1);
         let start = before.encode_utf16().count();
-        Place {
+        ErrorLocation {
             line: before.matches('\n').count() + 1,
             column: before.get(line_start..).unwrap_or_default().chars().count() + 1,
             start,
@@ -396,12 +396,12 @@ mod tests {
         let text = "SELECT\n  \"é😀\" 5";
         let start = text.find('5').expect("it is there");
         let error = SyntaxError::new(Code::SYNTAX, Span::new(start, start + 1), "");
-        assert_eq!(error.place(text), Place { line: 2, column: 8, start: 15, end: 16 });
+        assert_eq!(error.place(text), ErrorLocation { line: 2, column: 8, start: 15, end: 16 });
     }
 
     #[test]
     fn places_beyond_the_text_do_not_panic() {
         let error = SyntaxError::new(Code::SYNTAX, Span::new(2, 90), "");
-        assert_eq!(error.place("é"), Place { line: 1, column: 2, start: 1, end: 1 });
+        assert_eq!(error.place("é"), ErrorLocation { line: 1, column: 2, start: 1, end: 1 });
     }
 }

@@ -99,10 +99,10 @@ pub(crate) fn index_use(program: &Program, indexed: &dyn Indexed) -> IndexUse {
 /// Places that conditions are about, in the order of the query.
 struct Places<'p> {
     indexed: &'p dyn Indexed,
-    found: Vec<Place>,
+    found: Vec<ErrorLocation>,
 }
 
-struct Place {
+struct ErrorLocation {
     path: Path,
     used: bool,
     impact: Impact,
@@ -166,7 +166,7 @@ impl Places<'_> {
     fn note(&mut self, path: &Path, used: bool, impact: Impact) {
         match self.found.iter_mut().find(|place| place.path == *path) {
             Some(place) => place.impact = place.impact.max(impact),
-            None => self.found.push(Place { path: path.clone(), used, impact }),
+            None => self.found.push(ErrorLocation { path: path.clone(), used, impact }),
         }
     }
 

@@ -32,8 +32,8 @@ mod tree;
 
 pub use advice::Advice;
 pub use bind::{Path, PathStep, UDF_CALLS_MAX};
-pub use context::{Called, Context, Meter, UserFunctionError, UserFunctions, Watch};
-pub use error::{Code, Door, Place, QueryError, Refusal, Span, SyntaxError};
+pub use context::{Called, Context, StepMeter, UserFunctionError, UserFunctions, Watch};
+pub use error::{Code, Door, ErrorLocation, QueryError, Refusal, Span, SyntaxError};
 pub use eval::{STEPS_MAX, VALUE_BYTES_MAX, WATCH_STEPS};
 pub use execute::PartialGroups;
 pub use index_use::{Composite, Impact, IndexSpec, IndexUse, Indexed};
@@ -45,8 +45,8 @@ pub use parser::{
     QUERY_BYTES_MAX, QueryLimits, SYMBOLS_MAX,
 };
 pub use plan::{
-    AggregateKind, DistinctType, Feature, Features, KeyBound, KeyRange, KeyRanges, KeyShape, Plan,
-    PlanOptions, QueryInfo, RingRange,
+    AggregateKind, DistinctType, Feature, Features, KeyBound, KeyRanges, KeyShape, Plan,
+    PlanOptions, PlannedRange, QueryInfo, RingRange,
 };
 pub use query::{
     Bound, CONDITION_STEPS_MAX, Condition, Order, Query, canonical_expression,

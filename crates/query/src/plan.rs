@@ -10,7 +10,7 @@ mod ranges;
 mod rewrite;
 
 pub use features::{Feature, Features};
-pub use ranges::{KeyBound, KeyRange, KeyRanges, RingRange};
+pub use ranges::{KeyBound, KeyRanges, PlannedRange, RingRange};
 
 use model::json::{Object, Value};
 use model::partition_key::{KeyKind, KeyPath, PartitionKeyDefinition};
@@ -22,7 +22,7 @@ use crate::context::Context;
 use crate::error::{QueryError, Refusal};
 pub use crate::execute::AggregateKind;
 use crate::syntax::{
-    self, Child, Collection, Direction, Expr, ExprKind, OrderItem, OrderKeys, Select, Selection,
+    self, Child, Collection, Expr, ExprKind, OrderItem, OrderKeys, Select, Selection, SortDirection,
 };
 
 /// Rows to skip and rows to give, as a rewritten text says it.
@@ -46,7 +46,7 @@ pub struct QueryInfo {
     pub offset: Option<u32>,
     pub limit: Option<u32>,
     /// Texts of the sort keys, and their directions.
-    pub order_by: Vec<(String, Direction)>,
+    pub order_by: Vec<(String, SortDirection)>,
     pub group_by: Vec<String>,
     /// The aggregate of `SELECT VALUE`.
     pub aggregates: Vec<AggregateKind>,
@@ -333,8 +333,9 @@ fn order_items(select: &Select) -> &[OrderItem] {
     }
 }
 
-fn order_by(select: &Select) -> Vec<(String, Direction)> {
-    let direction = |direction: Option<Direction>| direction.unwrap_or(Direction::Ascending);
+fn order_by(select: &Select) -> Vec<(String, SortDirection)> {
+    let direction =
+        |direction: Option<SortDirection>| direction.unwrap_or(SortDirection::Ascending);
     let items = order_items(select).iter();
     items.map(|item| (item.expr.to_string(), direction(item.direction))).collect()
 }
@@ -483,9 +484,9 @@ impl DistinctType {
     }
 }
 
-fn direction(direction: Direction) -> &'static str {
+fn direction(direction: SortDirection) -> &'static str {
     match direction {
-        Direction::Ascending => "Ascending",
-        Direction::Descending => "Descending",
+        SortDirection::Ascending => "Ascending",
+        SortDirection::Descending => "Descending",
     }
 }

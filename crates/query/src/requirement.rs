@@ -10,7 +10,7 @@ mod find;
 
 use std::fmt;
 
-use model::json::{Kind, Value};
+use model::json::{JsonKind, Value};
 
 pub(crate) use find::{calls_of, filter_of};
 
@@ -54,7 +54,7 @@ pub enum Requirement {
     /// The value at the path is of one of these types; undefined is none.
     Types {
         path: Path,
-        types: &'static [Kind],
+        types: &'static [JsonKind],
     },
     All(Vec<Requirement>),
     Either(Vec<Requirement>),
@@ -71,8 +71,14 @@ pub enum Comparison {
 }
 
 /// What a value that is there at all may be.
-pub(crate) const ANY_KIND: &[Kind] =
-    &[Kind::Null, Kind::Bool, Kind::Number, Kind::String, Kind::Array, Kind::Object];
+pub(crate) const ANY_KIND: &[JsonKind] = &[
+    JsonKind::Null,
+    JsonKind::Bool,
+    JsonKind::Number,
+    JsonKind::String,
+    JsonKind::Array,
+    JsonKind::Object,
+];
 
 impl Comparison {
     /// The comparison that holds between values of one type where this does not.

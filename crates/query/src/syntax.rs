@@ -81,23 +81,23 @@ impl Count {
 pub enum Selection {
     All(Span),
     Value(Expr),
-    List(Vec<Item>),
+    List(Vec<SelectItem>),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Item {
+pub struct SelectItem {
     pub expr: Expr,
     pub alias: Option<Name>,
 }
 
-impl Item {
+impl SelectItem {
     /// The alias, else the last name of the path.
     #[must_use]
     pub fn name(&self) -> Option<&str> {
         self.named().map(|(name, _)| name)
     }
 
-    /// As [`Item::name`], and where it stands. An empty name is none.
+    /// As [`SelectItem::name`], and where it stands. An empty name is none.
     #[expect(clippy::wildcard_enum_match_arm, reason = "only these forms matter here")]
     pub(crate) fn named(&self) -> Option<(&str, Span)> {
         if let Some(alias) = &self.alias {
@@ -211,11 +211,11 @@ pub enum OrderKeys {
 pub struct OrderItem {
     pub expr: Expr,
     /// `None` where neither ASC nor DESC is written.
-    pub direction: Option<Direction>,
+    pub direction: Option<SortDirection>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Direction {
+pub enum SortDirection {
     Ascending,
     Descending,
 }

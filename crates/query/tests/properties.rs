@@ -1,7 +1,7 @@
 //! Laws that hold for all texts and all values.
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail the test")]
 
-use model::json::{self, DistinctHash, Kind, Raw, Value};
+use model::json::{self, DistinctHash, JsonKind, Raw, Value};
 use model::partition_key::PartitionKeyDefinition;
 use proptest::prelude::*;
 use query::{
@@ -229,7 +229,7 @@ fn at(value: &Value, steps: &[PathStep]) -> Vec<Value> {
     inside.iter().flat_map(|value| at(value, rest)).collect()
 }
 
-fn type_of(value: &Value) -> Kind {
+fn type_of(value: &Value) -> JsonKind {
     Raw::trusted(&value.to_string()).kind()
 }
 

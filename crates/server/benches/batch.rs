@@ -19,8 +19,8 @@ mod program;
 
 use std::time::Duration;
 
-use hybrid_row::Row;
-use hybrid_row::batch::{self, DOCUMENT, Operation, operation_type};
+use hybrid_row::HybridRow;
+use hybrid_row::batch::{self, BatchOperation, DOCUMENT, operation_type};
 
 use client::{Client, Document};
 use program::Program;
@@ -80,17 +80,17 @@ fn body(form: Form, documents: &[Document]) -> Vec<u8> {
             format!("[{}]", operations.join(",")).into_bytes()
         }
         Form::HybridRow => {
-            let row = |document| Row::from(&operation(document));
+            let row = |document| HybridRow::from(&operation(document));
             batch::write(documents.iter().map(row), 0).unwrap()
         }
     }
 }
 
-fn operation(document: &Document) -> Operation<'_> {
-    Operation {
+fn operation(document: &Document) -> BatchOperation<'_> {
+    BatchOperation {
         operation_type: Some(operation_type::UPSERT),
         resource_type: Some(DOCUMENT),
         resource_body: Some(document.body.as_bytes()),
-        ..Operation::default()
+        ..BatchOperation::default()
     }
 }

@@ -17,7 +17,7 @@ use service::Service;
 use storage::Loss;
 use storage::local::LocalConfig;
 use tokio_rustls::TlsAcceptor;
-use wire_cosmos::{Gateway, GatewayConfig, Observer, Verb};
+use wire_cosmos::{Gateway, GatewayConfig, Observer, VerbLabel};
 
 use crate::background::{self, tasks};
 use crate::data_dir::{self, DataDir, say};
@@ -122,7 +122,7 @@ async fn serve(settings: Settings, mut outside: Runtime) -> anyhow::Result<()> {
 struct CosmosDurations(Arc<RequestDurations>);
 
 impl Observer for CosmosDurations {
-    fn answered(&self, verb: Verb, status: StatusCode, elapsed: Duration) {
+    fn answered(&self, verb: VerbLabel, status: StatusCode, elapsed: Duration) {
         self.0.record(verb.name(), status.as_u16(), elapsed);
     }
 }

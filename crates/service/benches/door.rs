@@ -21,7 +21,7 @@ use model::partition_key::PartitionKey;
 use runtime::{Clock, Random, RealClock, Runtime, SeededRandom};
 use service::{ItemAction, ItemOperation, Service};
 use storage::local::{self, LocalConfig};
-use storage::{Batch, Counters, Durability, Outcome, Store};
+use storage::{CommitStatus, Counters, Durability, Store, WriteBatch};
 
 const IN_FLIGHT: u64 = 64;
 const ROUNDS: u64 = 5;
@@ -147,7 +147,7 @@ impl Bare {
         let value_bytes = cost.bytes.saturating_sub(keys_bytes);
         let value_bytes = usize::try_from(value_bytes).unwrap();
         let bare = Bare { store, keys: cost.keys, value_bytes };
-        assert_eq!(bare.store.stream().submit(bare.batch(0)).wait(), Outcome::Durable);
+        assert_eq!(bare.store.stream().submit(bare.batch(0)).wait(), CommitStatus::Durable);
         bare
     }
 
@@ -158,8 +158,8 @@ impl Bare {
     }
 
     /// One long value, as the document, and small keys, as its index entries.
-    fn batch(&self, number: u64) -> Batch {
-        let mut batch = Batch::new();
+    fn batch(&self, number: u64) -> WriteBatch {
+        let mut batch = WriteBatch::new();
         let mut value = document(number).to_vec();
         value.resize(self.value_bytes, b' ');
         batch.put(Bare::key(0, number), value);
@@ -170,7 +170,7 @@ impl Bare {
     fn create_round(&self, first: u64) -> f64 {
         rate(CREATES_PER_ROUND, |number| {
             let ticket = self.store.stream().submit(self.batch(first + number));
-            async { assert_eq!(ticket.await, Outcome::Durable) }
+            async { assert_eq!(ticket.await, CommitStatus::Durable) }
         })
     }
 

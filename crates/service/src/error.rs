@@ -3,7 +3,7 @@
 //! Texts are those that the service's clients know, as far as they say nothing about a
 //! protocol. Status codes, and texts that name headers, are the business of each protocol.
 
-use cluster::{ClusterError, Refusal};
+use cluster::{ClusterError, ThrottleRefusal};
 use model::json::{JsonError, Object, Value};
 use model::limits::{ITEM_ID_BYTES_MAX, NAME_CHARS_MAX};
 use model::name::NameError;
@@ -11,7 +11,7 @@ use model::partition_key::KeyError;
 use model::policy::{PolicyError, ReplaceError};
 use model::position::Lsn;
 use model::throughput::ThroughputError;
-use partition::{DocumentError, PatchError, Problem};
+use partition::{DocumentError, PartitionError, PatchError};
 use query::QueryError;
 use storage::StorageError;
 
@@ -111,7 +111,7 @@ pub enum ServiceError {
         "Request rate is large. More Request Units may be needed, so no changes were made. Please retry this request \
          later. Learn more: http://aka.ms/cosmosdb-error-429"
     )]
-    Throttled { refusal: Refusal },
+    Throttled { refusal: ThrottleRefusal },
     /// An earlier change of the throughput is still being carried out. Try again later.
     #[error("Another scaling operation is in progress for this resource. Please retry later.")]
     Scaling,
@@ -267,33 +267,43 @@ impl From<ClusterError> for ServiceError {
     }
 }
 
-impl From<Problem> for ServiceError {
-    fn from(problem: Problem) -> ServiceError {
+impl From<PartitionError> for ServiceError {
+    fn from(problem: PartitionError) -> ServiceError {
         match problem {
-            Problem::Exists => ServiceError::Conflict {
+            PartitionError::Exists => ServiceError::Conflict {
                 message: "Resource with specified id or name already exists. Learn more: https://aka.ms/cosmosdb-tsg-conflict",
             },
-            Problem::UniqueKey => {
+            PartitionError::UniqueKey => {
                 ServiceError::Conflict { message: "Unique index constraint violation." }
             }
-            Problem::NotFound => ServiceError::NotFound,
-            Problem::Precondition => ServiceError::Precondition,
-            Problem::TooLarge { .. } => ServiceError::TooLarge { message: problem.to_string() },
-            Problem::GivesTooMuch { .. } => {
+            PartitionError::NotFound => ServiceError::NotFound,
+            PartitionError::Precondition => ServiceError::Precondition,
+            PartitionError::TooLarge { .. } => {
+                ServiceError::TooLarge { message: problem.to_string() }
+            }
+            PartitionError::GivesTooMuch { .. } => {
                 ServiceError::ResponseTooLarge { message: problem.to_string() }
             }
-            Problem::KeyFull { .. } => ServiceError::KeyFull { message: problem.to_string() },
-            Problem::ContainerFull { .. } => ServiceError::Quota { message: problem.to_string() },
-            Problem::Patch(_) | Problem::Empty | Problem::TooMany { .. } => {
+            PartitionError::KeyFull { .. } => {
+                ServiceError::KeyFull { message: problem.to_string() }
+            }
+            PartitionError::ContainerFull { .. } => {
+                ServiceError::Quota { message: problem.to_string() }
+            }
+            PartitionError::Patch(_) | PartitionError::Empty | PartitionError::TooMany { .. } => {
                 ServiceError::invalid(problem.to_string())
             }
-            Problem::NoSuchPosition { after, end } => ServiceError::NoSuchPosition { after, end },
-            Problem::ClockBehind { .. } => {
+            PartitionError::NoSuchPosition { after, end } => {
+                ServiceError::NoSuchPosition { after, end }
+            }
+            PartitionError::ClockBehind { .. } => {
                 ServiceError::ClockBehind { message: problem.to_string() }
             }
-            Problem::Gone | Problem::OutOfNumbers => ServiceError::Busy,
-            Problem::Storage(StorageError::Full { .. }) => ServiceError::DiskFull,
-            Problem::Record(_) | Problem::Storage(_) | _ => ServiceError::internal(problem),
+            PartitionError::Gone | PartitionError::OutOfNumbers => ServiceError::Busy,
+            PartitionError::Storage(StorageError::Full { .. }) => ServiceError::DiskFull,
+            PartitionError::Record(_) | PartitionError::Storage(_) | _ => {
+                ServiceError::internal(problem)
+            }
         }
     }
 }

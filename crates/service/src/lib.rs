@@ -60,7 +60,8 @@ pub use throughput::redistribute::{Redistribution, ThroughputInfo};
 // those crates themselves.
 pub use cluster::{
     Ahead, Caller, Cursor, CursorError, Division, Halve, KeyCharge, KeySize, KeySummary,
-    PartitionId, Priority, QueryReport, Reason, Refusal, SortKey, ThroughputBucket, TransitionStep,
+    PartitionId, Priority, QueryReport, Reason, SortKey, ThrottleRefusal, ThroughputBucket,
+    TransitionStep,
 };
 pub use items::queries::advice_on;
 pub use model::partition_key::PartitionKey;

@@ -14,7 +14,7 @@ use std::time::Duration;
 use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode};
 use runtime::{Clock, Random, RealClock, Runtime, SeededRandom, TaskHandle};
 use storage::local::{self, LocalConfig};
-use storage::{Batch, Counters, Outcome, Store};
+use storage::{CommitStatus, Counters, Store, WriteBatch};
 
 const WRITERS: u64 = 64;
 const ROUNDS: usize = 5;
@@ -159,10 +159,10 @@ impl Side for Door {
     fn writer(&self) -> Self::Writer {
         let mut stream = self.store.stream();
         Box::new(move |number| {
-            let mut batch = Batch::new();
+            let mut batch = WriteBatch::new();
             batch.put(document_key(number), document(number));
             (0..INDEX_KEYS).for_each(|path| batch.put(index_key(number, path), ""));
-            assert_eq!(stream.submit(batch).wait(), Outcome::Durable);
+            assert_eq!(stream.submit(batch).wait(), CommitStatus::Durable);
         })
     }
 

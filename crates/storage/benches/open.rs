@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use runtime::{Clock, Random, RealClock, Runtime, SeededRandom};
 use storage::local::{self, LocalConfig};
-use storage::{Batch, Durability, Outcome, Store};
+use storage::{CommitStatus, Durability, Store, WriteBatch};
 
 const DOCUMENT_BYTES: usize = 1_024;
 const DOCUMENTS_PER_BATCH: u64 = 50;
@@ -81,7 +81,7 @@ fn die(store: &Arc<dyn Store>) -> ! {
 }
 
 fn write(store: &Arc<dyn Store>, number: u64) -> usize {
-    let mut batch = Batch::new();
+    let mut batch = WriteBatch::new();
     let random = SeededRandom::new(number);
     for document in 0..DOCUMENTS_PER_BATCH {
         let id = (number * DOCUMENTS_PER_BATCH + document).to_be_bytes();
@@ -97,7 +97,7 @@ fn write(store: &Arc<dyn Store>, number: u64) -> usize {
         }
     }
     let bytes = batch.bytes();
-    assert_eq!(store.stream().submit(batch).wait(), Outcome::Durable);
+    assert_eq!(store.stream().submit(batch).wait(), CommitStatus::Durable);
     bytes
 }
 

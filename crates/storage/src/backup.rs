@@ -16,8 +16,8 @@ use xxhash_rust::xxh3::Xxh3Default;
 
 use crate::local::{decode::Reader, files};
 use crate::{
-    Batch, Direction, KEY_BYTES_MAX, KeyRange, Outcome, RESERVED_PREFIX, ScanLimit, StorageError,
-    Store, Ticket, VALUE_BYTES_MAX,
+    CommitStatus, Direction, KEY_BYTES_MAX, KeyRange, RESERVED_PREFIX, ScanLimit, StorageError,
+    Store, Ticket, VALUE_BYTES_MAX, WriteBatch,
 };
 
 /// The one file of a backup.
@@ -116,7 +116,7 @@ pub fn load(
     let mut source = open(folder)?;
     let (mut stream, mut pending) = (store.stream(), std::collections::VecDeque::new());
     while let Some(rows) = source.next_chunk()? {
-        let mut batch = Batch::new();
+        let mut batch = WriteBatch::new();
         rows.into_iter().for_each(|(key, value)| batch.put(key, value));
         pending.push_back(stream.submit(batch));
         if pending.len() == PENDING_MAX {
@@ -157,8 +157,13 @@ fn open(folder: &Path) -> Result<Source<'_>, StorageError> {
 
 fn settle(store: &dyn Store, ticket: Option<Ticket>) -> Result<(), StorageError> {
     match ticket.map(Ticket::wait) {
-        None | Some(Outcome::Durable) => Ok(()),
-        Some(Outcome::Refused | Outcome::Full | Outcome::Fenced | Outcome::Unknown) => {
+        None | Some(CommitStatus::Durable) => Ok(()),
+        Some(
+            CommitStatus::Refused
+            | CommitStatus::Full
+            | CommitStatus::Fenced
+            | CommitStatus::Unknown,
+        ) => {
             store.health()?;
             Err(StorageError::Failed { detail: "rows of the backup were not written".to_owned() })
         }

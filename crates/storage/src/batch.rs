@@ -40,24 +40,24 @@ impl Write {
 
 /// Ordered writes: a later write of a key replaces an earlier one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Batch {
+pub struct WriteBatch {
     writes: Vec<Write>,
     bytes: usize,
     relief: bool,
 }
 
-impl Batch {
+impl WriteBatch {
     #[must_use]
-    pub fn new() -> Batch {
-        Batch::default()
+    pub fn new() -> WriteBatch {
+        WriteBatch::default()
     }
 
     /// Says that these writes lead to space being given back, such as the drop of a
     /// container. On a full disk they may use room that is kept from all others, so they
     /// have to be few.
     #[must_use]
-    pub fn for_relief(self, relief: bool) -> Batch {
-        Batch { relief, ..self }
+    pub fn for_relief(self, relief: bool) -> WriteBatch {
+        WriteBatch { relief, ..self }
     }
 
     #[must_use]
@@ -142,7 +142,7 @@ mod tests {
 
     #[test]
     fn a_batch_counts_keys_and_values() {
-        let mut batch = Batch::new();
+        let mut batch = WriteBatch::new();
         assert!(batch.is_empty());
         batch.put("key", "value");
         batch.delete("key");
@@ -152,7 +152,7 @@ mod tests {
     #[test]
     fn writes_that_no_backend_can_take_are_named() {
         let misfit = |key: &[u8], value: usize| {
-            let mut batch = Batch::new();
+            let mut batch = WriteBatch::new();
             batch.put("fine", "");
             batch.put(Bytes::copy_from_slice(key), vec![0; value]);
             batch.misfit()

@@ -18,7 +18,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 
-use crate::{Batch, Counters, Outcome, Resolver, StorageError, Stream, Ticket, Write};
+use crate::{CommitStatus, Counters, Resolver, StorageError, Stream, Ticket, Write, WriteBatch};
 
 #[cfg(test)]
 mod tests;
@@ -100,7 +100,7 @@ enum State {
 
 #[derive(Debug)]
 struct Submission {
-    batch: Batch,
+    batch: WriteBatch,
     breach: Breach,
     resolver: Resolver,
 }
@@ -114,21 +114,21 @@ impl Breach {
     const REFUSED: u8 = 1;
     const FULL: u8 = 2;
 
-    fn open(&self, outcome: Outcome) {
+    fn open(&self, outcome: CommitStatus) {
         let why = match outcome {
-            Outcome::Durable => Breach::NONE,
-            Outcome::Full => Breach::FULL,
-            Outcome::Refused | Outcome::Fenced | Outcome::Unknown => Breach::REFUSED,
+            CommitStatus::Durable => Breach::NONE,
+            CommitStatus::Full => Breach::FULL,
+            CommitStatus::Refused | CommitStatus::Fenced | CommitStatus::Unknown => Breach::REFUSED,
         };
         self.0.fetch_max(why, Ordering::AcqRel);
     }
 
     /// What becomes of submissions to a stream that is broken.
-    fn outcome(&self) -> Option<Outcome> {
+    fn outcome(&self) -> Option<CommitStatus> {
         match self.0.load(Ordering::Acquire) {
             Breach::NONE => None,
-            Breach::FULL => Some(Outcome::Full),
-            _ => Some(Outcome::Refused),
+            Breach::FULL => Some(CommitStatus::Full),
+            _ => Some(CommitStatus::Refused),
         }
     }
 }
@@ -210,7 +210,7 @@ impl<E: Engine> Committer<E> {
         let refused = self.queue().fail(detail);
         self.work.notify_all();
         self.progress.notify_all();
-        resolve_all(refused, Outcome::Refused);
+        resolve_all(refused, CommitStatus::Refused);
     }
 
     /// Waits for what was submitted, then ends the engine. Idempotent.
@@ -315,17 +315,17 @@ impl<E: Engine> Committer<E> {
         match committed {
             Ok(()) => {
                 self.count(group.len(), &joined);
-                resolve_all(group, Outcome::Durable);
+                resolve_all(group, CommitStatus::Durable);
             }
             Err(error @ StorageError::Full { .. }) => {
                 self.note_refusal(joined_bytes(&joined), &error);
-                resolve_all(group, Outcome::Unknown);
+                resolve_all(group, CommitStatus::Unknown);
             }
             Err(error) => {
                 tracing::error!(%error, batches = group.len(), "commit failed, restart needed");
                 let refused = self.queue().fail(error.to_string());
-                resolve_all(group, Outcome::Unknown);
-                resolve_all(refused, Outcome::Refused);
+                resolve_all(group, CommitStatus::Unknown);
+                resolve_all(refused, CommitStatus::Refused);
             }
         }
     }
@@ -391,7 +391,7 @@ impl<E: Engine> Committer<E> {
 
     fn turn_away(&self, group: Vec<Submission>, error: &StorageError) {
         let full = matches!(error, StorageError::Full { .. });
-        resolve_all(group, if full { Outcome::Full } else { Outcome::Refused });
+        resolve_all(group, if full { CommitStatus::Full } else { CommitStatus::Refused });
     }
 
     fn count(&self, batches: usize, joined: &Joined) {
@@ -514,7 +514,7 @@ fn joined_bytes(joined: &Joined) -> usize {
     joined.iter().map(|(key, value)| key.len() + value.as_ref().map_or(0, Bytes::len)).sum()
 }
 
-fn resolve_all(group: Vec<Submission>, outcome: Outcome) {
+fn resolve_all(group: Vec<Submission>, outcome: CommitStatus) {
     for submission in group {
         submission.breach.open(outcome);
         submission.resolver.resolve(outcome);
@@ -537,12 +537,12 @@ impl<E: Engine> CommitterStream<E> {
 
     fn refuse(&mut self) -> Ticket {
         self.refused = true;
-        Ticket::resolved(Outcome::Refused)
+        Ticket::resolved(CommitStatus::Refused)
     }
 }
 
 impl<E: Engine> Stream for CommitterStream<E> {
-    fn submit(&mut self, batch: Batch) -> Ticket {
+    fn submit(&mut self, batch: WriteBatch) -> Ticket {
         runtime::may_wait();
         if let Some(outcome) = self.breach.outcome() {
             return Ticket::resolved(outcome);

@@ -4,7 +4,7 @@ use std::fmt;
 
 use bytes::Bytes;
 
-use crate::{Batch, Chunk, Direction, KeyRange, ScanLimit, StorageError, Ticket};
+use crate::{Chunk, Direction, KeyRange, ScanLimit, StorageError, Ticket, WriteBatch};
 
 /// One open store. Handed around as `Arc<dyn Store>`.
 pub trait Store: Send + Sync + fmt::Debug {
@@ -94,7 +94,7 @@ pub trait Stream: Send + fmt::Debug {
     /// Blocks while the queue is full, so never to be called on an async worker.
     ///
     /// An empty batch becomes durable when everything submitted before it has.
-    fn submit(&mut self, batch: Batch) -> Ticket;
+    fn submit(&mut self, batch: WriteBatch) -> Ticket;
 }
 
 /// A snapshot. What is committed later never shows.

@@ -2,7 +2,7 @@
 //!
 //! A ticket can be awaited, waited for on a thread, or given a callback. It never
 //! hangs: a [`Resolver`] that goes away without an answer, whatever the reason,
-//! resolves its ticket as [`Outcome::Unknown`].
+//! resolves its ticket as [`CommitStatus::Unknown`].
 
 use std::fmt;
 use std::future::Future;
@@ -12,7 +12,7 @@ use std::task::{Context, Poll, Waker};
 
 /// The fate of a submission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum CommitStatus {
     /// Written, and visible in every view taken from now on.
     Durable,
     /// Surely not written.
@@ -26,7 +26,7 @@ pub enum Outcome {
     Unknown,
 }
 
-/// Resolves to the [`Outcome`] of one submission.
+/// Resolves to the [`CommitStatus`] of one submission.
 #[must_use = "a submission is durable only once its ticket says so"]
 pub struct Ticket {
     slot: Arc<Slot>,
@@ -43,7 +43,7 @@ pub struct Resolver {
     slot: Arc<Slot>,
 }
 
-type Callback = Box<dyn FnOnce(Outcome) + Send>;
+type Callback = Box<dyn FnOnce(CommitStatus) + Send>;
 
 #[derive(Default)]
 struct Slot {
@@ -53,7 +53,7 @@ struct Slot {
 
 #[derive(Default)]
 struct State {
-    outcome: Option<Outcome>,
+    outcome: Option<CommitStatus>,
     waker: Option<Waker>,
     callback: Option<Callback>,
 }
@@ -63,7 +63,7 @@ impl Slot {
         self.state.lock().expect("no code panics while it holds a ticket's state")
     }
 
-    fn resolve(&self, outcome: Outcome) {
+    fn resolve(&self, outcome: CommitStatus) {
         let mut state = self.state();
         if state.outcome.is_some() {
             return;
@@ -83,7 +83,7 @@ impl Slot {
 
 impl Ticket {
     /// A ticket whose answer is known already.
-    pub fn resolved(outcome: Outcome) -> Ticket {
+    pub fn resolved(outcome: CommitStatus) -> Ticket {
         let slot = Slot::default();
         slot.state().outcome = Some(outcome);
         Ticket { slot: Arc::new(slot) }
@@ -96,7 +96,7 @@ impl Ticket {
 
     /// The outcome, if it is known by now.
     #[must_use]
-    pub fn outcome(&self) -> Option<Outcome> {
+    pub fn outcome(&self) -> Option<CommitStatus> {
         self.slot.state().outcome
     }
 
@@ -108,7 +108,7 @@ impl Ticket {
 
     /// Blocks until the outcome is known.
     #[must_use]
-    pub fn wait(self) -> Outcome {
+    pub fn wait(self) -> CommitStatus {
         runtime::may_wait();
         let mut state = self.slot.state();
         loop {
@@ -122,7 +122,7 @@ impl Ticket {
     /// Calls `callback` once the outcome is known: at once when it is known
     /// already, else on the committer's thread, where it must neither block nor
     /// wait for another ticket. Callbacks run in the order of submission.
-    pub fn on_done(self, callback: impl FnOnce(Outcome) + Send + 'static) {
+    pub fn on_done(self, callback: impl FnOnce(CommitStatus) + Send + 'static) {
         let mut state = self.slot.state();
         match state.outcome {
             Some(outcome) => {
@@ -135,9 +135,9 @@ impl Ticket {
 }
 
 impl Future for Ticket {
-    type Output = Outcome;
+    type Output = CommitStatus;
 
-    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Outcome> {
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<CommitStatus> {
         let mut state = self.slot.state();
         match state.outcome {
             Some(outcome) => Poll::Ready(outcome),
@@ -158,7 +158,7 @@ impl fmt::Debug for Ticket {
 impl Receipt {
     /// The outcome, if it is known by now.
     #[must_use]
-    pub fn outcome(&self) -> Option<Outcome> {
+    pub fn outcome(&self) -> Option<CommitStatus> {
         self.slot.state().outcome
     }
 }
@@ -170,7 +170,7 @@ impl fmt::Debug for Receipt {
 }
 
 impl Resolver {
-    pub fn resolve(self, outcome: Outcome) {
+    pub fn resolve(self, outcome: CommitStatus) {
         self.slot.resolve(outcome);
     }
 }
@@ -178,7 +178,7 @@ impl Resolver {
 impl Drop for Resolver {
     /// Nobody can tell any more. Does nothing to a ticket that has its answer.
     fn drop(&mut self) {
-        self.slot.resolve(Outcome::Unknown);
+        self.slot.resolve(CommitStatus::Unknown);
     }
 }
 
@@ -212,32 +212,32 @@ mod tests {
         let mut context = Context::from_waker(&waker);
         assert_eq!(Pin::new(&mut ticket).poll(&mut context), Poll::Pending);
         assert_eq!(ticket.outcome(), None);
-        resolver.resolve(Outcome::Durable);
+        resolver.resolve(CommitStatus::Durable);
         assert_eq!(wakes.0.load(Ordering::SeqCst), 1);
-        assert_eq!(Pin::new(&mut ticket).poll(&mut context), Poll::Ready(Outcome::Durable));
-        assert_eq!(ticket.outcome(), Some(Outcome::Durable));
-        assert_eq!(ticket.wait(), Outcome::Durable);
+        assert_eq!(Pin::new(&mut ticket).poll(&mut context), Poll::Ready(CommitStatus::Durable));
+        assert_eq!(ticket.outcome(), Some(CommitStatus::Durable));
+        assert_eq!(ticket.wait(), CommitStatus::Durable);
     }
 
     #[test]
     fn a_dropped_resolver_leaves_the_outcome_unknown() {
         let (resolver, ticket) = Ticket::pending();
         drop(resolver);
-        assert_eq!(ticket.wait(), Outcome::Unknown);
+        assert_eq!(ticket.wait(), CommitStatus::Unknown);
     }
 
     #[test]
     fn a_callback_runs_once_whether_early_or_late() {
         let calls = Arc::new(Mutex::new(Vec::new()));
-        let record = |calls: &Arc<Mutex<Vec<Outcome>>>| {
+        let record = |calls: &Arc<Mutex<Vec<CommitStatus>>>| {
             let calls = Arc::clone(calls);
             move |outcome| calls.lock().unwrap().push(outcome)
         };
         let (resolver, ticket) = Ticket::pending();
         ticket.on_done(record(&calls));
         assert!(calls.lock().unwrap().is_empty());
-        resolver.resolve(Outcome::Fenced);
-        Ticket::resolved(Outcome::Refused).on_done(record(&calls));
-        assert_eq!(*calls.lock().unwrap(), [Outcome::Fenced, Outcome::Refused]);
+        resolver.resolve(CommitStatus::Fenced);
+        Ticket::resolved(CommitStatus::Refused).on_done(record(&calls));
+        assert_eq!(*calls.lock().unwrap(), [CommitStatus::Fenced, CommitStatus::Refused]);
     }
 }

@@ -9,7 +9,9 @@ use bytes::Bytes;
 use runtime::Runtime;
 use storage::backup::{self, Progress};
 use storage::local::{self, LocalConfig};
-use storage::{Batch, Direction, KeyRange, Outcome, ScanLimit, StorageError, Store, View, memory};
+use storage::{
+    CommitStatus, Direction, KeyRange, ScanLimit, StorageError, Store, View, WriteBatch, memory,
+};
 
 /// Memtables and tables so small that there are several.
 fn config() -> LocalConfig {
@@ -21,13 +23,13 @@ fn stores(folder: &Path) -> [Arc<dyn Store>; 2] {
     [disk, memory::create()]
 }
 
-fn submit(store: &dyn Store, batch: Batch) {
-    assert_eq!(store.stream().submit(batch).wait(), Outcome::Durable);
+fn submit(store: &dyn Store, batch: WriteBatch) {
+    assert_eq!(store.stream().submit(batch).wait(), CommitStatus::Durable);
 }
 
 fn fill(store: &dyn Store, word: &str) {
     for part in 0..10 {
-        let mut batch = Batch::new();
+        let mut batch = WriteBatch::new();
         for number in 0..100 {
             let key = format!("{part}{number:03}");
             batch.put(key.clone(), format!("{word} {key} ").repeat(20));
@@ -59,7 +61,7 @@ fn a_backup_is_the_moment_at_which_it_began() {
     for (number, store) in stores(folder.path()).into_iter().enumerate() {
         fill(store.as_ref(), "before");
         // Enough for several chunks.
-        let mut batch = Batch::new();
+        let mut batch = WriteBatch::new();
         (0..40).for_each(|at| batch.put(format!("z{at:02}"), vec![at; 100_000]));
         submit(store.as_ref(), batch);
         store.compact().unwrap();
@@ -68,7 +70,7 @@ fn a_backup_is_the_moment_at_which_it_began() {
         let mut steps = Vec::new();
         let progress = backup::write(store.as_ref(), &place, |progress| {
             if steps.is_empty() {
-                let mut batch = Batch::new();
+                let mut batch = WriteBatch::new();
                 expected.iter().for_each(|(key, _)| batch.delete(key.clone()));
                 submit(store.as_ref(), batch);
                 store.discard(&KeyRange::all()).unwrap();
@@ -114,7 +116,7 @@ fn a_restored_store_on_disk_holds_the_same() {
 fn every_damaged_byte_of_a_backup_is_noticed() {
     let folder = tempfile::tempdir().unwrap();
     let store = memory::create();
-    let mut batch = Batch::new();
+    let mut batch = WriteBatch::new();
     (0..5).for_each(|number| batch.put(format!("key {number}"), format!("value {number}")));
     submit(store.as_ref(), batch);
     let place = folder.path().join("backup");

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use runtime::{Random, Runtime, SeededRandom};
 use storage::local::{self, LocalConfig};
-use storage::{Batch, Direction, KeyRange, Outcome, ScanLimit, Store};
+use storage::{CommitStatus, Direction, KeyRange, ScanLimit, Store, WriteBatch};
 
 const KILLS_DEFAULT: u64 = 12;
 const SEED_DEFAULT: u64 = 20_260_402;
@@ -110,11 +110,11 @@ fn write_until_killed(folder: &Path) -> ! {
                 let mut stream = store.stream();
                 let first = last_round(store.as_ref(), writer) + 1;
                 for round in first.. {
-                    let mut batch = Batch::new();
+                    let mut batch = WriteBatch::new();
                     for key in 0..KEYS_PER_BATCH {
                         batch.put(format!("{writer:02}/{key}"), format!("{round:0>40}"));
                     }
-                    assert_eq!(stream.submit(batch).wait(), Outcome::Durable);
+                    assert_eq!(stream.submit(batch).wait(), CommitStatus::Durable);
                     say(&format!("acknowledged {writer} {round}"));
                 }
             };
@@ -137,18 +137,18 @@ fn reclaim_until_killed(store: &dyn Store) {
     let value = Bytes::from(vec![b'x'; 4 << 10]);
     for round in 0_u64.. {
         for half in 0..2 {
-            let mut batch = Batch::new();
+            let mut batch = WriteBatch::new();
             for key in 0..GARBAGE_BYTES / 2 / value.len() as u64 {
                 batch.put(format!("{GARBAGE}{half}{key:04}"), value.clone());
             }
-            assert_eq!(store.stream().submit(batch).wait(), Outcome::Durable);
+            assert_eq!(store.stream().submit(batch).wait(), CommitStatus::Durable);
         }
         store.discard(&range).unwrap();
         let all = ScanLimit { rows: usize::MAX, bytes: usize::MAX };
         let left = store.view().unwrap().scan(&range, Direction::Forward, all).unwrap();
-        let mut batch = Batch::new();
+        let mut batch = WriteBatch::new();
         left.rows.into_iter().for_each(|(key, _)| batch.delete(key));
-        assert_eq!(store.stream().submit(batch).wait(), Outcome::Durable);
+        assert_eq!(store.stream().submit(batch).wait(), CommitStatus::Durable);
         let left = store.view().unwrap().scan(&range, Direction::Forward, all).unwrap();
         assert!(left.rows.is_empty(), "deleted for good");
         if round.is_multiple_of(2) {

@@ -19,7 +19,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use bytes::Bytes;
 use runtime::{Random, Runtime, SeededRandom};
 use storage::local::{self, LocalConfig};
-use storage::{Batch, Direction, KeyRange, Outcome, ScanLimit, StorageError, Store, View};
+use storage::{
+    CommitStatus, Direction, KeyRange, ScanLimit, StorageError, Store, View, WriteBatch,
+};
 
 /// Enough for every kind of file and damage to meet several times, in seconds.
 const DAMAGES_DEFAULT: usize = 360;
@@ -127,12 +129,12 @@ fn write_and_die(task: &str) -> ! {
 }
 
 fn write(store: &dyn Store, rows: &mut BTreeMap<Bytes, Bytes>, number: u32) {
-    assert_eq!(store.stream().submit(batch(rows, number)).wait(), Outcome::Durable);
+    assert_eq!(store.stream().submit(batch(rows, number)).wait(), CommitStatus::Durable);
 }
 
 /// A batch that adds, replaces and removes.
-fn batch(rows: &mut BTreeMap<Bytes, Bytes>, number: u32) -> Batch {
-    let mut batch = Batch::new();
+fn batch(rows: &mut BTreeMap<Bytes, Bytes>, number: u32) -> WriteBatch {
+    let mut batch = WriteBatch::new();
     for part in 0..8_u32 {
         let key = Bytes::from(format!("key {:04}", (number * 8 + part) % 700));
         if (number + part) % 5 == 4 {

@@ -12,14 +12,14 @@ use std::process::Command;
 use runtime::{Random as _, Runtime, SeededRandom};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use storage::local::{self, LocalConfig};
-use storage::{Batch, Outcome, Store};
+use storage::{CommitStatus, Store, WriteBatch};
 
 const INSIDE: &str = "ORRERY_ENGINE_FULL_INSIDE";
 const NAME: &str = "an_engine_that_met_a_full_disk_is_opened_anew";
 
-fn submit(store: &dyn Store, key: &str) -> Outcome {
+fn submit(store: &dyn Store, key: &str) -> CommitStatus {
     // The journal compresses, so the value must not.
-    let (mut batch, mut value) = (Batch::new(), vec![0; 10_000]);
+    let (mut batch, mut value) = (WriteBatch::new(), vec![0; 10_000]);
     SeededRandom::new(key.len() as u64).fill(&mut value);
     batch.put(key.to_owned(), value);
     store.stream().submit(batch).wait()
@@ -46,18 +46,18 @@ fn an_engine_that_met_a_full_disk_is_opened_anew() {
     let folder = tempfile::tempdir().unwrap();
     let store = local::create(folder.path(), LocalConfig::default(), &Runtime::real()).unwrap();
     for at in 0..20 {
-        assert_eq!(submit(store.as_ref(), &format!("before/{at}")), Outcome::Durable);
+        assert_eq!(submit(store.as_ref(), &format!("before/{at}")), CommitStatus::Durable);
     }
     limit_files(Some(64 << 10));
     for at in 0..3 {
         let outcome = submit(store.as_ref(), &format!("during/{at}"));
-        assert!(matches!(outcome, Outcome::Unknown | Outcome::Full), "{outcome:?}");
+        assert!(matches!(outcome, CommitStatus::Unknown | CommitStatus::Full), "{outcome:?}");
         let view = store.view().unwrap();
         assert!(view.get(b"before/19").unwrap().is_some(), "reads go on");
     }
     limit_files(None);
     for at in 0..20 {
-        assert_eq!(submit(store.as_ref(), &format!("after/{at}")), Outcome::Durable);
+        assert_eq!(submit(store.as_ref(), &format!("after/{at}")), CommitStatus::Durable);
     }
     store.health().unwrap();
     let is_whole = |store: &dyn Store| {

@@ -14,7 +14,7 @@ use bytes::Bytes;
 use runtime::{Random, Runtime, SeededRandom};
 use storage::local::{self, LocalConfig};
 use storage::{
-    Batch, Direction, KeyRange, Outcome, ScanLimit, StorageError, Store, Stream, memory,
+    CommitStatus, Direction, KeyRange, ScanLimit, StorageError, Store, Stream, WriteBatch, memory,
 };
 
 const DISK: u64 = 48 << 20;
@@ -36,10 +36,10 @@ fn open(folder: &Path) -> Arc<dyn Store> {
     local::open(folder, config(), &Runtime::real()).unwrap()
 }
 
-fn batch(key: &str, random: &SeededRandom) -> (Bytes, Batch) {
+fn batch(key: &str, random: &SeededRandom) -> (Bytes, WriteBatch) {
     let mut value = vec![0; VALUE_BYTES];
     random.fill(&mut value);
-    let (value, mut batch) = (Bytes::from(value), Batch::new());
+    let (value, mut batch) = (Bytes::from(value), WriteBatch::new());
     batch.put(key.to_owned(), value.clone());
     (value, batch)
 }
@@ -51,9 +51,9 @@ fn fill(store: &dyn Store, prefixes: &[&str]) -> BTreeMap<String, Bytes> {
         let key = format!("{}{:08x}", prefixes[at % prefixes.len()], at * 0x9E37 % 0xFFFF);
         let (value, batch) = batch(&key, &random);
         match stream.submit(batch).wait() {
-            Outcome::Durable => drop(ledger.insert(key, value)),
-            Outcome::Full => return ledger,
-            other @ (Outcome::Refused | Outcome::Fenced | Outcome::Unknown) => {
+            CommitStatus::Durable => drop(ledger.insert(key, value)),
+            CommitStatus::Full => return ledger,
+            other @ (CommitStatus::Refused | CommitStatus::Fenced | CommitStatus::Unknown) => {
                 panic!("{other:?} after {at} writes")
             }
         }
@@ -61,7 +61,7 @@ fn fill(store: &dyn Store, prefixes: &[&str]) -> BTreeMap<String, Bytes> {
     panic!("never full");
 }
 
-fn submit(store: &dyn Store, key: &str) -> Outcome {
+fn submit(store: &dyn Store, key: &str) -> CommitStatus {
     store.stream().submit(batch(key, &SeededRandom::new(1)).1).wait()
 }
 
@@ -80,9 +80,9 @@ fn give_up(store: &dyn Store, range: &KeyRange) {
         let view = store.view().unwrap();
         let chunk = view.scan(&range, Direction::Forward, ScanLimit::default()).unwrap();
         drop(view);
-        let mut batch = Batch::new().for_relief(true);
+        let mut batch = WriteBatch::new().for_relief(true);
         chunk.rows.into_iter().for_each(|(key, _)| batch.delete(key));
-        assert_eq!(store.stream().submit(batch).wait(), Outcome::Durable);
+        assert_eq!(store.stream().submit(batch).wait(), CommitStatus::Durable);
         rest = chunk.rest;
     }
 }
@@ -119,12 +119,12 @@ fn a_full_store_refuses_goes_on_and_loses_nothing() {
     assert!(more.len() < ledger.len() / 2, "{} more after {}", more.len(), ledger.len());
     ledger.extend(more);
 
-    let mut mark = Batch::new().for_relief(true);
+    let mut mark = WriteBatch::new().for_relief(true);
     mark.put("retired", "a/");
-    assert_eq!(store.stream().submit(mark).wait(), Outcome::Durable, "room is kept for it");
+    assert_eq!(store.stream().submit(mark).wait(), CommitStatus::Durable, "room is kept for it");
     give_up(store.as_ref(), &KeyRange::prefix(b"a/"));
     ledger.retain(|key, _| !key.starts_with("a/"));
-    assert_eq!(submit(store.as_ref(), "d/"), Outcome::Durable, "writes go on by themselves");
+    assert_eq!(submit(store.as_ref(), "d/"), CommitStatus::Durable, "writes go on by themselves");
     store.health().unwrap();
     is_there(store.as_ref(), &ledger);
     drop(store);
@@ -153,7 +153,7 @@ fn a_large_range_needs_no_deletes() {
 fn views_outlive_and_survive_what_makes_room() {
     let folder = tempfile::tempdir().unwrap();
     let store = local::create(folder.path(), config(), &Runtime::real()).unwrap();
-    assert_eq!(submit(store.as_ref(), "first"), Outcome::Durable);
+    assert_eq!(submit(store.as_ref(), "first"), CommitStatus::Durable);
     let view = store.view().unwrap();
     let ledger = fill(store.as_ref(), &["a/"]);
     assert!(view.get(b"first").unwrap().is_some());
@@ -175,13 +175,17 @@ fn both_backends_refuse_a_stream_for_want_of_room_alike() {
         fill(store.as_ref(), &["a/"]);
         let mut stream: Box<dyn Stream> = store.stream();
         let random = SeededRandom::new(2);
-        assert_eq!(stream.submit(batch("b/1", &random).1).wait(), Outcome::Full);
-        let behind = Batch::new().for_relief(true);
-        assert_eq!(stream.submit(behind).wait(), Outcome::Full, "the stream is broken");
-        let mut small = Batch::new().for_relief(true);
+        assert_eq!(stream.submit(batch("b/1", &random).1).wait(), CommitStatus::Full);
+        let behind = WriteBatch::new().for_relief(true);
+        assert_eq!(stream.submit(behind).wait(), CommitStatus::Full, "the stream is broken");
+        let mut small = WriteBatch::new().for_relief(true);
         small.put("b/2", "2");
-        assert_eq!(store.stream().submit(small).wait(), Outcome::Durable);
-        assert_eq!(store.stream().submit(Batch::new()).wait(), Outcome::Durable, "a barrier");
+        assert_eq!(store.stream().submit(small).wait(), CommitStatus::Durable);
+        assert_eq!(
+            store.stream().submit(WriteBatch::new()).wait(),
+            CommitStatus::Durable,
+            "a barrier"
+        );
         let view = store.view().unwrap();
         assert_eq!(view.get(b"b/1").unwrap(), None, "surely not written");
         assert_eq!(view.get(b"b/2").unwrap().as_deref(), Some(b"2".as_slice()));

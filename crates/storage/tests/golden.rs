@@ -15,7 +15,7 @@ use bytes::Bytes;
 use goldenscript::{Argument, Command, Context};
 use runtime::Runtime;
 use storage::local::{self, LocalConfig};
-use storage::{Batch, Chunk, Direction, KeyRange, ScanLimit, Store, Stream, View, memory};
+use storage::{Chunk, Direction, KeyRange, ScanLimit, Store, Stream, View, WriteBatch, memory};
 use tempfile::TempDir;
 
 #[test]
@@ -100,7 +100,7 @@ impl World {
     fn submit(&mut self, command: &Command) -> Result<String, Box<dyn Error>> {
         let mut args = command.consume_args();
         let name = args.next_pos().ok_or("which stream?")?.to_owned();
-        let mut batch = Batch::new();
+        let mut batch = WriteBatch::new();
         for arg in args {
             match arg {
                 Argument::KeyValue(key, value) => batch.put(bytes(key), bytes(value)),

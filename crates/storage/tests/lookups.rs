@@ -6,7 +6,7 @@ use std::path::Path;
 
 use runtime::Runtime;
 use storage::local::{self, LocalConfig};
-use storage::{Batch, Outcome};
+use storage::{CommitStatus, WriteBatch};
 
 const ROWS: u64 = 400_000;
 const ROWS_PER_BATCH: u64 = 10_000;
@@ -26,11 +26,11 @@ fn a_lookup_reads_a_few_blocks() {
     let store = local::create(folder.path(), config.clone(), &Runtime::real()).unwrap();
     let mut stream = store.stream();
     for first in (0..ROWS).step_by(usize::try_from(ROWS_PER_BATCH).unwrap()) {
-        let mut batch = Batch::new();
+        let mut batch = WriteBatch::new();
         for row in first..first + ROWS_PER_BATCH {
             batch.put(key(row), "value");
         }
-        assert_eq!(stream.submit(batch).wait(), Outcome::Durable);
+        assert_eq!(stream.submit(batch).wait(), CommitStatus::Durable);
     }
     drop(stream);
     // The engine would get around to it, sooner or later.

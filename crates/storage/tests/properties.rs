@@ -9,7 +9,9 @@ use bytes::Bytes;
 use proptest::prelude::*;
 use runtime::Runtime;
 use storage::local::{self, LocalConfig};
-use storage::{Batch, Direction, Durability, KeyRange, Outcome, ScanLimit, Store, View, memory};
+use storage::{
+    CommitStatus, Direction, Durability, KeyRange, ScanLimit, Store, View, WriteBatch, memory,
+};
 use tempfile::TempDir;
 
 type Model = BTreeMap<Bytes, Bytes>;
@@ -93,7 +95,7 @@ impl World {
         match operation {
             Operation::Submit(writes) => {
                 let ticket = self.store().stream().submit(batch(writes));
-                assert_eq!(ticket.wait(), Outcome::Durable);
+                assert_eq!(ticket.wait(), CommitStatus::Durable);
             }
             Operation::Keep => self.kept.push((self.store().view().unwrap(), model.clone())),
             Operation::Get(key) => {
@@ -117,7 +119,7 @@ impl World {
         let left = view.scan(range, Direction::Forward, ScanLimit::rows(usize::MAX)).unwrap();
         let writes: Vec<_> = left.rows.into_iter().map(|(key, _)| (key, None)).collect();
         let ticket = self.store().stream().submit(batch(&writes));
-        assert_eq!(ticket.wait(), Outcome::Durable);
+        assert_eq!(ticket.wait(), CommitStatus::Durable);
     }
 
     fn reopen(&mut self, close: bool) {
@@ -149,8 +151,8 @@ fn config() -> LocalConfig {
     }
 }
 
-fn batch(writes: &[(Bytes, Option<Bytes>)]) -> Batch {
-    let mut batch = Batch::new();
+fn batch(writes: &[(Bytes, Option<Bytes>)]) -> WriteBatch {
+    let mut batch = WriteBatch::new();
     for (key, value) in writes {
         match value {
             Some(value) => batch.put(key.clone(), value.clone()),

@@ -9,7 +9,7 @@ use std::time::SystemTime;
 
 use runtime::Runtime;
 use storage::local::{self, LocalConfig};
-use storage::{Batch, KeyRange, Outcome, StorageError, Store};
+use storage::{CommitStatus, KeyRange, StorageError, Store, WriteBatch};
 
 /// Memtables so small that there are tables.
 fn config() -> LocalConfig {
@@ -18,9 +18,9 @@ fn config() -> LocalConfig {
 
 fn fill(store: &dyn Store, numbers: std::ops::Range<u32>) {
     for number in numbers {
-        let mut batch = Batch::new();
+        let mut batch = WriteBatch::new();
         batch.put(format!("key {number:04}"), format!("{number} ").repeat(200));
-        assert_eq!(store.stream().submit(batch).wait(), Outcome::Durable);
+        assert_eq!(store.stream().submit(batch).wait(), CommitStatus::Durable);
     }
 }
 
@@ -89,9 +89,9 @@ fn reading_leaves_every_byte_name_and_time() {
         assert!(report.files > 0 || place == &running, "tables were checked");
         assert!(matches!(store.discard(&KeyRange::all()), Err(StorageError::ReadOnly)));
         assert!(matches!(store.compact(), Err(StorageError::ReadOnly)));
-        let mut batch = Batch::new();
+        let mut batch = WriteBatch::new();
         batch.put("key", "value");
-        assert_eq!(store.stream().submit(batch).wait(), Outcome::Refused);
+        assert_eq!(store.stream().submit(batch).wait(), CommitStatus::Refused);
         store.close().unwrap();
         drop(store);
         assert_eq!(state(place), before, "{}", place.display());

@@ -10,7 +10,8 @@ use bytes::Bytes;
 use runtime::{Random, Runtime, SeededRandom};
 use storage::local::{self, LocalConfig};
 use storage::{
-    Batch, Direction, Durability, KeyRange, Outcome, ScanLimit, StorageError, Store, memory,
+    CommitStatus, Direction, Durability, KeyRange, ScanLimit, StorageError, Store, WriteBatch,
+    memory,
 };
 
 const SEED: u64 = 20_261_116;
@@ -37,7 +38,7 @@ fn fill(store: &dyn Store, prefixes: &[&str]) {
     let mut stream = store.stream();
     for first in (0..ROWS).step_by(usize::try_from(ROWS_PER_BATCH).unwrap()) {
         for prefix in prefixes {
-            let mut batch = Batch::new();
+            let mut batch = WriteBatch::new();
             for row in first..first + ROWS_PER_BATCH {
                 let mut value = vec![0; 1_000];
                 random.fill(&mut value);
@@ -45,7 +46,7 @@ fn fill(store: &dyn Store, prefixes: &[&str]) {
                 let spread = (row * 0x9E37_79B1) & 0xFFFF_FFFF;
                 batch.put(format!("{prefix}{spread:08x}"), value);
             }
-            assert_eq!(stream.submit(batch).wait(), Outcome::Durable);
+            assert_eq!(stream.submit(batch).wait(), CommitStatus::Durable);
         }
     }
 }
@@ -60,9 +61,9 @@ fn rows(store: &dyn Store, range: &KeyRange) -> Vec<(Bytes, Bytes)> {
 fn give_up(store: &dyn Store, range: &KeyRange) -> usize {
     store.discard(range).unwrap();
     let left = rows(store, range);
-    let mut batch = Batch::new();
+    let mut batch = WriteBatch::new();
     left.iter().for_each(|(key, _)| batch.delete(key.clone()));
-    assert_eq!(store.stream().submit(batch).wait(), Outcome::Durable);
+    assert_eq!(store.stream().submit(batch).wait(), CommitStatus::Durable);
     assert_eq!(rows(store, range), []);
     left.len()
 }
@@ -195,7 +196,7 @@ impl Life {
 
     /// Replaces some rows and deletes some.
     fn write(&mut self) {
-        let mut batch = Batch::new();
+        let mut batch = WriteBatch::new();
         for _ in 0..100 {
             let key = Bytes::from(format!("{:04}", self.key()));
             if self.random.next_u64().is_multiple_of(4) {
@@ -208,7 +209,7 @@ impl Life {
                 self.model.insert(key, value);
             }
         }
-        assert_eq!(self.store.stream().submit(batch).wait(), Outcome::Durable);
+        assert_eq!(self.store.stream().submit(batch).wait(), CommitStatus::Durable);
     }
 
     fn give_up_some(&mut self) {

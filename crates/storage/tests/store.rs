@@ -11,12 +11,13 @@ use std::sync::mpsc::sync_channel;
 use runtime::{Runtime, TaskHandle};
 use storage::local::{self, LocalConfig};
 use storage::{
-    Batch, Direction, Durability, KeyRange, Outcome, ScanLimit, StorageError, Store, View, memory,
+    CommitStatus, Direction, Durability, KeyRange, ScanLimit, StorageError, Store, View,
+    WriteBatch, memory,
 };
 use tempfile::TempDir;
 
-fn put(key: impl AsRef<str>, value: impl AsRef<str>) -> Batch {
-    let mut batch = Batch::new();
+fn put(key: impl AsRef<str>, value: impl AsRef<str>) -> WriteBatch {
+    let mut batch = WriteBatch::new();
     batch.put(key.as_ref().to_owned(), value.as_ref().to_owned());
     batch
 }
@@ -30,7 +31,7 @@ fn open(folder: &Path) -> Result<Arc<dyn Store>, StorageError> {
 }
 
 fn write(store: &dyn Store, key: &str, value: &str) {
-    assert_eq!(store.stream().submit(put(key, value)).wait(), Outcome::Durable);
+    assert_eq!(store.stream().submit(put(key, value)).wait(), CommitStatus::Durable);
 }
 
 fn read(store: &dyn Store, key: &str) -> Option<String> {
@@ -49,7 +50,7 @@ fn a_closed_store_opens_with_everything_in_it() {
     write(store.as_ref(), "a", "1");
     store.close().unwrap();
     assert!(matches!(store.view(), Err(StorageError::Closed)));
-    assert_eq!(store.stream().submit(put("b", "2")).wait(), Outcome::Refused);
+    assert_eq!(store.stream().submit(put("b", "2")).wait(), CommitStatus::Refused);
     let store = open(folder.path()).unwrap();
     assert_eq!(read(store.as_ref(), "a").as_deref(), Some("1"));
     assert_eq!(read(store.as_ref(), "b"), None);
@@ -65,7 +66,7 @@ fn a_dropped_store_opens_with_everything_in_it() {
         }
         let ticket = store.stream().submit(put(format!("key{round}"), "x"));
         drop(store);
-        assert_eq!(ticket.wait(), Outcome::Durable);
+        assert_eq!(ticket.wait(), CommitStatus::Durable);
     }
 }
 
@@ -152,11 +153,11 @@ fn a_callback_may_submit_again() {
         let (sender, receiver) = sync_channel(1);
         let mut again = store.stream();
         store.stream().submit(put("a", "1")).on_done(move |outcome| {
-            assert_eq!(outcome, Outcome::Durable);
+            assert_eq!(outcome, CommitStatus::Durable);
             let ticket = again.submit(put("b", "2"));
             sender.send(ticket).expect("the test waits");
         });
-        assert_eq!(receiver.recv().unwrap().wait(), Outcome::Durable);
+        assert_eq!(receiver.recv().unwrap().wait(), CommitStatus::Durable);
         assert_eq!(read(store.as_ref(), "b").as_deref(), Some("2"));
     }
 }
@@ -171,9 +172,9 @@ fn the_stores_own_keys_do_not_show() {
             let chunk = view.scan(&KeyRange::all(), direction, ScanLimit::default()).unwrap();
             assert_eq!((chunk.rows.len(), chunk.rest), (1, None));
         }
-        let mut batch = Batch::new();
+        let mut batch = WriteBatch::new();
         batch.put(b"\xFFcommit".as_slice(), "mine");
-        assert_eq!(store.stream().submit(batch).wait(), Outcome::Refused);
+        assert_eq!(store.stream().submit(batch).wait(), CommitStatus::Refused);
     }
 }
 
@@ -191,7 +192,7 @@ fn every_commit_of_many_writers_is_one_sync() {
             spawn(move || {
                 for batch in 0..BATCHES {
                     let ticket = stream.submit(put(format!("{writer:02}/{batch:02}"), "x"));
-                    assert_eq!(ticket.wait(), Outcome::Durable);
+                    assert_eq!(ticket.wait(), CommitStatus::Durable);
                 }
             })
         })
@@ -247,10 +248,10 @@ fn a_view_shows_whole_batches_and_never_changes() {
     };
     let mut stream = store.stream();
     for number in 0..BATCHES {
-        let mut batch = Batch::new();
+        let mut batch = WriteBatch::new();
         let value = format!("{number:0>200}");
         (0..KEYS).for_each(|key| batch.put(format!("{key:02}"), value.clone()));
-        assert_eq!(stream.submit(batch).wait(), Outcome::Durable);
+        assert_eq!(stream.submit(batch).wait(), CommitStatus::Durable);
     }
     done.store(true, Ordering::Relaxed);
     reader.join().unwrap();
@@ -269,13 +270,13 @@ fn a_flush_that_fails_fails_the_store() {
     let mut stream = store.stream();
     let outcome = loop {
         let outcome = stream.submit(put("big", "x".repeat(4_000))).wait();
-        if outcome != Outcome::Durable {
+        if outcome != CommitStatus::Durable {
             break outcome;
         }
     };
     // Noticed before the write or by it.
-    assert!(matches!(outcome, Outcome::Refused | Outcome::Unknown), "{outcome:?}");
-    assert_eq!(store.stream().submit(put("after", "1")).wait(), Outcome::Refused);
+    assert!(matches!(outcome, CommitStatus::Refused | CommitStatus::Unknown), "{outcome:?}");
+    assert_eq!(store.stream().submit(put("after", "1")).wait(), CommitStatus::Refused);
     let error = store.health().unwrap_err();
     assert!(error.to_string().contains("restart"), "{error}");
     assert!(view.get(b"before").unwrap().is_some(), "what is durable stays readable");

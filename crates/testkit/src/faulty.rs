@@ -14,8 +14,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use bytes::Bytes;
 use runtime::{Random, SeededRandom};
 use storage::{
-    Batch, Chunk, Counters, Direction, KeyRange, Loss, Outcome, Resolver, ScanLimit, StorageError,
-    Store, Stream, Ticket, VerifyReport, View,
+    Chunk, CommitStatus, Counters, Direction, KeyRange, Loss, Resolver, ScanLimit, StorageError,
+    Store, Stream, Ticket, VerifyReport, View, WriteBatch,
 };
 
 /// What happens to one submission.
@@ -211,31 +211,31 @@ struct FaultyStream {
 
 impl FaultyStream {
     /// Passes the batch on, or not; in both cases the caller never hears of it.
-    fn pass_in_silence(&mut self, batch: Batch, written: bool) -> Option<Ticket> {
+    fn pass_in_silence(&mut self, batch: WriteBatch, written: bool) -> Option<Ticket> {
         written.then(|| self.inner.submit(batch))
     }
 }
 
 impl Stream for FaultyStream {
-    fn submit(&mut self, batch: Batch) -> Ticket {
+    fn submit(&mut self, batch: WriteBatch) -> Ticket {
         if self.broken {
-            return Ticket::resolved(Outcome::Refused);
+            return Ticket::resolved(CommitStatus::Refused);
         }
         let fault = self.plan.next_fault();
         self.broken = fault != Fault::Pass;
         match fault {
             Fault::Pass => self.inner.submit(batch),
-            Fault::Refuse => Ticket::resolved(Outcome::Refused),
-            Fault::Full => Ticket::resolved(Outcome::Full),
-            Fault::Fence => Ticket::resolved(Outcome::Fenced),
+            Fault::Refuse => Ticket::resolved(CommitStatus::Refused),
+            Fault::Full => Ticket::resolved(CommitStatus::Full),
+            Fault::Fence => Ticket::resolved(CommitStatus::Fenced),
             Fault::Unknown { written } => match self.pass_in_silence(batch, written) {
                 // Answers once it is written, so that a test can look for it.
                 Some(inner) => {
                     let (resolver, ticket) = Ticket::pending();
-                    inner.on_done(move |_| resolver.resolve(Outcome::Unknown));
+                    inner.on_done(move |_| resolver.resolve(CommitStatus::Unknown));
                     ticket
                 }
-                None => Ticket::resolved(Outcome::Unknown),
+                None => Ticket::resolved(CommitStatus::Unknown),
             },
             Fault::Lose { written } => {
                 drop(self.pass_in_silence(batch, written));
@@ -293,7 +293,7 @@ mod tests {
     use super::*;
 
     fn submit(stream: &mut dyn Stream, key: &'static str) -> Ticket {
-        let mut batch = Batch::new();
+        let mut batch = WriteBatch::new();
         batch.put(key, "1");
         stream.submit(batch)
     }
@@ -303,15 +303,15 @@ mod tests {
     }
 
     /// One fault: the outcome if there is one, and whether the write is there.
-    fn meet(fault: Fault) -> (Option<Outcome>, bool) {
+    fn meet(fault: Fault) -> (Option<CommitStatus>, bool) {
         let store = FaultyStore::new(memory::create());
         store.script([Fault::Pass, fault]);
         let mut stream = store.stream();
-        assert_eq!(submit(stream.as_mut(), "before").wait(), Outcome::Durable);
+        assert_eq!(submit(stream.as_mut(), "before").wait(), CommitStatus::Durable);
         let ticket = submit(stream.as_mut(), "hit");
-        assert_eq!(submit(stream.as_mut(), "behind").wait(), Outcome::Refused);
+        assert_eq!(submit(stream.as_mut(), "behind").wait(), CommitStatus::Refused);
         assert!(!is_written(store.as_ref(), "behind"), "a broken stream writes nothing");
-        assert_eq!(submit(store.stream().as_mut(), "elsewhere").wait(), Outcome::Durable);
+        assert_eq!(submit(store.stream().as_mut(), "elsewhere").wait(), CommitStatus::Durable);
         let outcome = ticket.outcome();
         store.forget_lost();
         assert!(ticket.outcome().is_some());
@@ -320,11 +320,11 @@ mod tests {
 
     #[test]
     fn faults_do_what_they_say() {
-        assert_eq!(meet(Fault::Refuse), (Some(Outcome::Refused), false));
-        assert_eq!(meet(Fault::Full), (Some(Outcome::Full), false));
-        assert_eq!(meet(Fault::Fence), (Some(Outcome::Fenced), false));
+        assert_eq!(meet(Fault::Refuse), (Some(CommitStatus::Refused), false));
+        assert_eq!(meet(Fault::Full), (Some(CommitStatus::Full), false));
+        assert_eq!(meet(Fault::Fence), (Some(CommitStatus::Fenced), false));
         for written in [false, true] {
-            assert_eq!(meet(Fault::Unknown { written }), (Some(Outcome::Unknown), written));
+            assert_eq!(meet(Fault::Unknown { written }), (Some(CommitStatus::Unknown), written));
             assert_eq!(meet(Fault::Lose { written }), (None, written));
         }
     }
@@ -336,7 +336,7 @@ mod tests {
         let ticket = submit(store.stream().as_mut(), "a");
         assert_eq!(ticket.outcome(), None);
         drop(store);
-        assert_eq!(ticket.wait(), Outcome::Unknown);
+        assert_eq!(ticket.wait(), CommitStatus::Unknown);
     }
 
     #[test]

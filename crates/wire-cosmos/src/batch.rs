@@ -70,7 +70,7 @@ impl Form {
 /// One operation as it stands in the body.
 #[derive(Debug)]
 struct Wording<'a> {
-    verb: Verb,
+    verb: OperationVerb,
     id: Option<Cow<'a, str>>,
     /// A JSON array inside a string.
     key: Option<Cow<'a, str>>,
@@ -81,7 +81,7 @@ struct Wording<'a> {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Verb {
+enum OperationVerb {
     Create,
     Upsert,
     Read,
@@ -91,21 +91,21 @@ enum Verb {
 }
 
 /// The words and the numbers for verbs.
-const VERBS: [(&str, i32, Verb); 6] = [
-    ("Create", operation_type::CREATE, Verb::Create),
-    ("Upsert", operation_type::UPSERT, Verb::Upsert),
-    ("Read", operation_type::READ, Verb::Read),
-    ("Replace", operation_type::REPLACE, Verb::Replace),
-    ("Delete", operation_type::DELETE, Verb::Delete),
-    ("Patch", operation_type::PATCH, Verb::Patch),
+const VERBS: [(&str, i32, OperationVerb); 6] = [
+    ("Create", operation_type::CREATE, OperationVerb::Create),
+    ("Upsert", operation_type::UPSERT, OperationVerb::Upsert),
+    ("Read", operation_type::READ, OperationVerb::Read),
+    ("Replace", operation_type::REPLACE, OperationVerb::Replace),
+    ("Delete", operation_type::DELETE, OperationVerb::Delete),
+    ("Patch", operation_type::PATCH, OperationVerb::Patch),
 ];
 
-impl Verb {
-    fn named(name: &str) -> Option<Verb> {
+impl OperationVerb {
+    fn named(name: &str) -> Option<OperationVerb> {
         VERBS.iter().find(|(word, _, _)| *word == name).map(|(_, _, verb)| *verb)
     }
 
-    fn numbered(number: i32) -> Option<Verb> {
+    fn numbered(number: i32) -> Option<OperationVerb> {
         VERBS.iter().find(|(_, known, _)| *known == number).map(|(_, _, verb)| *verb)
     }
 }
@@ -137,17 +137,17 @@ impl Wording<'_> {
         let etag = |value: Option<Cow<'_, str>>| value.map(|value| EtagMatch(value.into_owned()));
         let if_match = etag(if_match);
         Ok(match verb {
-            Verb::Create => body()?.map(|body| ItemOperation::Create { body }),
-            Verb::Upsert => body()?.map(|body| ItemOperation::Upsert { body, if_match }),
-            Verb::Read => {
+            OperationVerb::Create => body()?.map(|body| ItemOperation::Create { body }),
+            OperationVerb::Upsert => body()?.map(|body| ItemOperation::Upsert { body, if_match }),
+            OperationVerb::Read => {
                 let if_none_match = etag(if_none_match);
                 id()?.map(|id| ItemOperation::Read { id, if_none_match })
             }
-            Verb::Delete => id()?.map(|id| ItemOperation::Delete { id, if_match }),
-            Verb::Replace => {
+            OperationVerb::Delete => id()?.map(|id| ItemOperation::Delete { id, if_match }),
+            OperationVerb::Replace => {
                 both(id()?, body()?).map(|(id, body)| ItemOperation::Replace { id, body, if_match })
             }
-            Verb::Patch => {
+            OperationVerb::Patch => {
                 both(id()?, body()?).map(|(id, body)| ItemOperation::Patch { id, body, if_match })
             }
         })

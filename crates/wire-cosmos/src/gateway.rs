@@ -11,13 +11,13 @@ use model::position::Timestamp;
 use runtime::{LogContext, Runtime, in_log_context, with_log_context};
 use service::{
     Caller, ContainerVerb, Failure, InContainer, Link, PermissionGrant, Principal, Ranges,
-    ReadRanges, Request, Response, Service, ServiceError, Verb as ServiceVerb,
+    ReadRanges, Request, Response, Service, ServiceError, Verb,
 };
 
 use crate::auth::{self, AccountKeys, Claim};
 use crate::error::WireError;
 use crate::headers::{ACTIVITY_ID, Headers, IS_BATCH};
-use crate::observe::{self, Observer, RequestContext, Unobserved, Verb};
+use crate::observe::{self, Observer, RequestContext, Unobserved, VerbLabel};
 use crate::reply::Answer;
 use crate::route::{Path, Route};
 use crate::{account, binary_json, conflicts, items, query, ranges, resources};
@@ -162,7 +162,7 @@ impl Gateway {
             }
             Err(error) => {
                 let answer = Answer::error(&error, &activity_id);
-                let context = RequestContext { head, activity_id, verb: Verb::Other };
+                let context = RequestContext { head, activity_id, verb: VerbLabel::Other };
                 Err(Box::new(self.finish(answer, &Arc::new(context), started)))
             }
         }
@@ -173,7 +173,7 @@ impl Gateway {
     pub async fn answer(&self, request: LetIn, body: Option<Bytes>) -> HttpResponse {
         let started = self.runtime.clock.monotonic();
         let LetIn { head, route, principal, caller, activity_id } = request;
-        let verb = Verb::of(&head.method, &route, Headers::new(&head.headers));
+        let verb = VerbLabel::of(&head.method, &route, Headers::new(&head.headers));
         let context = Arc::new(RequestContext { head, activity_id, verb });
         let call = Call {
             gateway: self,
@@ -272,7 +272,7 @@ impl Call<'_> {
         }
     }
 
-    pub(crate) async fn catalogue<V: ServiceVerb>(
+    pub(crate) async fn catalogue<V: Verb>(
         &self,
         verb: V,
     ) -> Result<Response<V::Reply>, WireError> {
@@ -349,7 +349,7 @@ impl Call<'_> {
         self.execute(InContainer { container, intended_rid, merge_aware, verb }).await
     }
 
-    async fn execute<V: ServiceVerb>(&self, verb: V) -> Result<Response<V::Reply>, Failure> {
+    async fn execute<V: Verb>(&self, verb: V) -> Result<Response<V::Reply>, Failure> {
         let principal = self.principal.clone();
         self.gateway.service.execute(Request { principal, caller: self.caller, verb }).await
     }

@@ -32,4 +32,4 @@ pub use auth::{AccountKeys, EMULATOR_KEY, InvalidKey};
 pub use gateway::{
     ANSWER_BYTES_MAX, BODY_BYTES_MAX, Gateway, GatewayConfig, HttpHead, HttpResponse, LetIn,
 };
-pub use observe::{Observer, Verb};
+pub use observe::{Observer, VerbLabel};

@@ -22,7 +22,7 @@ use crate::{changes, query};
 pub trait Observer: Send + Sync + fmt::Debug {
     /// Called once the answer is there; the time does not include the way of the request's
     /// body or of the answer.
-    fn answered(&self, verb: Verb, status: StatusCode, elapsed: Duration);
+    fn answered(&self, verb: VerbLabel, status: StatusCode, elapsed: Duration);
 }
 
 /// Nobody does.
@@ -30,12 +30,12 @@ pub trait Observer: Send + Sync + fmt::Debug {
 pub(crate) struct Unobserved;
 
 impl Observer for Unobserved {
-    fn answered(&self, _verb: Verb, _status: StatusCode, _elapsed: Duration) {}
+    fn answered(&self, _verb: VerbLabel, _status: StatusCode, _elapsed: Duration) {}
 }
 
 /// What a request is about to do, as far as its head says it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Verb {
+pub enum VerbLabel {
     ReadAccount,
     CreateItem,
     UpsertItem,
@@ -59,63 +59,65 @@ pub enum Verb {
     Other,
 }
 
-impl Verb {
+impl VerbLabel {
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
-            Verb::ReadAccount => "read_account",
-            Verb::CreateItem => "create_item",
-            Verb::UpsertItem => "upsert_item",
-            Verb::ReadItem => "read_item",
-            Verb::ReplaceItem => "replace_item",
-            Verb::PatchItem => "patch_item",
-            Verb::DeleteItem => "delete_item",
-            Verb::Batch => "batch",
-            Verb::ListItems => "list_items",
-            Verb::ListChanges => "list_changes",
-            Verb::QueryItems => "query_items",
-            Verb::PlanQuery => "plan_query",
-            Verb::ReadRanges => "read_ranges",
-            Verb::CreateResource => "create_resource",
-            Verb::ReadResource => "read_resource",
-            Verb::ReplaceResource => "replace_resource",
-            Verb::DeleteResource => "delete_resource",
-            Verb::ListResources => "list_resources",
-            Verb::QueryResources => "query_resources",
-            Verb::Other => "other",
+            VerbLabel::ReadAccount => "read_account",
+            VerbLabel::CreateItem => "create_item",
+            VerbLabel::UpsertItem => "upsert_item",
+            VerbLabel::ReadItem => "read_item",
+            VerbLabel::ReplaceItem => "replace_item",
+            VerbLabel::PatchItem => "patch_item",
+            VerbLabel::DeleteItem => "delete_item",
+            VerbLabel::Batch => "batch",
+            VerbLabel::ListItems => "list_items",
+            VerbLabel::ListChanges => "list_changes",
+            VerbLabel::QueryItems => "query_items",
+            VerbLabel::PlanQuery => "plan_query",
+            VerbLabel::ReadRanges => "read_ranges",
+            VerbLabel::CreateResource => "create_resource",
+            VerbLabel::ReadResource => "read_resource",
+            VerbLabel::ReplaceResource => "replace_resource",
+            VerbLabel::DeleteResource => "delete_resource",
+            VerbLabel::ListResources => "list_resources",
+            VerbLabel::QueryResources => "query_resources",
+            VerbLabel::Other => "other",
         }
     }
 
-    pub(crate) fn of(method: &Method, route: &Route, headers: Headers<'_>) -> Verb {
+    pub(crate) fn of(method: &Method, route: &Route, headers: Headers<'_>) -> VerbLabel {
         match (route, method) {
-            (Route::Account, &Method::GET) => Verb::ReadAccount,
-            (Route::Items { .. }, _) => Verb::of_items(method, headers),
-            (Route::Item { .. }, &Method::GET) => Verb::ReadItem,
-            (Route::Item { .. }, &Method::PUT) => Verb::ReplaceItem,
-            (Route::Item { .. }, &Method::PATCH) => Verb::PatchItem,
-            (Route::Item { .. }, &Method::DELETE) => Verb::DeleteItem,
-            (Route::Ranges { .. }, &Method::GET) => Verb::ReadRanges,
-            (Route::Feed { .. }, &Method::GET) => Verb::ListResources,
-            (Route::Feed { .. }, &Method::POST) if query::is_query(headers) => Verb::QueryResources,
-            (Route::Feed { .. }, &Method::POST) => Verb::CreateResource,
-            (Route::Resource { .. }, &Method::GET) => Verb::ReadResource,
-            (Route::Resource { .. }, &Method::PUT) => Verb::ReplaceResource,
-            (Route::Resource { .. }, &Method::DELETE) => Verb::DeleteResource,
-            _ => Verb::Other,
+            (Route::Account, &Method::GET) => VerbLabel::ReadAccount,
+            (Route::Items { .. }, _) => VerbLabel::of_items(method, headers),
+            (Route::Item { .. }, &Method::GET) => VerbLabel::ReadItem,
+            (Route::Item { .. }, &Method::PUT) => VerbLabel::ReplaceItem,
+            (Route::Item { .. }, &Method::PATCH) => VerbLabel::PatchItem,
+            (Route::Item { .. }, &Method::DELETE) => VerbLabel::DeleteItem,
+            (Route::Ranges { .. }, &Method::GET) => VerbLabel::ReadRanges,
+            (Route::Feed { .. }, &Method::GET) => VerbLabel::ListResources,
+            (Route::Feed { .. }, &Method::POST) if query::is_query(headers) => {
+                VerbLabel::QueryResources
+            }
+            (Route::Feed { .. }, &Method::POST) => VerbLabel::CreateResource,
+            (Route::Resource { .. }, &Method::GET) => VerbLabel::ReadResource,
+            (Route::Resource { .. }, &Method::PUT) => VerbLabel::ReplaceResource,
+            (Route::Resource { .. }, &Method::DELETE) => VerbLabel::DeleteResource,
+            _ => VerbLabel::Other,
         }
     }
 
     /// As [`crate::items::feed`] tells requests apart.
-    fn of_items(method: &Method, headers: Headers<'_>) -> Verb {
+    fn of_items(method: &Method, headers: Headers<'_>) -> VerbLabel {
         match *method {
-            Method::GET if headers.text(changes::KIND).is_some() => Verb::ListChanges,
-            Method::GET => Verb::ListItems,
-            Method::POST if headers.flag(IS_QUERY_PLAN) => Verb::PlanQuery,
-            Method::POST if headers.flag(IS_BATCH) => Verb::Batch,
-            Method::POST if query::is_query(headers) => Verb::QueryItems,
-            Method::POST if headers.flag(IS_UPSERT) => Verb::UpsertItem,
-            Method::POST => Verb::CreateItem,
-            _ => Verb::Other,
+            Method::GET if headers.text(changes::KIND).is_some() => VerbLabel::ListChanges,
+            Method::GET => VerbLabel::ListItems,
+            Method::POST if headers.flag(IS_QUERY_PLAN) => VerbLabel::PlanQuery,
+            Method::POST if headers.flag(IS_BATCH) => VerbLabel::Batch,
+            Method::POST if query::is_query(headers) => VerbLabel::QueryItems,
+            Method::POST if headers.flag(IS_UPSERT) => VerbLabel::UpsertItem,
+            Method::POST => VerbLabel::CreateItem,
+            _ => VerbLabel::Other,
         }
     }
 }
@@ -126,7 +128,7 @@ impl Verb {
 pub(crate) struct RequestContext {
     pub(crate) head: HttpHead,
     pub(crate) activity_id: String,
-    pub(crate) verb: Verb,
+    pub(crate) verb: VerbLabel,
 }
 
 impl fmt::Display for RequestContext {
@@ -174,7 +176,7 @@ mod tests {
             let (path, headers) = (path.to_owned(), HeaderMap::new());
             let head = HttpHead { method: Method::GET, path, query: None, headers, scheme: "http" };
             let context =
-                RequestContext { head, activity_id: "a-1".to_owned(), verb: Verb::ReadItem };
+                RequestContext { head, activity_id: "a-1".to_owned(), verb: VerbLabel::ReadItem };
             context.to_string()
         };
         let named = "request{activity_id=\"a-1\" verb=\"read_item\" container=dbs/d/colls/c}";

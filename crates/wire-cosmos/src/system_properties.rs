@@ -5,7 +5,7 @@
 use std::borrow::Cow;
 
 use bytes::Bytes;
-use model::json::{Kind, Raw, write_string};
+use model::json::{JsonKind, Raw, write_string};
 
 use crate::gateway::Call;
 
@@ -34,13 +34,13 @@ fn without(body: Bytes) -> Bytes {
 
 fn write(value: Raw<'_>, out: &mut String) {
     match value.kind() {
-        Kind::Object if NAMES.iter().all(|name| value.get(name).is_some()) => {
+        JsonKind::Object if NAMES.iter().all(|name| value.get(name).is_some()) => {
             let own = value.members().filter(|(name, _)| !NAMES.contains(&name.as_ref()));
             // What stands inside is its client's, even if it is a copy of an item.
             write_object(own, out, |value, out| out.push_str(value.text()));
         }
-        Kind::Object => write_object(value.members(), out, write),
-        Kind::Array => {
+        JsonKind::Object => write_object(value.members(), out, write),
+        JsonKind::Array => {
             out.push('[');
             for (at, element) in value.elements().enumerate() {
                 out.push_str(if at == 0 { "" } else { "," });
@@ -48,7 +48,9 @@ fn write(value: Raw<'_>, out: &mut String) {
             }
             out.push(']');
         }
-        Kind::Null | Kind::Bool | Kind::Number | Kind::String => out.push_str(value.text()),
+        JsonKind::Null | JsonKind::Bool | JsonKind::Number | JsonKind::String => {
+            out.push_str(value.text())
+        }
     }
 }
 

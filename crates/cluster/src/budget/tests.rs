@@ -41,7 +41,7 @@ fn a_debt_is_paid_off_before_anyone_is_let_in() {
     assert_eq!(budget.admit(Duration::ZERO, HIGH), Ok(()));
     budget.pay(Duration::ZERO, HIGH, 400.0 + 895.2);
     let refusal = budget.admit(Duration::ZERO, HIGH).unwrap_err();
-    assert_eq!(refusal, Refusal { reason: Reason::Rate, retry_after: secs(2.238) });
+    assert_eq!(refusal, ThrottleRefusal { reason: Reason::Rate, retry_after: secs(2.238) });
     assert!(budget.admit(secs(2.237), HIGH).is_err());
     assert_eq!(budget.admit(secs(2.239), HIGH), Ok(()));
 }

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use model::epk::EpkRange;
 use partition::{
-    ExecuteError, Pace, PartialPage, PartitionQuery, Problem, RecordError, StatisticsQuery,
+    ExecuteError, Pace, PartialPage, PartitionError, PartitionQuery, RecordError, StatisticsQuery,
 };
 use query::Watch;
 
@@ -40,7 +40,7 @@ impl Channel {
         part: &PartitionSnapshot,
         within: &[EpkRange],
         query: &StatisticsQuery,
-    ) -> Result<u64, Problem> {
+    ) -> Result<u64, PartitionError> {
         match self {
             Channel::Direct => part.snapshot.statistics(within, query),
             Channel::Bytes => {
@@ -63,7 +63,7 @@ impl Channel {
             Channel::Bytes => through_bytes(part, query, pace, memory),
         };
         answered.map_err(|error| match error {
-            ExecuteError::Problem(problem) => problem.into(),
+            ExecuteError::Partition(problem) => problem.into(),
             ExecuteError::Query(error) => error.into(),
             ExecuteError::Interrupted => pace.interruption(),
         })
@@ -82,7 +82,7 @@ fn through_bytes(
 }
 
 /// What was written cannot be read.
-fn unreadable() -> Problem {
+fn unreadable() -> PartitionError {
     RecordError::Malformed { what: "query" }.into()
 }
 

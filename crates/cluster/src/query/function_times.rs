@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use query::{Called, Meter};
+use query::{Called, StepMeter};
 use runtime::Runtime;
 
 /// How long the functions of a query took.
@@ -42,7 +42,7 @@ impl FunctionTimes {
     }
 }
 
-impl Meter for FunctionTimes {
+impl StepMeter for FunctionTimes {
     fn now(&self) -> Duration {
         self.runtime.clock.monotonic()
     }

@@ -5,9 +5,9 @@ use std::cell::OnceCell;
 use std::ops::Range;
 use std::sync::Arc;
 
-use index::{EntryOrder, KeyRange};
+use index::{EntryOrder, EntryRange};
 use model::epk::EpkRange;
-use partition::{Problem, Snapshot, Statistics, StatisticsQuery, overlapping};
+use partition::{PartitionError, Snapshot, Statistics, StatisticsQuery, overlapping};
 
 use super::fanout::Channel;
 use super::{PageQuery, QueryFailure};
@@ -82,14 +82,14 @@ impl<'l> QueryStatistics<'l> {
         QueryStatistics { parts, query, channel, items: OnceCell::new() }
     }
 
-    fn sum(&self, query: &StatisticsQuery) -> Result<u64, Problem> {
+    fn sum(&self, query: &StatisticsQuery) -> Result<u64, PartitionError> {
         let within = &self.query.within;
         let ask = |part: &PartitionSnapshot| self.channel.statistics(part, within, query);
         self.parts.iter().map(ask).sum()
     }
 
     /// Partitions share most of what is counted, so the one with the most is what counts.
-    fn most(&self, query: &StatisticsQuery, limit: u64) -> Result<u64, Problem> {
+    fn most(&self, query: &StatisticsQuery, limit: u64) -> Result<u64, PartitionError> {
         let mut most = 0;
         for part in self.parts {
             most = self.channel.statistics(part, &self.query.within, query)?.max(most);
@@ -102,7 +102,7 @@ impl<'l> QueryStatistics<'l> {
 }
 
 impl Statistics for QueryStatistics<'_> {
-    fn entries(&self, range: &KeyRange, most: u64) -> Result<u64, Problem> {
+    fn entries(&self, range: &EntryRange, most: u64) -> Result<u64, PartitionError> {
         let mut count = 0;
         for part in self.parts {
             let limit = most.saturating_sub(count);
@@ -115,11 +115,16 @@ impl Statistics for QueryStatistics<'_> {
         Ok(count)
     }
 
-    fn sets_of_names(&self, range: &KeyRange, most: u64) -> Result<u64, Problem> {
+    fn sets_of_names(&self, range: &EntryRange, most: u64) -> Result<u64, PartitionError> {
         self.most(&StatisticsQuery::SetsOfNames { range: range.clone(), limit: most }, most)
     }
 
-    fn values(&self, range: &KeyRange, order: &EntryOrder, most: u64) -> Result<u64, Problem> {
+    fn values(
+        &self,
+        range: &EntryRange,
+        order: &EntryOrder,
+        most: u64,
+    ) -> Result<u64, PartitionError> {
         let (range, order) = (range.clone(), order.clone());
         self.most(&StatisticsQuery::Values { range, order, limit: most }, most)
     }
@@ -136,7 +141,7 @@ impl Statistics for QueryStatistics<'_> {
         self.query.within.iter().all(|within| within.position().is_some())
     }
 
-    fn items(&self) -> Result<u64, Problem> {
+    fn items(&self) -> Result<u64, PartitionError> {
         if !self.is_narrow() {
             return self.items_around();
         }
@@ -148,7 +153,7 @@ impl Statistics for QueryStatistics<'_> {
         Ok(*self.items.get_or_init(|| items))
     }
 
-    fn items_around(&self) -> Result<u64, Problem> {
+    fn items_around(&self) -> Result<u64, PartitionError> {
         self.sum(&StatisticsQuery::Items)
     }
 }

@@ -10,7 +10,7 @@ use model::epk::EpkRange;
 use model::json::Value;
 use model::limits::Limits;
 use model::position::{Lsn, Timestamp};
-use partition::{ChangePage, Changes, Command, Document, Item, Operation, Problem};
+use partition::{ChangePage, Changes, Command, Document, Item, Operation, PartitionError};
 use proptest::prelude::*;
 use runtime::SimulatedClock;
 use storage::memory;
@@ -299,7 +299,8 @@ fn a_position_beyond_the_end_is_told_from_that_of_a_parent() {
         let end = child.lsn_floor;
         for beyond in [end.next(), Lsn::from_u64(u64::MAX)] {
             let refused = list(&child.range, Some(beyond.get())).map(drop);
-            let Err(ClusterError::Read(Problem::NoSuchPosition { after, end: known })) = refused
+            let Err(ClusterError::Read(PartitionError::NoSuchPosition { after, end: known })) =
+                refused
             else {
                 panic!("{refused:?}");
             };

@@ -8,7 +8,7 @@ use model::epk::EpkRange;
 use model::json::Value;
 use model::limits::Limits;
 use model::position::{Lsn, Timestamp};
-use partition::{Changes, Command, Operation, Problem};
+use partition::{Changes, Command, Operation, PartitionError};
 use runtime::SimulatedClock;
 use storage::memory;
 use testkit::wait::block_on;
@@ -71,7 +71,7 @@ impl Lab {
 fn is_refused(result: Result<(), ClusterError>) -> bool {
     match result {
         Err(ClusterError::Command { error, .. }) => {
-            matches!(error.problem, Problem::ClockBehind { .. })
+            matches!(error.problem, PartitionError::ClockBehind { .. })
         }
         Ok(()) => false,
         Err(error) => panic!("{error}"),

@@ -5,7 +5,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
 use bytes::Bytes;
 use storage::{
-    Batch, Counters, KeyRange, Resolver, StorageError, Store, Stream, Ticket, VerifyReport, View,
+    Counters, KeyRange, Resolver, StorageError, Store, Stream, Ticket, VerifyReport, View,
+    WriteBatch,
 };
 
 pub(crate) struct Gate {
@@ -31,7 +32,7 @@ struct State {
 /// A submission that waits for its ticket.
 struct Held {
     stream: Arc<Mutex<Box<dyn Stream>>>,
-    batch: Batch,
+    batch: WriteBatch,
     resolver: Resolver,
 }
 
@@ -142,7 +143,7 @@ struct GateStream {
 }
 
 impl Stream for GateStream {
-    fn submit(&mut self, batch: Batch) -> Ticket {
+    fn submit(&mut self, batch: WriteBatch) -> Ticket {
         let mut state = self.shared.state();
         state.blocked += 1;
         self.shared.changed.notify_all();

@@ -8,7 +8,7 @@ use cluster::{ClusterError, Container, Halve, PartitionId};
 use model::epk::EpkRange;
 use model::limits::Limits;
 use model::position::Lsn;
-use partition::{Command, Document, EffectKind, Operation, Position, Problem};
+use partition::{Command, Document, EffectKind, Operation, PartitionError, Position};
 use runtime::{Random, Runtime, SeededRandom};
 use storage::local::{self, LocalConfig};
 use storage::{Durability, Store, memory};
@@ -125,7 +125,8 @@ impl Life {
                 self.model = after;
             }
             (Err(()), Err(ClusterError::Command { range, error })) => {
-                let known = matches!(error.problem, Problem::Exists | Problem::NotFound);
+                let known =
+                    matches!(error.problem, PartitionError::Exists | PartitionError::NotFound);
                 assert!(known, "step {}: {error}", self.turn);
                 self.saw(&key, range, error.lsn);
             }

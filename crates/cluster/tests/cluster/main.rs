@@ -24,10 +24,10 @@ use model::epk::{Epk, EpkRange};
 use model::json::{self, Value};
 use model::policy::IndexingPolicy;
 use model::rid::ItemRid;
-use partition::{BucketNumber, Command, EffectKind, Operation, Position, Problem};
+use partition::{BucketNumber, Command, EffectKind, Operation, PartitionError, Position};
 use runtime::{Runtime, TaskHandle, Tasks, ThreadTasks};
 use storage::local::{self, LocalConfig};
-use storage::{Batch, Outcome, memory};
+use storage::{CommitStatus, WriteBatch, memory};
 use testkit::faulty::{Fault, FaultyStore};
 use testkit::wait::block_on;
 
@@ -206,12 +206,12 @@ fn all_retired_containers_are_known_however_many_there_are() {
 #[test]
 fn keys_that_belong_to_nobody_are_told() {
     let fixture = Fixture::new(memory::create());
-    let mut batch = Batch::new();
+    let mut batch = WriteBatch::new();
     batch.put(vec![0, 0, 0, 77, 1, 2, 3], b"lost".to_vec());
     batch.put(vec![0, 0, 1, 0, 1], b"lost".to_vec());
-    assert_eq!(fixture.store.stream().submit(batch).wait(), Outcome::Durable);
+    assert_eq!(fixture.store.stream().submit(batch).wait(), CommitStatus::Durable);
     let bucket = |container, bucket| {
-        let mut batch = Batch::new();
+        let mut batch = WriteBatch::new();
         batch.put(
             partition::bucket_prefix(common::number(container), bucket).to_vec(),
             b"lost".to_vec(),
@@ -219,7 +219,7 @@ fn keys_that_belong_to_nobody_are_told() {
         batch
     };
     let of_system = bucket(0, BucketNumber(9));
-    assert_eq!(fixture.store.stream().submit(of_system).wait(), Outcome::Durable);
+    assert_eq!(fixture.store.stream().submit(of_system).wait(), CommitStatus::Durable);
     let strays = [
         RetiredPrefix::Container(common::number(77)),
         RetiredPrefix::Container(common::number(256)),
@@ -255,7 +255,7 @@ fn an_answer_waits_for_the_disk_and_readers_see_only_what_is_durable() {
     gate.await_held(1);
     assert!(pending(writing.as_mut()), "the batch is submitted but not durable");
     let read = block_on(fixture.cluster.read(&container, (&key, &name), None)).unwrap();
-    assert!(matches!(read.value, Err(Problem::NotFound)));
+    assert!(matches!(read.value, Err(PartitionError::NotFound)));
     // A refusal that rests on it must wait as well.
     let mut again = Box::pin(fixture.cluster.apply(&container, create("key", &name)));
     assert!(pending(again.as_mut()));
@@ -265,7 +265,7 @@ fn an_answer_waits_for_the_disk_and_readers_see_only_what_is_durable() {
     assert_eq!(block_on(writing).unwrap().value.effects[0].kind, EffectKind::Created);
     let refused = block_on(again).unwrap_err();
     let ClusterError::Command { error, .. } = refused else { panic!("{refused}") };
-    assert!(matches!(error.problem, Problem::Exists));
+    assert!(matches!(error.problem, PartitionError::Exists));
     assert_eq!((error.lsn.get(), error.work), (2, Work::RefusedWrite));
     let read = block_on(fixture.cluster.read(&container, (&key, &name), None)).unwrap();
     assert_eq!(read.value.unwrap().kind, EffectKind::Read);
@@ -351,8 +351,9 @@ fn waiting_on_an_async_worker_is_caught() {
     for store in [memory::create(), on_disk.unwrap()] {
         let fixture = Fixture::new(Arc::clone(&store));
         let list = || drop(fixture.cluster.list_system_blocking("a:", None, 1));
-        let submit = || drop(store.stream().submit(Batch::new()));
-        let wait = || assert_eq!(storage::Ticket::resolved(Outcome::Full).wait(), Outcome::Full);
+        let submit = || drop(store.stream().submit(WriteBatch::new()));
+        let wait =
+            || assert_eq!(storage::Ticket::resolved(CommitStatus::Full).wait(), CommitStatus::Full);
         let waits: [&dyn Fn(); 3] = [&list, &submit, &wait];
         for wait in waits {
             wait();
@@ -465,7 +466,7 @@ fn a_fault_is_told_as_what_it_is_and_the_partition_goes_on_with_the_truth() {
     let (first, second) = attempt(Fault::Unknown { written: true }, "written");
     assert!(matches!(first, ClusterError::Unknown));
     let Err(ClusterError::Command { error, .. }) = second else { panic!("{second:?}") };
-    assert!(matches!(error.problem, Problem::Exists));
+    assert!(matches!(error.problem, PartitionError::Exists));
     let items = fixture.check();
     assert!(items.is_clean() && items.total.items == 6, "{items:?}");
 }

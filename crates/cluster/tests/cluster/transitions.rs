@@ -535,7 +535,7 @@ fn a_full_key_takes_only_what_makes_it_smaller() {
         |name: String| block_on(fixture.cluster.apply(&container, create("heavy", &id(&name))));
     let error = (0..).find_map(|number| write(format!("{number}")).err()).unwrap();
     let ClusterError::Command { error, .. } = error else { panic!("{error}") };
-    assert!(matches!(error.problem, partition::Problem::KeyFull { .. }), "{error}");
+    assert!(matches!(error.problem, partition::PartitionError::KeyFull { .. }), "{error}");
     assert_eq!(block_on(fixture.cluster.relieve(|_| true)).unwrap(), [], "one key stays together");
     let delete = Operation::Delete { id: id("0"), if_match: None };
     let command = Command { location: common::location("heavy"), operations: vec![delete] };

@@ -10,7 +10,7 @@ use std::str::from_utf8;
 use std::sync::Arc;
 
 use hybrid_row::batch::{BATCH_OPERATION, BATCH_RESULT};
-use hybrid_row::{RecordWriter, Records, Row};
+use hybrid_row::{HybridRow, RecordWriter, Records};
 use index::Decoded;
 use model::json::{self, Object, Raw};
 use model::partition_key::{HashVersion, KeyKind, KeyPath, PartitionKey, PartitionKeyDefinition};
@@ -34,13 +34,13 @@ pub fn hybrid_row(input: &[u8]) {
     // A stream's checksums keep changed rows away from the reader; these go around them.
     for bytes in rows.chain([input]) {
         for layout in [&BATCH_OPERATION, &BATCH_RESULT] {
-            let Ok(row) = Row::read(layout, bytes) else { continue };
+            let Ok(row) = HybridRow::read(layout, bytes) else { continue };
             let mut written = RecordWriter::with_capacity(1, bytes.len());
             written.push(&row).expect("it is no longer than what was read");
             let written = written.finish();
             let mut again = Records::new(&written);
             let first = again.next().expect("one was written").expect("what we write, we can read");
-            let second = Row::read(layout, first).expect("what we write, we can read");
+            let second = HybridRow::read(layout, first).expect("what we write, we can read");
             let mut rewritten = Vec::new();
             second.write(&mut rewritten);
             assert_eq!(rewritten, first, "writing is stable");

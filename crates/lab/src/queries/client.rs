@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
 use model::epk::{Epk, EpkRange};
-use model::json::{DistinctHash, Kind, Number, Object, Value};
+use model::json::{DistinctHash, JsonKind, Number, Object, Value};
 use model::position::Ordinal;
 use model::rid::ItemRid;
 use service::{
@@ -457,8 +457,12 @@ impl Ordered {
     fn resume_filter(&self, item: Option<Ordinal>, exclude: bool) -> ResumeFilter {
         let key = |key: &Option<Value>| match key {
             None => SortKey::Undefined,
-            Some(array @ Value::Array(_)) => SortKey::Hashed(Kind::Array, DistinctHash::of(array)),
-            Some(own @ Value::Object(_)) => SortKey::Hashed(Kind::Object, DistinctHash::of(own)),
+            Some(array @ Value::Array(_)) => {
+                SortKey::Hashed(JsonKind::Array, DistinctHash::of(array))
+            }
+            Some(own @ Value::Object(_)) => {
+                SortKey::Hashed(JsonKind::Object, DistinctHash::of(own))
+            }
             Some(scalar) => SortKey::Value(scalar.clone()),
         };
         ResumeFilter { keys: self.keys.iter().map(key).collect(), item, exclude }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use index::IndexPlan;
 use model::json::{Object, Raw, Value};
 use model::partition_key::{PartitionKey, PartitionKeyDefinition};
-use model::policy::{ContainerDefinition, PathStep};
+use model::policy::{ContainerDefinition, PolicyPathStep};
 use model::rid::ItemRid;
 use query::{Bound, Context, Order, Parameters, Query, QueryError, Run};
 use service::Scope;
@@ -169,8 +169,8 @@ impl Oracle {
             return true;
         }
         if let [(names, _)] = names.as_slice() {
-            let steps: Vec<PathStep> =
-                names.iter().map(|name| PathStep::Property((*name).to_owned())).collect();
+            let steps: Vec<PolicyPathStep> =
+                names.iter().map(|name| PolicyPathStep::Property((*name).to_owned())).collect();
             return self.plan.path(&steps).is_some();
         }
         self.plan.composite_index(&names).is_some()

@@ -16,7 +16,7 @@ pub struct Raw<'a> {
 
 /// The type of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum JsonKind {
     Null,
     Bool,
     Number,
@@ -46,14 +46,14 @@ impl<'a> Raw<'a> {
     }
 
     #[must_use]
-    pub fn kind(self) -> Kind {
+    pub fn kind(self) -> JsonKind {
         match self.text.as_bytes().first() {
-            Some(b'{') => Kind::Object,
-            Some(b'[') => Kind::Array,
-            Some(b'"') => Kind::String,
-            Some(b't' | b'f') => Kind::Bool,
-            Some(b'n') | None => Kind::Null,
-            Some(_) => Kind::Number,
+            Some(b'{') => JsonKind::Object,
+            Some(b'[') => JsonKind::Array,
+            Some(b'"') => JsonKind::String,
+            Some(b't' | b'f') => JsonKind::Bool,
+            Some(b'n') | None => JsonKind::Null,
+            Some(_) => JsonKind::Number,
         }
     }
 
@@ -90,13 +90,13 @@ impl<'a> Raw<'a> {
     /// The number; `None` for other types.
     #[must_use]
     pub fn as_number(self) -> Option<Number> {
-        if self.kind() == Kind::Number { Number::from_spelling(self.text) } else { None }
+        if self.kind() == JsonKind::Number { Number::from_spelling(self.text) } else { None }
     }
 
     /// The number as a double; `None` for other types.
     #[must_use]
     pub fn as_f64(self) -> Option<f64> {
-        if self.kind() == Kind::Number { self.text.parse().ok() } else { None }
+        if self.kind() == JsonKind::Number { self.text.parse().ok() } else { None }
     }
 
     #[must_use]
@@ -112,12 +112,12 @@ impl<'a> Raw<'a> {
     #[must_use]
     pub fn to_value(self) -> Value {
         match self.kind() {
-            Kind::Null => Value::Null,
-            Kind::Bool => Value::Bool(self.text == "true"),
-            Kind::Number => self.as_number().map_or(Value::Null, Value::Number),
-            Kind::String => Value::String(self.as_str().unwrap_or_default().into_owned()),
-            Kind::Array => Value::Array(self.elements().map(Raw::to_value).collect()),
-            Kind::Object => {
+            JsonKind::Null => Value::Null,
+            JsonKind::Bool => Value::Bool(self.text == "true"),
+            JsonKind::Number => self.as_number().map_or(Value::Null, Value::Number),
+            JsonKind::String => Value::String(self.as_str().unwrap_or_default().into_owned()),
+            JsonKind::Array => Value::Array(self.elements().map(Raw::to_value).collect()),
+            JsonKind::Object => {
                 let mut object = Object::new();
                 for (name, value) in self.members() {
                     object.push_unchecked(name.into_owned(), value.to_value());

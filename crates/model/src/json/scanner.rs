@@ -7,13 +7,13 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use super::raw::{hex4, unescape};
-use super::{DEPTH_MAX, JsonError, Number, Problem, Raw};
+use super::{DEPTH_MAX, JsonError, JsonProblem, Number, Raw};
 
 /// Objects up to this many properties are checked for repeated names by
 /// comparing each with each, which needs no memory; larger ones use a set.
 const LINEAR_NAMES_MAX: usize = 12;
 
-type Check = Result<(), Problem>;
+type Check = Result<(), JsonProblem>;
 
 /// A position in a text.
 #[derive(Debug)]
@@ -74,13 +74,13 @@ impl<'a> Scanner<'a> {
         })
     }
 
-    fn checked_document(&mut self) -> Result<Raw<'a>, Problem> {
+    fn checked_document(&mut self) -> Result<Raw<'a>, JsonProblem> {
         self.blanks();
         let start = self.at;
         self.value(0)?;
         let raw = Raw::new(self.since(start));
         self.blanks();
-        if self.at < self.text.len() { Err(Problem::Trailing) } else { Ok(raw) }
+        if self.at < self.text.len() { Err(JsonProblem::Trailing) } else { Ok(raw) }
     }
 
     /// The next `name: value` of a checked object.
@@ -143,7 +143,7 @@ impl<'a> Scanner<'a> {
     }
 
     fn value(&mut self, depth: usize) -> Check {
-        match self.peek().ok_or(Problem::End)? {
+        match self.peek().ok_or(JsonProblem::End)? {
             b'{' => self.object(depth),
             b'[' => self.array(depth),
             b'"' => self.string(),
@@ -151,7 +151,7 @@ impl<'a> Scanner<'a> {
             b'f' => self.literal("false"),
             b'n' => self.literal("null"),
             b'-' | b'0'..=b'9' => self.number(),
-            _ => Err(Problem::Character),
+            _ => Err(JsonProblem::Character),
         }
     }
 
@@ -170,15 +170,15 @@ impl<'a> Scanner<'a> {
         let Some(repeated) = repeated(&members) else { return Ok(()) };
         if self.rewritten.is_none() {
             self.at = repeated.source;
-            return Err(Problem::Duplicate);
+            return Err(JsonProblem::Duplicate);
         }
         self.keep_last(&members);
         Ok(())
     }
 
-    fn member(&mut self, depth: usize) -> Result<Member<'a>, Problem> {
-        if self.peek().ok_or(Problem::End)? != b'"' {
-            return Err(Problem::Character);
+    fn member(&mut self, depth: usize) -> Result<Member<'a>, JsonProblem> {
+        if self.peek().ok_or(JsonProblem::End)? != b'"' {
+            return Err(JsonProblem::Character);
         }
         let (source, target) = (self.at, self.target());
         let name = self.name()?;
@@ -205,7 +205,7 @@ impl<'a> Scanner<'a> {
     /// Enters a bracket.
     fn open(&mut self, depth: usize) -> Check {
         if depth >= DEPTH_MAX {
-            return Err(Problem::Depth);
+            return Err(JsonProblem::Depth);
         }
         self.at += 1;
         self.blanks();
@@ -219,7 +219,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// After an element: true for a comma, false for the closing bracket.
-    fn continues(&mut self, close: u8) -> Result<bool, Problem> {
+    fn continues(&mut self, close: u8) -> Result<bool, JsonProblem> {
         self.blanks();
         if self.closes(close) {
             return Ok(false);
@@ -230,7 +230,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// Reads a string and returns its body between the quotes, escapes and all.
-    fn name(&mut self) -> Result<&'a str, Problem> {
+    fn name(&mut self) -> Result<&'a str, JsonProblem> {
         let start = self.at + 1;
         self.string()?;
         Ok(self.text.get(start..self.at - 1).unwrap_or_default())
@@ -242,7 +242,7 @@ impl<'a> Scanner<'a> {
             let rest = self.text.as_bytes().get(self.at..).unwrap_or_default();
             let plain = rest.iter().position(|byte| matches!(byte, 0x00..=0x1F | b'"' | b'\\'));
             self.at += plain.unwrap_or(rest.len());
-            match self.peek().ok_or(Problem::End)? {
+            match self.peek().ok_or(JsonProblem::End)? {
                 b'"' => {
                     self.at += 1;
                     return Ok(());
@@ -251,7 +251,7 @@ impl<'a> Scanner<'a> {
                 b'\t' => self.control("\\t")?,
                 b'\n' => self.control("\\n")?,
                 b'\r' => self.control("\\r")?,
-                0x00..=0x1F => return Err(Problem::Control),
+                0x00..=0x1F => return Err(JsonProblem::Control),
                 _ => self.at += 1,
             }
         }
@@ -261,7 +261,7 @@ impl<'a> Scanner<'a> {
     /// the service takes them.
     fn control(&mut self, escape: &str) -> Check {
         if self.rewritten.is_none() {
-            return Err(Problem::Control);
+            return Err(JsonProblem::Control);
         }
         let start = self.at;
         self.at += 1;
@@ -271,7 +271,7 @@ impl<'a> Scanner<'a> {
 
     fn escape(&mut self) -> Check {
         self.at += 1;
-        match self.peek().ok_or(Problem::End)? {
+        match self.peek().ok_or(JsonProblem::End)? {
             b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' => {
                 self.at += 1;
                 Ok(())
@@ -280,31 +280,31 @@ impl<'a> Scanner<'a> {
                 self.at += 1;
                 match self.unicode()? {
                     0xD800..=0xDBFF => self.low_surrogate(),
-                    0xDC00..=0xDFFF => Err(Problem::Escape),
+                    0xDC00..=0xDFFF => Err(JsonProblem::Escape),
                     _ => Ok(()),
                 }
             }
-            _ => Err(Problem::Escape),
+            _ => Err(JsonProblem::Escape),
         }
     }
 
     fn low_surrogate(&mut self) -> Check {
         if !self.text.get(self.at..).is_some_and(|rest| rest.starts_with("\\u")) {
-            return Err(Problem::Escape);
+            return Err(JsonProblem::Escape);
         }
         self.at += 2;
-        if (0xDC00..=0xDFFF).contains(&self.unicode()?) { Ok(()) } else { Err(Problem::Escape) }
+        if (0xDC00..=0xDFFF).contains(&self.unicode()?) { Ok(()) } else { Err(JsonProblem::Escape) }
     }
 
-    fn unicode(&mut self) -> Result<u32, Problem> {
-        let (code, _) = self.text.get(self.at..).and_then(hex4).ok_or(Problem::Escape)?;
+    fn unicode(&mut self) -> Result<u32, JsonProblem> {
+        let (code, _) = self.text.get(self.at..).and_then(hex4).ok_or(JsonProblem::Escape)?;
         self.at += 4;
         Ok(code)
     }
 
     fn literal(&mut self, word: &str) -> Check {
         if !self.text.get(self.at..).is_some_and(|rest| rest.starts_with(word)) {
-            return Err(Problem::Character);
+            return Err(JsonProblem::Character);
         }
         self.at += word.len();
         Ok(())
@@ -335,7 +335,7 @@ impl<'a> Scanner<'a> {
         if !exponent && Number::is_plain(spelling, fraction) {
             return Ok(());
         }
-        let number = Number::from_spelling(spelling).ok_or(Problem::NumberRange)?;
+        let number = Number::from_spelling(spelling).ok_or(JsonProblem::NumberRange)?;
         if self.rewritten.is_some() && !number.is_spelled(spelling) {
             self.replace_since(start, &number.to_string());
         }
@@ -350,7 +350,7 @@ impl<'a> Scanner<'a> {
         if self.at > start {
             return Ok(());
         }
-        Err(if self.peek().is_none() { Problem::End } else { Problem::Character })
+        Err(if self.peek().is_none() { JsonProblem::End } else { JsonProblem::Character })
     }
 
     /// Where the next byte will stand in the rewritten text.
@@ -392,8 +392,8 @@ impl<'a> Scanner<'a> {
                 self.at += 1;
                 Ok(())
             }
-            Some(_) => Err(Problem::Character),
-            None => Err(Problem::End),
+            Some(_) => Err(JsonProblem::Character),
+            None => Err(JsonProblem::End),
         }
     }
 

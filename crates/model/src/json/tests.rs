@@ -75,7 +75,7 @@ fn bare_blanks_in_strings_are_escaped() {
     assert_eq!(canonical_text("{\"a\tb\":\"c\r\nd\"}"), r#"{"a\tb":"c\r\nd"}"#);
     for control in ["\0", "\u{8}", "\u{b}", "\u{c}", "\u{1f}"] {
         let text = format!("\"{control}\"");
-        assert_eq!(canonical(text.as_bytes()).unwrap_err().problem, Problem::Control);
+        assert_eq!(canonical(text.as_bytes()).unwrap_err().problem, JsonProblem::Control);
     }
 }
 
@@ -136,22 +136,22 @@ fn large_objects_are_checked_for_repeated_names_too() {
     let names: String = (0..100).map(|n| format!("\"n{n}\":0,")).collect();
     assert!(parse_raw(format!("{{{names}\"last\":0}}").as_bytes()).is_ok());
     let error = parse_raw(format!("{{{names}\"n50\":0}}").as_bytes()).unwrap_err();
-    assert_eq!(error.problem, Problem::Duplicate);
+    assert_eq!(error.problem, JsonProblem::Duplicate);
 }
 
 #[test]
 fn nesting_is_accepted_up_to_the_limit() {
     let nested = |levels: usize| "[".repeat(levels) + &"]".repeat(levels);
     assert!(parse(nested(DEPTH_MAX).as_bytes()).is_ok());
-    assert_eq!(parse(nested(DEPTH_MAX + 1).as_bytes()).unwrap_err().problem, Problem::Depth);
-    assert_eq!(parse("[".repeat(1 << 20).as_bytes()).unwrap_err().problem, Problem::Depth);
+    assert_eq!(parse(nested(DEPTH_MAX + 1).as_bytes()).unwrap_err().problem, JsonProblem::Depth);
+    assert_eq!(parse("[".repeat(1 << 20).as_bytes()).unwrap_err().problem, JsonProblem::Depth);
 }
 
 #[test]
 fn bytes_that_are_not_text_are_refused() {
     assert_eq!(
         parse(b"\"\xff\"").unwrap_err(),
-        JsonError { offset: 1, problem: Problem::Encoding }
+        JsonError { offset: 1, problem: JsonProblem::Encoding }
     );
 }
 
@@ -161,7 +161,7 @@ fn raw_finds_what_the_tree_holds() {
     let raw = parse_raw(text.as_bytes()).unwrap();
     let element = raw.get("a").unwrap().elements().nth(1).unwrap();
     assert_eq!(element.get("b").unwrap().as_str().unwrap(), "x\u{e9}\u{1F600}");
-    assert_eq!(raw.get("c\"d").unwrap().kind(), Kind::Null);
+    assert_eq!(raw.get("c\"d").unwrap().kind(), JsonKind::Null);
     assert_eq!(raw.path(["e", "f"]).map(Raw::text), None);
     assert_eq!(raw.members().count(), 3);
 }

@@ -4,7 +4,7 @@ use super::fields::Fields;
 use super::{
     AnalyticalTtl, ChangeFeedPolicy, ClientEncryptionPolicy, ComputedProperties,
     ConflictResolutionPolicy, FullTextPolicy, GeospatialConfig, IndexingMode, IndexingPolicy,
-    PathStep, PolicyError, PropertyPath, ReplaceError, TimeToLive, UniqueKeyPolicy,
+    PolicyError, PolicyPathStep, PropertyPath, ReplaceError, TimeToLive, UniqueKeyPolicy,
     VectorEmbeddingPolicy,
 };
 use crate::json::{Object, Value};
@@ -126,7 +126,7 @@ impl ContainerDefinition {
         let is_spatial = |name: &str| {
             self.indexing.spatial().iter().any(|index| {
                 let first = index.path.steps().first();
-                matches!(first, Some(PathStep::Property(first)) if first == name)
+                matches!(first, Some(PolicyPathStep::Property(first)) if first == name)
             })
         };
         let mut properties = self.computed_properties.properties().iter().enumerate();

@@ -20,13 +20,13 @@ pub struct PropertyPath {
 #[derive(Clone, Debug)]
 pub struct IndexPath {
     text: String,
-    steps: Vec<PathStep>,
+    steps: Vec<PolicyPathStep>,
     end: PathEnd,
 }
 
 /// One step down into an item.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum PathStep {
+pub enum PolicyPathStep {
     Property(String),
     /// `[]`: every element of an array.
     Elements,
@@ -93,7 +93,7 @@ impl IndexPath {
     }
 
     #[must_use]
-    pub fn steps(&self) -> &[PathStep] {
+    pub fn steps(&self) -> &[PolicyPathStep] {
         &self.steps
     }
 
@@ -126,7 +126,7 @@ impl Reader<'_> {
         Some(())
     }
 
-    fn index_path(&mut self) -> Option<(Vec<PathStep>, PathEnd)> {
+    fn index_path(&mut self) -> Option<(Vec<PolicyPathStep>, PathEnd)> {
         let mut steps = Vec::new();
         loop {
             self.take('/')?;
@@ -137,11 +137,11 @@ impl Reader<'_> {
                 '[' => {
                     self.take('[')?;
                     self.take(']')?;
-                    steps.push(PathStep::Elements);
+                    steps.push(PolicyPathStep::Elements);
                     None
                 }
                 _ => {
-                    steps.push(PathStep::Property(self.label()?));
+                    steps.push(PolicyPathStep::Property(self.label()?));
                     None
                 }
             };

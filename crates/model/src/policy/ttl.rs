@@ -8,7 +8,7 @@ use std::num::NonZeroU32;
 
 use super::PolicyError;
 use super::fields::Fields;
-use crate::json::{Kind, Raw, Value};
+use crate::json::{JsonKind, Raw, Value};
 
 /// The largest ttl the service takes, in seconds.
 const TTL_SECONDS_MAX: i64 = i32::MAX as i64;
@@ -141,10 +141,12 @@ fn seconds(ttl: i64) -> Result<NonZeroU32, PolicyError> {
 /// A refused ttl for the message: large values by their type only.
 fn shown(value: Raw<'_>) -> String {
     match value.kind() {
-        Kind::Array => "[…]".to_owned(),
-        Kind::Object => "{…}".to_owned(),
-        Kind::String => "a string".to_owned(),
+        JsonKind::Array => "[…]".to_owned(),
+        JsonKind::Object => "{…}".to_owned(),
+        JsonKind::String => "a string".to_owned(),
         // A number may be written with any number of digits.
-        Kind::Null | Kind::Bool | Kind::Number => value.text().chars().take(32).collect(),
+        JsonKind::Null | JsonKind::Bool | JsonKind::Number => {
+            value.text().chars().take(32).collect()
+        }
     }
 }

@@ -3,7 +3,7 @@
 use model::charge::Written;
 
 use super::{Change, Entry, Maintainer, Scope, Version};
-use crate::command::Problem;
+use crate::command::PartitionError;
 use crate::key::Group;
 use crate::record::{KeyStatistics, RecordError};
 use crate::write_set::WriteSet;
@@ -32,7 +32,7 @@ impl Maintainer for Statistics {
         change: Change<'_>,
         writes: &mut WriteSet<'_>,
         _: &mut Written,
-    ) -> Result<(), Problem> {
+    ) -> Result<(), PartitionError> {
         if !change.is_resizing() {
             return Ok(());
         }
@@ -45,7 +45,10 @@ impl Maintainer for Statistics {
 }
 
 /// The size of a logical partition.
-pub(crate) fn read(scope: &Scope<'_>, writes: &WriteSet<'_>) -> Result<KeyStatistics, Problem> {
+pub(crate) fn read(
+    scope: &Scope<'_>,
+    writes: &WriteSet<'_>,
+) -> Result<KeyStatistics, PartitionError> {
     match writes.get(&scope.keys.statistics(scope.epk))? {
         Some(value) => Ok(KeyStatistics::decode(&value)?),
         None => Ok(KeyStatistics::default()),

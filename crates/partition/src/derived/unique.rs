@@ -6,7 +6,7 @@ use model::policy::UniqueKeyPolicy;
 use sha2::{Digest, Sha256};
 
 use super::{Change, Entry, Maintainer, Scope, Version};
-use crate::command::Problem;
+use crate::command::PartitionError;
 use crate::key::Group;
 use crate::record::RecordError;
 use crate::write_set::WriteSet;
@@ -32,7 +32,7 @@ pub(crate) fn rival(
     scope: &Scope<'_>,
     change: Change<'_>,
     writes: &WriteSet<'_>,
-) -> Result<Option<Bytes>, Problem> {
+) -> Result<Option<Bytes>, PartitionError> {
     let held = change.old.map_or(&[][..], |old| old.unique_values(scope.setup));
     let wanted = change.new.map_or(&[][..], |new| new.unique_values(scope.setup));
     for value in wanted.iter().filter(|value| !held.contains(value)) {

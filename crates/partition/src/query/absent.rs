@@ -8,12 +8,12 @@ use std::collections::BinaryHeap;
 use std::ops::Range;
 
 use bytes::Bytes;
-use index::{Absence, KeyRange};
+use index::{Absence, EntryRange};
 use model::position::Ordinal;
-use storage::{Direction, KeyRange as StorageRange, View};
+use storage::{Direction, KeyRange, View};
 
 use super::set_cursor::{self, SetsOfNames};
-use crate::command::Problem;
+use crate::command::PartitionError;
 use crate::key::{self, Keys};
 use crate::record::{Item, RecordError};
 use crate::rows::Rows;
@@ -61,7 +61,7 @@ impl<'v> AbsentScan<'v> {
     }
 
     /// The next one: what its entry would be, and its ordinal.
-    pub(super) fn next(&mut self) -> Result<Option<(Vec<u8>, u64)>, Problem> {
+    pub(super) fn next(&mut self) -> Result<Option<(Vec<u8>, u64)>, PartitionError> {
         if self.ordinals.is_empty() {
             return Ok(None);
         }
@@ -97,7 +97,7 @@ impl<'v> AbsentScan<'v> {
         if self.direction == Direction::Forward { !ordinal } else { ordinal }
     }
 
-    fn advance(&mut self, run: usize) -> Result<(), Problem> {
+    fn advance(&mut self, run: usize) -> Result<(), PartitionError> {
         let ordinal = match self.runs.as_mut().and_then(|runs| runs.get_mut(run)) {
             Some(Run::Rows(rows)) => {
                 rows.next()?.map(|(key, _)| set_cursor::ordinal_of(&key)).transpose()?
@@ -110,7 +110,7 @@ impl<'v> AbsentScan<'v> {
         Ok(())
     }
 
-    fn open(&mut self) -> Result<Vec<Run<'v>>, Problem> {
+    fn open(&mut self) -> Result<Vec<Run<'v>>, PartitionError> {
         let mut runs = Vec::new();
         for range in &self.absence.runs {
             runs.push(self.run(&self.keys.index_entry(&range.start)));
@@ -134,11 +134,11 @@ impl<'v> AbsentScan<'v> {
     /// The items in question whose keys begin so.
     fn run(&self, beginning: &[u8]) -> Run<'v> {
         let at = |ordinal: u64| -> Bytes { [beginning, &ordinal.to_be_bytes()].concat().into() };
-        let range = StorageRange::new(at(self.ordinals.start), at(self.ordinals.end));
+        let range = KeyRange::new(at(self.ordinals.start), at(self.ordinals.end));
         Run::Rows(Rows::new(self.view, range, self.direction))
     }
 
-    fn collected(&mut self, range: &KeyRange) -> Result<Run<'v>, Problem> {
+    fn collected(&mut self, range: &EntryRange) -> Result<Run<'v>, PartitionError> {
         let range = set_cursor::stored(&self.keys, range);
         let mut rows = Rows::new(self.view, range, Direction::Forward);
         let mut ordinals = Vec::new();
@@ -155,7 +155,7 @@ impl<'v> AbsentScan<'v> {
     }
 
     /// Whether an item, and so every item with the same names, has a value at a path.
-    fn has_value(&self, ordinal: u64, names: &[String]) -> Result<bool, Problem> {
+    fn has_value(&self, ordinal: u64, names: &[String]) -> Result<bool, PartitionError> {
         let damaged = |what| RecordError::Malformed { what };
         let ordinal = Ordinal::from_u64(ordinal).ok_or(damaged("index key"))?;
         let name = self.view.get(&self.keys.ordinal(ordinal))?.ok_or(damaged("ordinal"))?;

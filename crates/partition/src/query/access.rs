@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use index::{Absence, KeyRange};
+use index::{Absence, EntryRange};
 
 /// A way to the items that a query may be about. All of them are on it; whether the
 /// others on it are few is a matter of luck and of the choice (`planner.rs`).
@@ -19,7 +19,7 @@ pub enum AccessPath {
         /// What is indexed, in words.
         of: Arc<str>,
         /// In order, without overlap.
-        ranges: Vec<KeyRange>,
+        ranges: Vec<EntryRange>,
         /// How to find the items that have no entry because they have no value. They come
         /// before all others, as if they had one.
         absent: Option<Box<Absence>>,
@@ -48,7 +48,7 @@ pub enum OrdinalSet {
 pub struct IndexRange {
     /// The path as policies spell it.
     pub of: Arc<str>,
-    pub range: KeyRange,
+    pub range: EntryRange,
 }
 
 impl AccessPath {

@@ -9,7 +9,7 @@ use storage::View;
 
 use super::scan::{BucketScan, ScanEntry, ScanStats, load_all};
 use super::stopwatch::{Activity, Stopwatch};
-use crate::command::Problem;
+use crate::command::PartitionError;
 use crate::record::Item;
 
 /// An item that a query may be about.
@@ -63,7 +63,7 @@ impl<'v> BucketMerge<'v> {
     }
 
     /// Reads the first entry of each scan.
-    pub(super) fn open(&mut self) -> Result<(), Problem> {
+    pub(super) fn open(&mut self) -> Result<(), PartitionError> {
         if !std::mem::replace(&mut self.begun, true) {
             for scan in 0..self.scans.len() {
                 self.advance(scan)?;
@@ -79,7 +79,7 @@ impl<'v> BucketMerge<'v> {
         limit: usize,
         (watch, finding): (&Stopwatch<'_>, Activity),
         out: &mut VecDeque<Candidate>,
-    ) -> Result<(), Problem> {
+    ) -> Result<(), PartitionError> {
         let (mut entries, mut read) = (Vec::with_capacity(limit), Vec::with_capacity(limit));
         watch.measure(finding, || {
             self.open()?;
@@ -90,7 +90,7 @@ impl<'v> BucketMerge<'v> {
                 entries.push((scan, entry));
                 read.push(self.entries);
             }
-            Ok::<(), Problem>(())
+            Ok::<(), PartitionError>(())
         })?;
         let (view, scans, loaded) = (self.view, &self.scans, &mut self.loaded);
         let items = watch.measure(Activity::Loading, || load_all(view, scans, &entries, loaded))?;
@@ -105,7 +105,7 @@ impl<'v> BucketMerge<'v> {
     }
 
     /// Leaves out those whose positions begin so, if they are what comes next.
-    pub(super) fn skip(&mut self, beginning: &[u8]) -> Result<(), Problem> {
+    pub(super) fn skip(&mut self, beginning: &[u8]) -> Result<(), PartitionError> {
         while let Some(head) = self.heads.peek()
             && head.entry.position.starts_with(beginning)
         {
@@ -121,7 +121,7 @@ impl<'v> BucketMerge<'v> {
 
     /// Counts the next ones, `limit` at most, looking into no item where entries tell
     /// enough; `None` when there are no more. Instead of `next_batch`, not besides it.
-    pub(super) fn count(&mut self, limit: u64) -> Result<Option<u64>, Problem> {
+    pub(super) fn count(&mut self, limit: u64) -> Result<Option<u64>, PartitionError> {
         let Some(scan) = self.scans.get_mut(self.counted) else { return Ok(None) };
         let (count, is_all) = scan.count(limit)?;
         self.counted += usize::from(is_all);
@@ -135,7 +135,7 @@ impl<'v> BucketMerge<'v> {
         sum
     }
 
-    fn advance(&mut self, at: usize) -> Result<(), Problem> {
+    fn advance(&mut self, at: usize) -> Result<(), PartitionError> {
         let Some(scan) = self.scans.get_mut(at) else { return Ok(()) };
         let before = scan.entries();
         if let Some(entry) = scan.advance()? {

@@ -8,7 +8,7 @@
 use query::{Bound, Order, Requirement, ValueKey};
 
 use super::planner::{IndexMatch, LOOKUP_FACTOR, OrderedIndex, Planner, SORT_ITEMS_MAX};
-use crate::command::Problem;
+use crate::command::PartitionError;
 
 /// Values that are counted to find out whether all of them are wanted, at most: more than a
 /// page has rows.
@@ -20,7 +20,7 @@ impl Planner<'_> {
         &self,
         bound: &Bound,
         found: Option<&IndexMatch>,
-    ) -> Result<Option<OrderedIndex>, Problem> {
+    ) -> Result<Option<OrderedIndex>, PartitionError> {
         let Some(values) = value_keys(bound) else { return Ok(None) };
         let items = self.statistics.items()?;
         if self.is_little(items, found)? {
@@ -39,7 +39,7 @@ impl Planner<'_> {
 
     /// Whether all that is asked about is no more than what a full page looks at anyway, or
     /// few.
-    fn is_little(&self, items: u64, found: Option<&IndexMatch>) -> Result<bool, Problem> {
+    fn is_little(&self, items: u64, found: Option<&IndexMatch>) -> Result<bool, PartitionError> {
         if items <= self.statistics.rows().saturating_mul(LOOKUP_FACTOR) {
             return Ok(true);
         }
@@ -49,7 +49,7 @@ impl Planner<'_> {
 
     /// Whether an index has more values than there are rows wanted. Where all of them are
     /// wanted, so are all items.
-    fn has_more_values(&self, served: &OrderedIndex) -> Result<bool, Problem> {
+    fn has_more_values(&self, served: &OrderedIndex) -> Result<bool, PartitionError> {
         let most = self.statistics.rows().saturating_add(1);
         Ok(most <= VALUES_MAX
             && self.statistics.values(&served.range, &served.order, most)? >= most)
@@ -60,7 +60,7 @@ impl Planner<'_> {
         &self,
         values: &[ValueKey],
         bound: &Bound,
-    ) -> Result<Option<OrderedIndex>, Problem> {
+    ) -> Result<Option<OrderedIndex>, PartitionError> {
         let names: Vec<_> = values
             .iter()
             .map_while(|key| {

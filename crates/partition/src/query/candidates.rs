@@ -15,7 +15,7 @@ use super::request::PartitionQuery;
 use super::scan::{BucketScan, ScanScope, ScanStart, ScanStats};
 use super::snapshot::{Snapshot, overlapping};
 use super::stopwatch::{Activity, Stopwatch};
-use crate::command::Problem;
+use crate::command::PartitionError;
 use crate::setup::Bucket;
 
 /// Items that are looked up together, at most.
@@ -92,7 +92,7 @@ impl<'p> Candidates<'p> {
         }
     }
 
-    pub(super) fn next(&mut self) -> Result<Option<Candidate>, Problem> {
+    pub(super) fn next(&mut self) -> Result<Option<Candidate>, PartitionError> {
         if let Some(peeked) = self.peeked.take() {
             return Ok(Some(peeked));
         }
@@ -111,7 +111,7 @@ impl<'p> Candidates<'p> {
     }
 
     /// The next candidate, if its position begins like this.
-    pub(super) fn next_like(&mut self, shared: &[u8]) -> Result<Option<Candidate>, Problem> {
+    pub(super) fn next_like(&mut self, shared: &[u8]) -> Result<Option<Candidate>, PartitionError> {
         match self.next()? {
             Some(next) if next.position.starts_with(shared) => Ok(Some(next)),
             other => {
@@ -122,7 +122,7 @@ impl<'p> Candidates<'p> {
     }
 
     /// Leaves out those whose positions begin like this, if they are what comes next.
-    pub(super) fn skip(&mut self, shared: &[u8]) -> Result<(), Problem> {
+    pub(super) fn skip(&mut self, shared: &[u8]) -> Result<(), PartitionError> {
         self.peeked.take_if(|next| next.position.starts_with(shared));
         self.ahead.retain(|next| !next.position.starts_with(shared));
         let merge = &mut self.merge;
@@ -134,7 +134,7 @@ impl<'p> Candidates<'p> {
     }
 
     /// Whether there is another item, among the next few candidates at least.
-    pub(super) fn has_more(&mut self, looked_at: u64) -> Result<bool, Problem> {
+    pub(super) fn has_more(&mut self, looked_at: u64) -> Result<bool, PartitionError> {
         for _ in 0..looked_at {
             self.peeked = self.next()?;
             match &self.peeked {
@@ -148,7 +148,7 @@ impl<'p> Candidates<'p> {
 
     /// Counts the next ones, `limit` at most, without looking into items as far as
     /// entries tell; `None` when there are no more.
-    pub(super) fn count(&mut self, limit: u64) -> Result<Option<u64>, Problem> {
+    pub(super) fn count(&mut self, limit: u64) -> Result<Option<u64>, PartitionError> {
         loop {
             let merge = &mut self.merge;
             if let Some(count) = self.watch.measure(Activity::Finding, || merge.count(limit))? {
@@ -183,7 +183,7 @@ impl<'p> Candidates<'p> {
         }
     }
 
-    fn next_group(&mut self) -> Result<bool, Problem> {
+    fn next_group(&mut self) -> Result<bool, PartitionError> {
         self.done += self.merge.stats();
         let view = self.snapshot.view();
         self.stats = ScanStats::default();

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use index::{Absence, EntryOrder, KeyRange, Members};
+use index::{Absence, EntryOrder, EntryRange, Members};
 use model::epk::{Epk, EpkRange};
 use model::partition_key::PartitionKey;
 use model::position::{Lsn, Timestamp};
@@ -279,15 +279,15 @@ fn task(input: &mut &[u8]) -> Option<Task> {
     })
 }
 
-fn put_key_range(out: &mut Vec<u8>, range: &KeyRange) {
+fn put_key_range(out: &mut Vec<u8>, range: &EntryRange) {
     put_bytes(out, &range.start);
     put_bytes(out, &range.end);
     put_bool(out, &range.exact);
 }
 
-fn key_range(input: &mut &[u8]) -> Option<KeyRange> {
+fn key_range(input: &mut &[u8]) -> Option<EntryRange> {
     let (start, end) = (bytes(input)?.to_vec(), bytes(input)?.to_vec());
-    Some(KeyRange { start, end, exact: flag(input)? })
+    Some(EntryRange { start, end, exact: flag(input)? })
 }
 
 fn put_path(out: &mut Vec<u8>, path: &AccessPath) {

@@ -4,7 +4,7 @@
 use std::ops::Bound as Edge;
 use std::sync::Arc;
 
-use index::{CompositeIndex, EntryOrder, IndexPlan, KeyRange, Next};
+use index::{CompositeIndex, EntryOrder, EntryRange, IndexPlan, Next};
 use model::json::Value;
 use query::{Comparison, Composite, Indexed as _, Requirement};
 
@@ -93,7 +93,7 @@ impl<'r> Given<'r> {
     }
 
     fn leaf(&self, next: Option<Next<'_>>) -> Option<IndexRange> {
-        let range: KeyRange = match next {
+        let range: EntryRange = match next {
             None => self.plan.composite_range(self.index, &self.values),
             Some(next) => self.plan.composite_next(self.index, &self.values, next)?,
         };

@@ -3,7 +3,7 @@
 //! While items are being indexed anew, some are indexed by one policy and some by another.
 
 use index::{Absence, IndexedPath};
-use model::policy::{PathStep, SortOrder};
+use model::policy::{PolicyPathStep, SortOrder};
 use query::{Composite, Indexed, Path};
 
 use crate::setup::Setup;
@@ -79,11 +79,11 @@ impl Indexes<'_> {
 }
 
 /// The steps of a place that is not the item itself.
-fn steps_of(path: &Path) -> Option<Vec<PathStep>> {
+fn steps_of(path: &Path) -> Option<Vec<PolicyPathStep>> {
     let step = |step: &query::PathStep| match step {
-        query::PathStep::Name(name) => PathStep::Property(name.clone()),
-        query::PathStep::Index(_) | query::PathStep::Each => PathStep::Elements,
+        query::PathStep::Name(name) => PolicyPathStep::Property(name.clone()),
+        query::PathStep::Index(_) | query::PathStep::Each => PolicyPathStep::Elements,
     };
-    let steps: Vec<PathStep> = path.steps().iter().map(step).collect();
+    let steps: Vec<PolicyPathStep> = path.steps().iter().map(step).collect();
     (!steps.is_empty()).then_some(steps)
 }

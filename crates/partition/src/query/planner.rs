@@ -10,8 +10,8 @@ use std::fmt;
 use std::ops::{Bound as Edge, Range};
 use std::sync::Arc;
 
-use index::{Absence, EntryOrder, KeyRange};
-use model::json::{Kind, Value};
+use index::{Absence, EntryOrder, EntryRange};
+use model::json::{JsonKind, Value};
 use query::{Bound, Comparison, IndexUse, Order, Path, Requirement};
 
 use super::Approach;
@@ -19,7 +19,7 @@ use super::access::{AccessPath, IndexRange, OrdinalSet};
 use super::composite::{self, described, value_at};
 use super::indexes::Indexes;
 use super::set_cursor::with_ordinals;
-use crate::command::Problem;
+use crate::command::PartitionError;
 use crate::setup::Setup;
 
 /// Items that are rather loaded and sorted than found along the index of the order.
@@ -116,15 +116,20 @@ pub enum ScanOrder {
 /// What whoever asks knows about the items in question.
 pub trait Statistics {
     /// How many entries are in a range; counting may stop at `most`.
-    fn entries(&self, range: &KeyRange, most: u64) -> Result<u64, Problem>;
+    fn entries(&self, range: &EntryRange, most: u64) -> Result<u64, PartitionError>;
 
     /// How many sets of names there are among entries for the names of members; counting
     /// may stop at `most`.
-    fn sets_of_names(&self, range: &KeyRange, most: u64) -> Result<u64, Problem>;
+    fn sets_of_names(&self, range: &EntryRange, most: u64) -> Result<u64, PartitionError>;
 
     /// How many values there are in a part of an index, of which entries tell so much;
     /// counting may stop at `most`.
-    fn values(&self, range: &KeyRange, order: &EntryOrder, most: u64) -> Result<u64, Problem>;
+    fn values(
+        &self,
+        range: &EntryRange,
+        order: &EntryOrder,
+        most: u64,
+    ) -> Result<u64, PartitionError>;
 
     /// How many rows are wanted.
     fn rows(&self) -> u64;
@@ -137,10 +142,10 @@ pub trait Statistics {
     fn is_narrow(&self) -> bool;
 
     /// How many items a scan would meet.
-    fn items(&self) -> Result<u64, Problem>;
+    fn items(&self) -> Result<u64, PartitionError>;
 
     /// How many items the container has around them.
-    fn items_around(&self) -> Result<u64, Problem>;
+    fn items_around(&self) -> Result<u64, PartitionError>;
 }
 
 /// Chooses, for all buckets alike. Queries without an order go on the way that they resume.
@@ -149,7 +154,7 @@ pub(crate) fn plan(
     (bound, approach): (&Bound, Approach),
     statistics: &dyn Statistics,
     resume: Option<(ScanOrder, &[u8])>,
-) -> Result<Result<AccessPlan, OrderError>, Problem> {
+) -> Result<Result<AccessPlan, OrderError>, PartitionError> {
     let counts = bound.counts_documents();
     let indexes = Indexes { setup };
     let planner = Planner { indexes, statistics, resume, counts };
@@ -208,7 +213,7 @@ pub(super) struct Planner<'c> {
 /// An index that is in the order of the query.
 pub(super) struct OrderedIndex {
     of: Arc<str>,
-    pub(super) range: KeyRange,
+    pub(super) range: EntryRange,
     backwards: bool,
     /// Whether only a part of it is read whose first values are given.
     pub(super) begun: bool,
@@ -234,7 +239,7 @@ pub(super) struct IndexMatch {
 impl Planner<'_> {
     /// The index that serves an order. None where there is no order, where it is by
     /// something that no policy could index, and while items are being indexed anew.
-    fn order(&self, order: &[Order<'_>], bound: &Bound) -> Result<OrderServed, Problem> {
+    fn order(&self, order: &[Order<'_>], bound: &Bound) -> Result<OrderServed, PartitionError> {
         let names: Option<Vec<(Vec<&str>, bool)>> =
             order.iter().map(|key| Some((key.path.names()?, key.descending))).collect();
         let indexable =
@@ -247,7 +252,7 @@ impl Planner<'_> {
         }
     }
 
-    fn single_order(&self, key: &Order<'_>, bound: &Bound) -> Result<OrderServed, Problem> {
+    fn single_order(&self, key: &Order<'_>, bound: &Bound) -> Result<OrderServed, PartitionError> {
         if self.indexes.path_in_force(key.path).is_none() {
             return Ok(Err(OrderError::Excluded));
         }
@@ -262,7 +267,7 @@ impl Planner<'_> {
         key: &Order<'_>,
         bound: &Bound,
         required: bool,
-    ) -> Result<Option<OrderedIndex>, Problem> {
+    ) -> Result<Option<OrderedIndex>, PartitionError> {
         let Some(path) = self.indexes.path(key.path) else { return Ok(None) };
         let requirement = bound.filter().requirement;
         if let Some(served) = self.begun_order(key, &requirement) {
@@ -287,7 +292,7 @@ impl Planner<'_> {
     }
 
     /// How items without a value are found, if that takes few steps besides those items.
-    fn absent(&self, path: &Path) -> Result<Option<Absence>, Problem> {
+    fn absent(&self, path: &Path) -> Result<Option<Absence>, PartitionError> {
         let Some(absence) = self.indexes.absence(path) else { return Ok(None) };
         for object in &absence.objects {
             if self.statistics.sets_of_names(&object.range, NAMES_MAX)? >= NAMES_MAX {
@@ -335,7 +340,7 @@ impl Planner<'_> {
     }
 
     /// The part of a path's entries that the filter leaves, if it is about the path.
-    fn narrowed(&self, all: KeyRange, path: &Path, requirement: &Requirement) -> KeyRange {
+    fn narrowed(&self, all: EntryRange, path: &Path, requirement: &Requirement) -> EntryRange {
         let about = requirement.parts().iter().filter(|part| part.path() == Some(path));
         about.fold(all, |range, part| match self.leaf(part) {
             Some(OrdinalSet::Equal(part) | OrdinalSet::Within(part)) => {
@@ -368,7 +373,7 @@ impl Planner<'_> {
     }
 
     /// Whether the page before read the entries of this index.
-    fn resumes_along(&self, range: &KeyRange) -> bool {
+    fn resumes_along(&self, range: &EntryRange) -> bool {
         let index = range.start.first_chunk::<INDEX_BYTES>();
         self.resume.is_some_and(|(way, key)| {
             way == ScanOrder::Entries && index.is_some_and(|index| key.starts_with(index))
@@ -376,7 +381,7 @@ impl Planner<'_> {
     }
 
     /// Whether a way can be gone that the page before may not have gone.
-    fn is_open(&self, way: ScanOrder, range: &KeyRange) -> bool {
+    fn is_open(&self, way: ScanOrder, range: &EntryRange) -> bool {
         match self.resume {
             None | Some((ScanOrder::Items, _)) => true,
             Some((ScanOrder::Entries, _)) => way == ScanOrder::Entries && self.resumes_along(range),
@@ -388,7 +393,7 @@ impl Planner<'_> {
         &self,
         found: Option<IndexMatch>,
         scan: AccessPlan,
-    ) -> Result<AccessPlan, Problem> {
+    ) -> Result<AccessPlan, PartitionError> {
         let Some(found) = found else { return Ok(scan) };
         let exact = found.whole;
         // Where each entry gives a row, a page has no more entries than rows.
@@ -402,7 +407,7 @@ impl Planner<'_> {
     }
 
     /// Whether it costs less to look at all items than to look up these.
-    fn is_wide(&self, found: &IndexMatch) -> Result<bool, Problem> {
+    fn is_wide(&self, found: &IndexMatch) -> Result<bool, PartitionError> {
         let items = self.statistics.items()?;
         let most = PROBE_MAX.min(items / LOOKUP_FACTOR + 1);
         Ok(self.members(&found.set, most)? >= most)
@@ -414,7 +419,7 @@ impl Planner<'_> {
         served: OrderedIndex,
         found: Option<IndexMatch>,
         scan: AccessPlan,
-    ) -> Result<AccessPlan, Problem> {
+    ) -> Result<AccessPlan, PartitionError> {
         let most = if served.begun { SORT_ITEMS_MAX / 10 } else { SORT_ITEMS_MAX };
         if let Some(found) = found
             && self.members(&found.set, most)? < most
@@ -435,14 +440,14 @@ impl Planner<'_> {
 
     /// Whether so few of a container's items are asked for that an index would lead past too
     /// many others.
-    pub(super) fn is_small(&self, items: u64) -> Result<bool, Problem> {
+    pub(super) fn is_small(&self, items: u64) -> Result<bool, PartitionError> {
         let around = self.statistics.items_around()?;
         Ok(items <= SORT_ITEMS_MAX || items.saturating_mul(items) <= around)
     }
 
     /// At most so many members has a set, counted up to a bound. Those of other keys are
     /// left out where entries are in the order of ordinals.
-    pub(super) fn members(&self, set: &OrdinalSet, most: u64) -> Result<u64, Problem> {
+    pub(super) fn members(&self, set: &OrdinalSet, most: u64) -> Result<u64, PartitionError> {
         match set {
             OrdinalSet::Equal(leaf) => {
                 let range = with_ordinals(&leaf.range, self.statistics.ordinals());
@@ -458,7 +463,7 @@ impl Planner<'_> {
         }
     }
 
-    fn find(&self, requirement: &Requirement) -> Result<Option<IndexMatch>, Problem> {
+    fn find(&self, requirement: &Requirement) -> Result<Option<IndexMatch>, PartitionError> {
         if let Requirement::All(parts) = requirement {
             return self.find_all(parts);
         }
@@ -500,7 +505,7 @@ impl Planner<'_> {
     }
 
     /// Single values together; if there are none, the narrowest of the ranges.
-    fn find_all(&self, parts: &[Requirement]) -> Result<Option<IndexMatch>, Problem> {
+    fn find_all(&self, parts: &[Requirement]) -> Result<Option<IndexMatch>, PartitionError> {
         let (mut sets, mut ranges, mut whole) = (Vec::new(), Vec::new(), true);
         for part in parts {
             match self.find(part)? {
@@ -542,7 +547,7 @@ impl Planner<'_> {
         &self,
         mut found: Vec<IndexMatch>,
         whole: bool,
-    ) -> Result<Option<IndexMatch>, Problem> {
+    ) -> Result<Option<IndexMatch>, PartitionError> {
         if let Some(at) = found.iter().position(|found| self.was_chosen(found)) {
             return Ok(Some(IndexMatch {
                 whole: whole && found.len() == 1,
@@ -564,7 +569,7 @@ impl Planner<'_> {
     }
 
     /// Every part must be found, or none is.
-    fn find_any(&self, parts: &[Requirement]) -> Result<Option<IndexMatch>, Problem> {
+    fn find_any(&self, parts: &[Requirement]) -> Result<Option<IndexMatch>, PartitionError> {
         let mut found_parts = Vec::with_capacity(parts.len());
         for part in parts {
             let Some(found) = self.find(part)? else { return Ok(None) };
@@ -587,7 +592,7 @@ impl Planner<'_> {
         let place = requirement.path()?;
         let path = self.indexes.path(place)?;
         let of: Arc<str> = place.in_policy().into();
-        let leaf = |range: KeyRange| IndexRange { of: Arc::clone(&of), range };
+        let leaf = |range: EntryRange| IndexRange { of: Arc::clone(&of), range };
         match requirement {
             Requirement::Compare { comparison, value, .. } => {
                 let range = match comparison {
@@ -611,15 +616,17 @@ impl Planner<'_> {
             }
             // Entries are in the order of texts as they are written.
             Requirement::Prefix { ignores_case: true, .. } => {
-                Some(OrdinalSet::Within(leaf(KeyRange {
+                Some(OrdinalSet::Within(leaf(EntryRange {
                     exact: false,
-                    ..path.of_type(Kind::String)
+                    ..path.of_type(JsonKind::String)
                 })))
             }
             Requirement::Types { types, .. } => match types {
                 [kind] => Some(OrdinalSet::Within(leaf(path.of_type(*kind)))),
                 all if all.len() == KINDS => Some(OrdinalSet::Within(leaf(path.is_defined()))),
-                _ => Some(OrdinalSet::Within(leaf(KeyRange { exact: false, ..path.is_defined() }))),
+                _ => {
+                    Some(OrdinalSet::Within(leaf(EntryRange { exact: false, ..path.is_defined() })))
+                }
             },
             // These say nothing about entries, and what may come later does not yet.
             Requirement::Anything

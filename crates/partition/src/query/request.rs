@@ -19,7 +19,7 @@ use query::{Bound, PartialGroups, QueryError, Watch};
 use super::access::AccessPath;
 use super::point::Point;
 use super::scan::{ScanStart, ScanStats};
-use crate::command::Problem;
+use crate::command::PartitionError;
 
 /// A query for one partition.
 #[derive(Clone, Debug)]
@@ -262,7 +262,7 @@ impl AddAssign for ScanTimes {
 #[derive(Debug, thiserror::Error)]
 pub enum ExecuteError {
     #[error(transparent)]
-    Problem(#[from] Problem),
+    Partition(#[from] PartitionError),
     #[error(transparent)]
     Query(#[from] QueryError),
     /// Whoever asked wants no more of it.

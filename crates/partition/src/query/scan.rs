@@ -14,7 +14,7 @@ use storage::{Direction, KeyRange, StorageError, View};
 use super::absent::AbsentScan;
 use super::access::AccessPath;
 use super::set_cursor::{self, SetCursor};
-use crate::command::Problem;
+use crate::command::PartitionError;
 use crate::key::{self, GROUP_AT, Group, Keys};
 use crate::record::{Head, Item, KeyStatistics, RecordError};
 use crate::rows::Rows;
@@ -136,7 +136,7 @@ impl<'v> BucketScan<'v> {
         access: &AccessPath,
         wanted: &ScanScope<'_>,
         starts: &[ScanStart],
-    ) -> Result<BucketScan<'v>, Problem> {
+    ) -> Result<BucketScan<'v>, PartitionError> {
         let ScanScope { within, ordinals, prefix } = *wanted;
         let keys = setup.keys(bucket);
         let source = match access {
@@ -200,7 +200,7 @@ impl<'v> BucketScan<'v> {
 
     /// The next position. What is there is looked at when it is loaded ([`load_all`]):
     /// whoever goes many ways at once needs only the one that comes first.
-    pub(super) fn advance(&mut self) -> Result<Option<ScanEntry>, Problem> {
+    pub(super) fn advance(&mut self) -> Result<Option<ScanEntry>, PartitionError> {
         match &mut self.source {
             ScanSource::Nothing => Ok(None),
             ScanSource::Items(ranges) => {
@@ -244,7 +244,7 @@ impl<'v> BucketScan<'v> {
     }
 
     /// What is stored at a position that this scan gave.
-    fn load(&mut self, entry: ScanEntry) -> Result<Option<Item>, Problem> {
+    fn load(&mut self, entry: ScanEntry) -> Result<Option<Item>, PartitionError> {
         let value = match entry.target {
             Target::Item(value) => Some(value),
             Target::Entry(ordinal) => match self.key_of(ordinal)? {
@@ -263,7 +263,7 @@ impl<'v> BucketScan<'v> {
         &self,
         value: Option<&Bytes>,
         loaded: &mut ScanStats,
-    ) -> Result<Option<Item>, Problem> {
+    ) -> Result<Option<Item>, PartitionError> {
         let item = value.map(Item::decode).transpose()?;
         if let Some(item) = &item {
             loaded.items += 1;
@@ -278,7 +278,7 @@ impl<'v> BucketScan<'v> {
     /// Counts the next candidates, so many at most, and says whether these were the last.
     /// It is all of them at once where their number is written down. Items that an index
     /// finds are not looked into, unless they may have expired or be another key's.
-    pub(super) fn count(&mut self, most: u64) -> Result<(u64, bool), Problem> {
+    pub(super) fn count(&mut self, most: u64) -> Result<(u64, bool), PartitionError> {
         let lasting = self.setup.definition.ttl() == TimeToLive::Off;
         let sure = lasting && self.prefix.is_none();
         if sure
@@ -299,13 +299,13 @@ impl<'v> BucketScan<'v> {
         Ok((count, false))
     }
 
-    fn is_inside(&self, ordinal: u64) -> Result<bool, Problem> {
+    fn is_inside(&self, ordinal: u64) -> Result<bool, PartitionError> {
         Ok(self.clip.is_none() || self.key_of(ordinal)?.is_some())
     }
 
     /// How many items there are, where that is written down: in the bucket, and in
     /// each logical partition.
-    fn known_count(&self) -> Result<Option<u64>, Problem> {
+    fn known_count(&self) -> Result<Option<u64>, PartitionError> {
         let Some(clip) = &self.clip else {
             let head = self.view.get(&self.keys.head())?;
             let head = head.map(|head| Head::decode(&head)).transpose()?;
@@ -340,19 +340,19 @@ impl<'v> BucketScan<'v> {
 
     /// Where an item is stored; `None` if that is not in the part of the ring that is
     /// asked for.
-    fn key_of(&self, ordinal: u64) -> Result<Option<Bytes>, Problem> {
+    fn key_of(&self, ordinal: u64) -> Result<Option<Bytes>, PartitionError> {
         let name = self.view.get(&self.name_key(ordinal)?)?;
         self.item_key(name.as_deref())
     }
 
     /// Where the name of an item is stored.
-    fn name_key(&self, ordinal: u64) -> Result<Bytes, Problem> {
+    fn name_key(&self, ordinal: u64) -> Result<Bytes, PartitionError> {
         Ok(self.keys.ordinal(Ordinal::from_u64(ordinal).ok_or_else(dangling)?))
     }
 
     /// Where the item with a name is stored; `None` if that is not in the part of the ring
     /// that is asked for.
-    fn item_key(&self, name: Option<&[u8]>) -> Result<Option<Bytes>, Problem> {
+    fn item_key(&self, name: Option<&[u8]>) -> Result<Option<Bytes>, PartitionError> {
         let damaged = || RecordError::Malformed { what: "ordinal" };
         let (epk, id) = name.and_then(key::parse_item_name).ok_or_else(damaged)?;
         let is_inside = self.clip.as_ref().is_none_or(|clip| is_among(clip, &epk));
@@ -373,8 +373,8 @@ pub(super) fn load_all(
     scans: &[BucketScan<'_>],
     entries: &[(usize, ScanEntry)],
     loaded: &mut ScanStats,
-) -> Result<Vec<(Option<Item>, ScanStats)>, Problem> {
-    let scan = |at: usize| scans.get(at).ok_or(Problem::Gone);
+) -> Result<Vec<(Option<Item>, ScanStats)>, PartitionError> {
+    let scan = |at: usize| scans.get(at).ok_or(PartitionError::Gone);
     let mut names = Vec::new();
     for (at, entry) in entries {
         if let Target::Entry(ordinal) = entry.target {
@@ -405,7 +405,7 @@ pub(super) fn load_all(
     Ok(items)
 }
 
-fn next_absent(absent: &mut Option<AbsentScan<'_>>) -> Result<Option<ScanEntry>, Problem> {
+fn next_absent(absent: &mut Option<AbsentScan<'_>>) -> Result<Option<ScanEntry>, PartitionError> {
     let Some(scan) = absent else { return Ok(None) };
     let found = scan.next()?;
     Ok(found.map(|(position, ordinal)| ScanEntry {

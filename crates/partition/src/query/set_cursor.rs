@@ -9,11 +9,11 @@ use std::collections::BinaryHeap;
 use std::ops::Range;
 
 use bytes::Bytes;
-use index::{EntryOrder, KeyRange};
-use storage::{Direction, KeyRange as StorageRange, ScanLimit, View};
+use index::{EntryOrder, EntryRange};
+use storage::{Direction, KeyRange, ScanLimit, View};
 
 use super::access::{IndexRange, OrdinalSet};
-use crate::command::Problem;
+use crate::command::PartitionError;
 use crate::key::{self, GROUP_AT, Keys};
 use crate::record::RecordError;
 use crate::rows::Rows;
@@ -48,8 +48,8 @@ impl<'v> SetCursor<'v> {
         view: &'v dyn View,
         keys: &Keys,
         (set, ordinals): (&OrdinalSet, &Range<u64>),
-    ) -> Result<SetCursor<'v>, Problem> {
-        let open_all = |sets: &[OrdinalSet]| -> Result<Vec<SetCursor<'v>>, Problem> {
+    ) -> Result<SetCursor<'v>, PartitionError> {
+        let open_all = |sets: &[OrdinalSet]| -> Result<Vec<SetCursor<'v>>, PartitionError> {
             sets.iter().map(|set| SetCursor::open(view, keys, (set, ordinals))).collect()
         };
         Ok(match set {
@@ -73,7 +73,7 @@ impl<'v> SetCursor<'v> {
     }
 
     /// The first member from `least` on. Whoever asks never asks for less later.
-    pub(super) fn seek(&mut self, least: u64) -> Result<Option<u64>, Problem> {
+    pub(super) fn seek(&mut self, least: u64) -> Result<Option<u64>, PartitionError> {
         match self {
             SetCursor::Equal { rows, entry, last, read } => {
                 rows.seek(&with_ordinal(entry, least).into());
@@ -112,7 +112,7 @@ impl<'v> SetCursor<'v> {
 }
 
 /// All must agree: whoever is ahead is where the others have to look next.
-fn intersect(members: &mut [SetCursor<'_>], mut least: u64) -> Result<Option<u64>, Problem> {
+fn intersect(members: &mut [SetCursor<'_>], mut least: u64) -> Result<Option<u64>, PartitionError> {
     let mut agreed = 0;
     while agreed < members.len() {
         agreed = 0;
@@ -132,7 +132,7 @@ fn union(
     members: &mut [SetCursor<'_>],
     next: &mut BinaryHeap<Reverse<(u64, usize)>>,
     least: u64,
-) -> Result<Option<u64>, Problem> {
+) -> Result<Option<u64>, PartitionError> {
     while let Some(Reverse((ordinal, at))) = next.peek().copied() {
         if ordinal >= least {
             return Ok(Some(ordinal));
@@ -145,7 +145,7 @@ fn union(
     Ok(None)
 }
 
-fn collected<'v>(view: &'v dyn View, range: StorageRange) -> Result<SetCursor<'v>, Problem> {
+fn collected<'v>(view: &'v dyn View, range: KeyRange) -> Result<SetCursor<'v>, PartitionError> {
     let mut rows = Rows::new(view, range, Direction::Forward);
     let mut ordinals = Vec::new();
     while let Some((key, _)) = rows.next()? {
@@ -160,9 +160,9 @@ fn collected<'v>(view: &'v dyn View, range: StorageRange) -> Result<SetCursor<'v
 pub(crate) fn count_entries(
     view: &dyn View,
     keys: &Keys,
-    range: &KeyRange,
+    range: &EntryRange,
     most: u64,
-) -> Result<u64, Problem> {
+) -> Result<u64, PartitionError> {
     let mut rows = Rows::new(view, stored(keys, range), Direction::Forward);
     while rows.read < most && rows.next()?.is_some() {}
     Ok(rows.read)
@@ -173,9 +173,9 @@ pub(crate) fn count_entries(
 pub(crate) fn count_values(
     view: &dyn View,
     keys: &Keys,
-    (range, order): (&KeyRange, &EntryOrder),
+    (range, order): (&EntryRange, &EntryOrder),
     most: u64,
-) -> Result<u64, Problem> {
+) -> Result<u64, PartitionError> {
     let mut rows = Rows::new(view, stored(keys, range), Direction::Forward);
     while rows.read < most
         && let Some((key, _)) = rows.next()?
@@ -191,9 +191,9 @@ pub(crate) fn count_values(
 pub(crate) fn count_sets_of_names(
     view: &dyn View,
     keys: &Keys,
-    range: &KeyRange,
+    range: &EntryRange,
     most: u64,
-) -> Result<u64, Problem> {
+) -> Result<u64, PartitionError> {
     let (mut sets, mut count) = (SetsOfNames::new(view, keys, range), 0);
     while count < most && sets.next()?.is_some() {
         count += 1;
@@ -204,21 +204,21 @@ pub(crate) fn count_sets_of_names(
 /// Goes from one set of names to the next.
 pub(super) struct SetsOfNames<'v> {
     view: &'v dyn View,
-    rest: StorageRange,
+    rest: KeyRange,
 }
 
 impl<'v> SetsOfNames<'v> {
-    pub(super) fn new(view: &'v dyn View, keys: &Keys, range: &KeyRange) -> SetsOfNames<'v> {
+    pub(super) fn new(view: &'v dyn View, keys: &Keys, range: &EntryRange) -> SetsOfNames<'v> {
         SetsOfNames { view, rest: stored(keys, range) }
     }
 
     /// The keys of items with the next set of names, and one of the items.
-    pub(super) fn next(&mut self) -> Result<Option<(StorageRange, u64)>, Problem> {
+    pub(super) fn next(&mut self) -> Result<Option<(KeyRange, u64)>, PartitionError> {
         let chunk = self.view.scan(&self.rest, Direction::Forward, ScanLimit::rows(1))?;
         let Some((key, _)) = chunk.rows.into_iter().next() else { return Ok(None) };
         let malformed = RecordError::Malformed { what: "index key" };
         let entry = key.get(GROUP_AT + 1..).and_then(index::same_members).ok_or(malformed)?;
-        let run = StorageRange::prefix(key.get(..GROUP_AT + 1 + entry.len()).unwrap_or(&key));
+        let run = KeyRange::prefix(key.get(..GROUP_AT + 1 + entry.len()).unwrap_or(&key));
         // Without an end nothing comes behind it.
         self.rest.start = run.end.clone().or(self.rest.end.clone()).unwrap_or_default();
         Ok(Some((run, ordinal_of(&key)?)))
@@ -226,13 +226,13 @@ impl<'v> SetsOfNames<'v> {
 }
 
 /// The keys of a bucket that have an entry in the range.
-pub(super) fn stored(keys: &Keys, range: &KeyRange) -> StorageRange {
-    StorageRange::new(keys.index_entry(&range.start), keys.index_entry(&range.end))
+pub(super) fn stored(keys: &Keys, range: &EntryRange) -> KeyRange {
+    KeyRange::new(keys.index_entry(&range.start), keys.index_entry(&range.end))
 }
 
 /// The entries of one value that have one of these ordinals.
-pub(super) fn with_ordinals(range: &KeyRange, ordinals: &Range<u64>) -> KeyRange {
-    KeyRange {
+pub(super) fn with_ordinals(range: &EntryRange, ordinals: &Range<u64>) -> EntryRange {
+    EntryRange {
         start: with_ordinal(&range.start, ordinals.start),
         end: with_ordinal(&range.start, ordinals.end),
         exact: range.exact,
@@ -243,7 +243,7 @@ fn with_ordinal(entry: &[u8], ordinal: u64) -> Vec<u8> {
     [entry, ordinal.to_be_bytes().as_slice()].concat()
 }
 
-pub(super) fn ordinal_of(key: &[u8]) -> Result<u64, Problem> {
+pub(super) fn ordinal_of(key: &[u8]) -> Result<u64, PartitionError> {
     let malformed = RecordError::Malformed { what: "index key" };
     let (_, ordinal) = key::parse_trailing_ordinal(key).ok_or(malformed)?;
     Ok(ordinal.as_u64())

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::rc::Rc;
 
-use index::{EntryOrder, KeyRange};
+use index::{EntryOrder, EntryRange};
 use model::epk::{Epk, EpkRange};
 use model::position::Lsn;
 use query::{Context, Ledger};
@@ -12,7 +12,7 @@ use storage::View;
 use super::execute;
 use super::request::{ExecuteError, Pace, PartialPage, PartitionQuery};
 use super::set_cursor::{count_entries, count_sets_of_names, count_values};
-use crate::command::Problem;
+use crate::command::PartitionError;
 use crate::read::Reader;
 use crate::record::RecordError;
 use crate::setup::Bucket;
@@ -28,12 +28,12 @@ pub struct Snapshot {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StatisticsQuery {
     /// How many entries are in a range; counting stops at `limit`.
-    Entries { range: KeyRange, limit: u64 },
+    Entries { range: EntryRange, limit: u64 },
     /// How many sets of names one bucket has at most; counting stops at `limit`.
-    SetsOfNames { range: KeyRange, limit: u64 },
+    SetsOfNames { range: EntryRange, limit: u64 },
     /// How many values a part of an index has in one bucket at most; counting stops at
     /// `limit`.
-    Values { range: KeyRange, order: EntryOrder, limit: u64 },
+    Values { range: EntryRange, order: EntryOrder, limit: u64 },
     /// How many items the logical partitions at these positions have together.
     KeyItems { positions: Vec<Epk> },
     /// How many items the buckets have together.
@@ -85,13 +85,17 @@ impl Snapshot {
             computed: definition.computed_properties().properties().to_vec(),
             ..Context::default()
         };
-        let malformed = || Problem::from(RecordError::Malformed { what: "query" });
+        let malformed = || PartitionError::from(RecordError::Malformed { what: "query" });
         let query = PartitionQuery::from_bytes(query, &container).ok_or_else(malformed)?;
         Ok(self.execute(&query, pace, ledger)?.to_bytes())
     }
 
     /// Answers a question of the planner about the buckets that have a part of `within`.
-    pub fn statistics(&self, within: &[EpkRange], query: &StatisticsQuery) -> Result<u64, Problem> {
+    pub fn statistics(
+        &self,
+        within: &[EpkRange],
+        query: &StatisticsQuery,
+    ) -> Result<u64, PartitionError> {
         let mut sum = 0;
         for bucket in self.reader.buckets() {
             if overlapping(within, &bucket.range).is_empty() {
@@ -117,7 +121,7 @@ impl Snapshot {
         bucket: &Bucket,
         query: &StatisticsQuery,
         sum: u64,
-    ) -> Result<(u64, u64), Problem> {
+    ) -> Result<(u64, u64), PartitionError> {
         let (view, keys) = (self.view(), self.reader.setup().keys(bucket));
         Ok(match query {
             StatisticsQuery::Entries { range, limit } => {

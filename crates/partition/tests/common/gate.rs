@@ -5,7 +5,8 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use storage::{
-    Batch, Counters, KeyRange, Resolver, StorageError, Store, Stream, Ticket, VerifyReport, View,
+    Counters, KeyRange, Resolver, StorageError, Store, Stream, Ticket, VerifyReport, View,
+    WriteBatch,
 };
 
 /// Passes submissions on to `inner`, at once or when released, in their order.
@@ -17,13 +18,13 @@ pub(crate) struct Gate {
 #[derive(Default)]
 struct State {
     holding: bool,
-    seen: Vec<Batch>,
+    seen: Vec<WriteBatch>,
     waiting: VecDeque<Waiting>,
 }
 
 struct Waiting {
     stream: Arc<Mutex<Box<dyn Stream>>>,
-    batch: Batch,
+    batch: WriteBatch,
     resolver: Resolver,
 }
 
@@ -59,7 +60,7 @@ impl Gate {
     }
 
     /// The batches submitted since the last call.
-    pub(crate) fn take_seen(&self) -> Vec<Batch> {
+    pub(crate) fn take_seen(&self) -> Vec<WriteBatch> {
         std::mem::take(&mut self.state().seen)
     }
 
@@ -120,7 +121,7 @@ struct GateStream {
 }
 
 impl Stream for GateStream {
-    fn submit(&mut self, batch: Batch) -> Ticket {
+    fn submit(&mut self, batch: WriteBatch) -> Ticket {
         let mut state = self.state.lock().unwrap();
         state.seen.push(batch.clone());
         if !state.holding {

@@ -8,7 +8,7 @@ use model::limits::Limits;
 use model::name::ItemId;
 use model::partition_key::Location;
 use partition::{
-    Command, Document, EffectKind, EtagMatch, Operation, Outcome, Patch, Problem, Setup,
+    Command, Document, EffectKind, EtagMatch, Operation, Outcome, PartitionError, Patch, Setup,
 };
 use runtime::{Random, SeededRandom};
 
@@ -343,20 +343,20 @@ pub(crate) fn done(outcome: &Outcome) -> Vec<Done> {
 }
 
 /// A refusal in the words of the model; none if the store is to blame.
-pub(crate) fn why(problem: &Problem) -> Option<Why> {
+pub(crate) fn why(problem: &PartitionError) -> Option<Why> {
     match problem {
-        Problem::Exists => Some(Why::Exists),
-        Problem::UniqueKey => Some(Why::UniqueKey),
-        Problem::NotFound => Some(Why::NotFound),
-        Problem::Precondition => Some(Why::Precondition),
-        Problem::TooLarge { .. } => Some(Why::TooLarge),
-        Problem::Patch(_) => Some(Why::Patch),
-        Problem::Storage(_) => None,
-        Problem::Empty
-        | Problem::TooMany { .. }
-        | Problem::Gone
-        | Problem::OutOfNumbers
-        | Problem::Record(_)
+        PartitionError::Exists => Some(Why::Exists),
+        PartitionError::UniqueKey => Some(Why::UniqueKey),
+        PartitionError::NotFound => Some(Why::NotFound),
+        PartitionError::Precondition => Some(Why::Precondition),
+        PartitionError::TooLarge { .. } => Some(Why::TooLarge),
+        PartitionError::Patch(_) => Some(Why::Patch),
+        PartitionError::Storage(_) => None,
+        PartitionError::Empty
+        | PartitionError::TooMany { .. }
+        | PartitionError::Gone
+        | PartitionError::OutOfNumbers
+        | PartitionError::Record(_)
         | _ => panic!("no request of ours leads to {problem:?}"),
     }
 }

@@ -25,17 +25,17 @@ pub(crate) enum Root {
 
 /// The way from a document, or from a row, to a value.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Place {
+pub(crate) struct ErrorLocation {
     pub(crate) root: Root,
     pub(crate) steps: Vec<Key>,
 }
 
-impl Place {
-    pub(crate) fn new(root: Root) -> Place {
-        Place { root, steps: Vec::new() }
+impl ErrorLocation {
+    pub(crate) fn new(root: Root) -> ErrorLocation {
+        ErrorLocation { root, steps: Vec::new() }
     }
 
-    pub(crate) fn to(mut self, key: Key) -> Place {
+    pub(crate) fn to(mut self, key: Key) -> ErrorLocation {
         self.steps.push(key);
         self
     }
@@ -45,13 +45,13 @@ impl Place {
     }
 
     /// The place that it is a step from, and what must be there for that.
-    fn parent(&self) -> Option<(Place, Domain)> {
+    fn parent(&self) -> Option<(ErrorLocation, Domain)> {
         let mut steps = self.steps.clone();
         let kind = match steps.pop()? {
             Key::Name(_) => Domain::objects(),
             Key::Index(_) => Domain::arrays(),
         };
-        Some((Place { root: self.root, steps }, kind))
+        Some((ErrorLocation { root: self.root, steps }, kind))
     }
 }
 
@@ -60,15 +60,15 @@ impl Place {
 pub(crate) enum Constraint {
     Anything,
     Never,
-    At(Place, Domain),
+    At(ErrorLocation, Domain),
     All(Vec<Constraint>),
     Either(Vec<Constraint>),
 }
 
-type Known = BTreeMap<Place, Domain>;
+type Known = BTreeMap<ErrorLocation, Domain>;
 
 impl Constraint {
-    pub(crate) fn at(place: Place, domain: Domain) -> Constraint {
+    pub(crate) fn at(place: ErrorLocation, domain: Domain) -> Constraint {
         if domain.is_any() {
             return Constraint::Anything;
         }
@@ -182,7 +182,7 @@ fn joined(outer: &Known, own: &Known) -> Known {
 }
 
 /// Adds what holds at a place, and what that says of the places it lies in.
-fn learn(own: &mut Known, outer: &Known, place: Place, domain: Domain) -> Option<()> {
+fn learn(own: &mut Known, outer: &Known, place: ErrorLocation, domain: Domain) -> Option<()> {
     let before = own.get(&place).or_else(|| outer.get(&place));
     let after = match before {
         Some(before) => before.and(&domain),

@@ -13,8 +13,8 @@ use crate::bound::{
 };
 use crate::error::{Code, Refusal, Span};
 use crate::syntax::{
-    self, Collection, Count, Direction, ExprKind, OrderBy, OrderItem, OrderKeys, Select, Selection,
-    Step,
+    self, Collection, Count, ExprKind, OrderBy, OrderItem, OrderKeys, Select, Selection,
+    SortDirection, Step,
 };
 
 /// A query that is bound, and how many rows it may give for one row around it.
@@ -228,7 +228,7 @@ impl<'q> Binder<'q> {
         }
     }
 
-    fn list(&mut self, items: &'q [syntax::Item]) -> Expr {
+    fn list(&mut self, items: &'q [syntax::SelectItem]) -> Expr {
         let mut names = BTreeSet::new();
         let mut members: Vec<(String, Expr)> = Vec::new();
         let mut unnamed = 0;
@@ -278,7 +278,7 @@ impl<'q> Binder<'q> {
         let mut ordered = Ordered::default();
         for item in items {
             let expr = self.expression(&item.expr);
-            let descending = item.direction == Some(Direction::Descending);
+            let descending = item.direction == Some(SortDirection::Descending);
             if !select.group_by.is_empty() {
                 if !is_path(&item.expr) || self.is_made(&expr, keys) {
                     self.refusal.get_or_insert(Refusal::OrderByExpression);
@@ -320,7 +320,7 @@ impl<'q> Binder<'q> {
         } else if path.is_none() && select.from.is_some() {
             self.run_refusal.get_or_insert(Refusal::OrderByExpression);
         }
-        let descending = item.direction == Some(Direction::Descending);
+        let descending = item.direction == Some(SortDirection::Descending);
         OrderKey { expr, path: path.unwrap_or_default(), descending }
     }
 

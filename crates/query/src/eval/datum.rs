@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::rc::Rc;
 
-use model::json::{Kind, Object, Raw, Value, write_string};
+use model::json::{JsonKind, Object, Raw, Value, write_string};
 
 use crate::error::QueryError;
 use crate::number::Numeric;
@@ -113,12 +113,12 @@ impl<'a> Datum<'a> {
             Datum::Array(_) => Type::Array,
             Datum::Object(_) => Type::Object,
             Datum::Json(raw) => match raw.kind() {
-                Kind::Null => Type::Null,
-                Kind::Bool => Type::Bool,
-                Kind::Number => Type::Number,
-                Kind::String => Type::String,
-                Kind::Array => Type::Array,
-                Kind::Object => Type::Object,
+                JsonKind::Null => Type::Null,
+                JsonKind::Bool => Type::Bool,
+                JsonKind::Number => Type::Number,
+                JsonKind::String => Type::String,
+                JsonKind::Array => Type::Array,
+                JsonKind::Object => Type::Object,
             },
         }
     }
@@ -144,7 +144,9 @@ impl<'a> Datum<'a> {
     pub(crate) fn as_numeric(&self) -> Option<Numeric> {
         match self {
             Datum::Number(number) => Some(*number),
-            Datum::Json(raw) if raw.kind() == Kind::Number => Numeric::from_spelling(raw.text()),
+            Datum::Json(raw) if raw.kind() == JsonKind::Number => {
+                Numeric::from_spelling(raw.text())
+            }
             Datum::Json(_)
             | Datum::Undefined
             | Datum::Null
@@ -210,7 +212,7 @@ impl<'a> Datum<'a> {
     /// The elements, if it is an array.
     pub(crate) fn elements(&self) -> Option<Vec<Datum<'a>>> {
         match self {
-            Datum::Json(raw) if raw.kind() == Kind::Array => {
+            Datum::Json(raw) if raw.kind() == JsonKind::Array => {
                 Some(raw.elements().map(Datum::Json).collect())
             }
             Datum::Array(list) => Some(list.items.clone()),
@@ -227,7 +229,7 @@ impl<'a> Datum<'a> {
     /// The members in written order, if it is an object.
     pub(crate) fn members(&self) -> Option<Vec<(Cow<'a, str>, Datum<'a>)>> {
         match self {
-            Datum::Json(raw) if raw.kind() == Kind::Object => {
+            Datum::Json(raw) if raw.kind() == JsonKind::Object => {
                 Some(raw.members().map(|(name, value)| (name, Datum::Json(value))).collect())
             }
             Datum::Object(record) => Some(record.members.clone()),
@@ -298,8 +300,10 @@ impl<'a> Datum<'a> {
             | Datum::Number(_)
             | Datum::String(_) => self.weight(),
             Datum::Json(raw) => match raw.kind() {
-                Kind::Array | Kind::Object => Self::OVERHEAD + effort_of(raw.text()),
-                Kind::Null | Kind::Bool | Kind::Number | Kind::String => self.weight(),
+                JsonKind::Array | JsonKind::Object => Self::OVERHEAD + effort_of(raw.text()),
+                JsonKind::Null | JsonKind::Bool | JsonKind::Number | JsonKind::String => {
+                    self.weight()
+                }
             },
             Datum::Array(list) => list.items.iter().fold(Self::VALUE_EFFORT, |sum, item| {
                 sum.saturating_add(Self::VALUE_EFFORT).saturating_add(item.effort())
@@ -320,9 +324,9 @@ impl<'a> Datum<'a> {
             Datum::Undefined | Datum::Null | Datum::Bool(_) | Datum::Number(_) => 0,
             Datum::String(text) => ALLOCATION_BYTES + text.len(),
             Datum::Json(raw) => match raw.kind() {
-                Kind::Null | Kind::Bool | Kind::Number => 0,
-                Kind::String => ALLOCATION_BYTES + raw.text().len(),
-                Kind::Array | Kind::Object => tree_bytes(raw.text()),
+                JsonKind::Null | JsonKind::Bool | JsonKind::Number => 0,
+                JsonKind::String => ALLOCATION_BYTES + raw.text().len(),
+                JsonKind::Array | JsonKind::Object => tree_bytes(raw.text()),
             },
             Datum::Array(list) => list.items.iter().fold(NODE_BYTES, |sum, item| {
                 sum.saturating_add(size_of::<Datum<'_>>()).saturating_add(item.footprint())

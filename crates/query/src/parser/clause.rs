@@ -4,8 +4,8 @@ use super::{GROUP_KEYS_MAX, Parse, Parser, SUBQUERY_LEVELS, ServiceLimit};
 use crate::error::{Code, QueryError, Span};
 use crate::lexer::{Keyword, Kind, Symbol, Token, decode_number};
 use crate::syntax::{
-    Collection, Count, Direction, Expr, ExprKind, From, Item, Name, OrderBy, OrderItem, OrderKeys,
-    Page, Property, Select, Selection, Source, Step, Top,
+    Collection, Count, Expr, ExprKind, From, Name, OrderBy, OrderItem, OrderKeys, Page, Property,
+    Select, SelectItem, Selection, SortDirection, Source, Step, Top,
 };
 
 impl Parser<'_> {
@@ -104,14 +104,18 @@ impl Parser<'_> {
         self.comma_list(Self::item).map(Selection::List)
     }
 
-    fn item(&mut self) -> Parse<Item> {
+    fn item(&mut self) -> Parse<SelectItem> {
         let expr = self.expression()?;
         let explicit = self.take_keyword(Keyword::As).is_some();
         let alias = match self.take_if(Kind::String) {
             Some(literal) => Some(self.string_of(literal)),
             None => self.take_name(),
         };
-        if explicit && alias.is_none() { Err(self.unexpected()) } else { Ok(Item { expr, alias }) }
+        if explicit && alias.is_none() {
+            Err(self.unexpected())
+        } else {
+            Ok(SelectItem { expr, alias })
+        }
     }
 
     fn from(&mut self) -> Parse<Option<From>> {
@@ -231,9 +235,9 @@ impl Parser<'_> {
     fn order_item(&mut self) -> Parse<OrderItem> {
         let expr = self.expression()?;
         let direction = if self.take_keyword(Keyword::Asc).is_some() {
-            Some(Direction::Ascending)
+            Some(SortDirection::Ascending)
         } else if self.take_keyword(Keyword::Desc).is_some() {
-            Some(Direction::Descending)
+            Some(SortDirection::Descending)
         } else {
             None
         };

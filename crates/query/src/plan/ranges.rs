@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 use model::epk::{Epk, EpkRange};
 use model::partition_key::{KeyComponent, KeyKind, PartitionKey, PartitionKeyDefinition};
 
-use crate::analysis::{Constraint, Domain, Place, Root, Span, Values, member_domain};
+use crate::analysis::{Constraint, Domain, ErrorLocation, Root, Span, Values, member_domain};
 use crate::bound::Key;
 
 /// Boxes that are worth telling apart: one per item of the longest IN list.
@@ -28,13 +28,13 @@ pub enum KeyRanges {
     Everything,
     Nothing,
     /// At least one, all different.
-    Some(Vec<KeyRange>),
+    Some(Vec<PlannedRange>),
 }
 
 /// Keys from one to another. Fewer components than the key has paths stand for
 /// all keys that begin so.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct KeyRange {
+pub struct PlannedRange {
     pub min: Vec<KeyBound>,
     pub max: Vec<KeyBound>,
     pub min_inclusive: bool,
@@ -99,7 +99,7 @@ type KeyBox = Vec<Option<Interval>>;
 /// The keys of documents that a constraint allows, for a key of these paths.
 pub(super) fn ranges(constraint: &Constraint, kind: KeyKind, paths: &[Vec<String>]) -> KeyRanges {
     let boxes = boxes(constraint, paths, &Cell::new(PAIRS_MAX));
-    let found: Option<BTreeSet<KeyRange>> =
+    let found: Option<BTreeSet<PlannedRange>> =
         boxes.iter().map(|key_box| range(key_box, kind)).collect();
     match found {
         None => KeyRanges::Everything,
@@ -143,7 +143,7 @@ fn concerns(constraint: &Constraint, paths: &[Vec<String>]) -> bool {
 }
 
 /// Whether a place is a path of the key, or an object that it leads into.
-fn leads_to(place: &Place, path: &[String]) -> bool {
+fn leads_to(place: &ErrorLocation, path: &[String]) -> bool {
     let same = |(key, name): (&Key, &String)| matches!(key, Key::Name(own) if own == name);
     place.root == Root::Document
         && place.steps.len() <= path.len()
@@ -151,7 +151,11 @@ fn leads_to(place: &Place, path: &[String]) -> bool {
 }
 
 /// What a place and its values say about a path of the key.
-fn at_path<'d>(place: &Place, domain: &'d Domain, path: &[String]) -> Option<Cow<'d, Domain>> {
+fn at_path<'d>(
+    place: &ErrorLocation,
+    domain: &'d Domain,
+    path: &[String],
+) -> Option<Cow<'d, Domain>> {
     if !leads_to(place, path) {
         return None;
     }
@@ -283,7 +287,7 @@ fn spanned<T>(
 }
 
 /// The keys of a box, `None` if they are everywhere.
-fn range(key_box: &KeyBox, kind: KeyKind) -> Option<KeyRange> {
+fn range(key_box: &KeyBox, kind: KeyKind) -> Option<PlannedRange> {
     let helps = |interval: &&Interval| kind == KeyKind::Range || interval.is_point();
     let leading: Vec<&Interval> =
         key_box.iter().map_while(|interval| interval.as_ref().filter(helps)).collect();
@@ -291,7 +295,7 @@ fn range(key_box: &KeyBox, kind: KeyKind) -> Option<KeyRange> {
     if leading.is_empty() || !complete {
         return None;
     }
-    Some(KeyRange {
+    Some(PlannedRange {
         min: leading.iter().map(|interval| interval.min.clone()).collect(),
         max: leading.iter().map(|interval| interval.max.clone()).collect(),
         min_inclusive: leading.iter().all(|interval| interval.min_inclusive),
@@ -299,7 +303,7 @@ fn range(key_box: &KeyBox, kind: KeyKind) -> Option<KeyRange> {
     })
 }
 
-impl KeyRange {
+impl PlannedRange {
     /// The one key, or beginning of keys, that the range is about.
     #[must_use]
     pub fn key(&self) -> Option<PartitionKey> {
@@ -336,7 +340,7 @@ impl KeyRanges {
             KeyRanges::Everything => vec![EpkRange::full()],
             KeyRanges::Nothing => Vec::new(),
             KeyRanges::Some(ranges) => {
-                let place = |range: &KeyRange| definition.prefix_range(&range.key()?).ok();
+                let place = |range: &PlannedRange| definition.prefix_range(&range.key()?).ok();
                 let places: Option<Vec<EpkRange>> = ranges.iter().map(place).collect();
                 places.map_or_else(|| vec![EpkRange::full()], positions_apart)
             }
@@ -355,7 +359,7 @@ impl KeyRanges {
                 vec![RingRange { min: Epk::MIN, max: Epk::MIN, max_inclusive: true }]
             }
             KeyRanges::Some(ranges) => {
-                let place = |range: &KeyRange| ring_range(&range.key()?, definition);
+                let place = |range: &PlannedRange| ring_range(&range.key()?, definition);
                 let places: Option<Vec<RingRange>> = ranges.iter().map(place).collect();
                 places.map_or_else(everything, apart)
             }

@@ -4,7 +4,7 @@
 //! prints them: one clause per line, every operator in brackets.
 
 use super::{AggregateKind, Page, PlanOptions, QueryInfo};
-use crate::syntax::{Collection, Expr, ExprKind, Item, Select, Selection};
+use crate::syntax::{Collection, Expr, ExprKind, Select, SelectItem, Selection};
 
 /// Where a client puts the condition that takes an ordered query up again.
 const RESUME_FILTER: &str = "({documentdb-formattableorderbyquery-filter})";
@@ -25,9 +25,9 @@ pub(super) fn aggregate(expr: &Expr) -> Option<AggregateCall<'_>> {
 }
 
 /// The names and expressions of a select list, unnamed ones as `$1`, `$2` and so on.
-pub(super) fn named(items: &[Item]) -> Vec<(String, &Expr)> {
+pub(super) fn named(items: &[SelectItem]) -> Vec<(String, &Expr)> {
     let mut unnamed = 0;
-    let mut name = |item: &Item| {
+    let mut name = |item: &SelectItem| {
         item.name().map_or_else(
             || {
                 unnamed += 1;
@@ -66,7 +66,7 @@ fn partial_or_value(expr: &Expr) -> String {
 }
 
 /// The select list as one object.
-fn object(items: &[Item], value: fn(&Expr) -> String) -> String {
+fn object(items: &[SelectItem], value: fn(&Expr) -> String) -> String {
     let members: Vec<String> = named(items)
         .iter()
         .map(|(name, expr)| format!("{}: {}", crate::syntax::quote(name), value(expr)))

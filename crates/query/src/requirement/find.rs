@@ -1,6 +1,6 @@
 //! From bound filters to requirements.
 
-use model::json::{self, Kind, Raw, Value};
+use model::json::{self, JsonKind, Raw, Value};
 
 use super::{ANY_KIND, Comparison, Filter, Requirement};
 use crate::bind::{Path, PathStep, Program, path_of};
@@ -310,7 +310,7 @@ impl Scope<'_> {
 
     /// At least, the value is a string.
     fn string(&self, expr: &Expr) -> Filter {
-        let types: &'static [Kind] = &[Kind::String];
+        let types: &'static [JsonKind] = &[JsonKind::String];
         self.path(expr)
             .map_or(Filter::ANYTHING, |path| Filter::at_least(Requirement::Types { path, types }))
     }
@@ -449,16 +449,16 @@ fn constants(items: &[Expr]) -> Option<Vec<Value>> {
     Some(values)
 }
 
-fn checked_types(function: &str) -> Option<&'static [Kind]> {
+fn checked_types(function: &str) -> Option<&'static [JsonKind]> {
     Some(match function {
         "IS_DEFINED" => ANY_KIND,
-        "IS_NULL" => &[Kind::Null],
-        "IS_BOOL" => &[Kind::Bool],
-        "IS_NUMBER" => &[Kind::Number],
-        "IS_STRING" => &[Kind::String],
-        "IS_ARRAY" => &[Kind::Array],
-        "IS_OBJECT" => &[Kind::Object],
-        "IS_PRIMITIVE" => &[Kind::Null, Kind::Bool, Kind::Number, Kind::String],
+        "IS_NULL" => &[JsonKind::Null],
+        "IS_BOOL" => &[JsonKind::Bool],
+        "IS_NUMBER" => &[JsonKind::Number],
+        "IS_STRING" => &[JsonKind::String],
+        "IS_ARRAY" => &[JsonKind::Array],
+        "IS_OBJECT" => &[JsonKind::Object],
+        "IS_PRIMITIVE" => &[JsonKind::Null, JsonKind::Bool, JsonKind::Number, JsonKind::String],
         _ => return None,
     })
 }

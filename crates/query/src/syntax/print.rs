@@ -5,8 +5,8 @@
 use std::fmt::{self, Display, Formatter, Write};
 
 use super::{
-    BinaryOp, Collection, Count, Direction, Expr, ExprKind, From, Item, Name, OrderBy, OrderItem,
-    OrderKeys, Property, Select, Selection, Source, Step, SubqueryKind, UnaryOp,
+    BinaryOp, Collection, Count, Expr, ExprKind, From, Name, OrderBy, OrderItem, OrderKeys,
+    Property, Select, SelectItem, Selection, SortDirection, Source, Step, SubqueryKind, UnaryOp,
 };
 use crate::lexer::is_plain_name;
 use crate::number::Numeric;
@@ -101,7 +101,7 @@ impl Printer<'_, '_> {
         }
     }
 
-    fn item(&mut self, item: &Item) -> fmt::Result {
+    fn item(&mut self, item: &SelectItem) -> fmt::Result {
         self.expr(&item.expr)?;
         match &item.alias {
             None => Ok(()),
@@ -167,8 +167,8 @@ impl Printer<'_, '_> {
         self.expr(&item.expr)?;
         self.text(match item.direction {
             None => "",
-            Some(Direction::Ascending) => " ASC",
-            Some(Direction::Descending) => " DESC",
+            Some(SortDirection::Ascending) => " ASC",
+            Some(SortDirection::Descending) => " DESC",
         })
     }
 

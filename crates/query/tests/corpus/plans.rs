@@ -6,7 +6,8 @@ use model::json::{self, Value};
 use model::partition_key::{KeyComponent, KeyKind, KeyPath};
 use model::policy::GeospatialConfig;
 use query::{
-    Context, Features, KeyBound, KeyRange, KeyRanges, KeyShape, Parameters, Plan, Query, QueryError,
+    Context, Features, KeyBound, KeyRanges, KeyShape, Parameters, Plan, PlannedRange, Query,
+    QueryError,
 };
 
 use super::folder::{list, text};
@@ -115,7 +116,7 @@ fn internal(ranges: &KeyRanges) -> Vec<String> {
     }
 }
 
-fn internal_range(range: &KeyRange) -> String {
+fn internal_range(range: &PlannedRange) -> String {
     let bounds = |bounds: &[KeyBound]| {
         let bounds: Vec<String> = bounds.iter().map(internal_bound).collect();
         format!("[{}]", bounds.join(","))

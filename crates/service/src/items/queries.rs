@@ -15,8 +15,8 @@ use model::partition_key::{KeyError, PartitionKey, PartitionKeyDefinition};
 use model::position::Ordinal;
 use query::syntax::Select;
 use query::{
-    Advice, Bound, Context, Features, KeyRanges, KeyShape, Meter, Parameters, Path, PathStep, Plan,
-    Query, QueryError, QueryLimits,
+    Advice, Bound, Context, Features, KeyRanges, KeyShape, Parameters, Path, PathStep, Plan, Query,
+    QueryError, QueryLimits, StepMeter,
 };
 
 use crate::error::ServiceError;
@@ -264,7 +264,7 @@ struct Compiler {
 impl Compiler {
     /// The same, on a thread of which others want a turn, too.
     fn watched(&self, turn: &Arc<Turn>, meter: Option<Arc<FunctionTimes>>) -> Compiler {
-        let meter = meter.map(|meter| meter as Arc<dyn Meter>);
+        let meter = meter.map(|meter| meter as Arc<dyn StepMeter>);
         let context = Context { watch: Some(turn.watch()), meter, ..(*self.context).clone() };
         Compiler { entry: self.entry.clone(), context: Arc::new(context) }
     }

@@ -8,8 +8,8 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use cluster::{
-    ClusterError, Container, ContainerMap, Halve, LayoutError, PartitionId, Reason, Refusal,
-    SystemWrite, ThroughputBucket,
+    ClusterError, Container, ContainerMap, Halve, LayoutError, PartitionId, Reason, SystemWrite,
+    ThrottleRefusal, ThroughputBucket,
 };
 use model::limits::Limits;
 use model::throughput::Throughput;
@@ -169,7 +169,7 @@ impl Service {
         if offer.buckets_at_secs > 0 && now < free_at {
             let retry_after = Duration::from_secs(free_at - now);
             return Err(ServiceError::Throttled {
-                refusal: Refusal { reason: Reason::BucketChange, retry_after },
+                refusal: ThrottleRefusal { reason: Reason::BucketChange, retry_after },
             });
         }
         (offer.buckets, offer.buckets_at_secs) = (buckets, now);
@@ -211,7 +211,7 @@ impl Service {
         let (count, first) = (own.clone().count(), own.next().unwrap_or(now));
         if count >= self.limits.redistributions_per_minute_max {
             let retry_after = (first + MINUTE).saturating_sub(now);
-            let refusal = Refusal { reason: Reason::Rate, retry_after };
+            let refusal = ThrottleRefusal { reason: Reason::Rate, retry_after };
             return Err(ServiceError::Throttled { refusal });
         }
         paces.push((entry.rid, now));

@@ -94,8 +94,8 @@ impl Gate {
     }
 }
 
-fn put(key: &'static str, value: &'static str) -> Batch {
-    let mut batch = Batch::new();
+fn put(key: &'static str, value: &'static str) -> WriteBatch {
+    let mut batch = WriteBatch::new();
     batch.put(key, value);
     batch
 }
@@ -108,7 +108,7 @@ fn tickets_resolve_only_after_the_engine_published() {
     assert_eq!(ticket.outcome(), None);
     assert!(gate.published.lock().unwrap().is_empty());
     gate.decide(Verdict::Commit);
-    assert_eq!(ticket.wait(), Outcome::Durable);
+    assert_eq!(ticket.wait(), CommitStatus::Durable);
     assert_eq!(gate.published.lock().unwrap().len(), 1);
 }
 
@@ -117,7 +117,7 @@ fn tickets_resolve_only_after_the_engine_published() {
 fn health_asks_for_as_much_as_was_refused() {
     let gate = Gate::open();
     gate.room.store(1, Ordering::Release);
-    assert_eq!(gate.stream().submit(put("key", "value")).wait(), Outcome::Full);
+    assert_eq!(gate.stream().submit(put("key", "value")).wait(), CommitStatus::Full);
     let health = gate.committer.health();
     assert!(matches!(health, Err(StorageError::Full { .. })), "{health:?}");
     gate.room.store(9, Ordering::Release);
@@ -136,8 +136,8 @@ fn what_gathers_during_a_commit_is_joined_in_order() {
     gate.decide(Verdict::Commit);
     assert_eq!(gate.next_commit(), [r#"b"a"=Some(b"3")"#, r#"b"b"=None"#]);
     gate.decide(Verdict::Commit);
-    assert_eq!(first.wait(), Outcome::Durable);
-    assert!(waiting.into_iter().all(|ticket| ticket.wait() == Outcome::Durable));
+    assert_eq!(first.wait(), CommitStatus::Durable);
+    assert!(waiting.into_iter().all(|ticket| ticket.wait() == CommitStatus::Durable));
     let counters = gate.committer.counters();
     assert_eq!((counters.batches_durable, counters.commits, counters.syncs), (4, 2, 2));
     assert_eq!((counters.keys, counters.bytes), (3, 5));
@@ -152,10 +152,10 @@ fn a_failed_commit_is_unknown_and_all_that_follows_is_refused() {
     let behind = stream.submit(put("b", "1"));
     let elsewhere = gate.stream().submit(put("c", "1"));
     gate.decide(Verdict::Fail);
-    assert_eq!(lost.wait(), Outcome::Unknown);
-    assert_eq!(behind.wait(), Outcome::Refused);
-    assert_eq!(elsewhere.wait(), Outcome::Refused);
-    assert_eq!(gate.stream().submit(put("d", "1")).wait(), Outcome::Refused);
+    assert_eq!(lost.wait(), CommitStatus::Unknown);
+    assert_eq!(behind.wait(), CommitStatus::Refused);
+    assert_eq!(elsewhere.wait(), CommitStatus::Refused);
+    assert_eq!(gate.stream().submit(put("d", "1")).wait(), CommitStatus::Refused);
     let error = gate.committer.health().unwrap_err().to_string();
     assert!(error.contains("disk on fire") && error.contains("restart"), "{error}");
     assert!(matches!(gate.committer.close(), Err(StorageError::Failed { .. })));
@@ -171,8 +171,8 @@ fn a_panicking_engine_fails_the_store_and_leaves_nobody_waiting() {
     gate.next_commit();
     let behind = stream.submit(put("b", "1"));
     gate.decide(Verdict::Panic);
-    assert_eq!(lost.wait(), Outcome::Unknown);
-    assert_eq!(behind.wait(), Outcome::Refused);
+    assert_eq!(lost.wait(), CommitStatus::Unknown);
+    assert_eq!(behind.wait(), CommitStatus::Refused);
     assert!(gate.thread.join().is_err());
     assert!(matches!(gate.committer.close(), Err(StorageError::Failed { .. })));
 }
@@ -184,14 +184,14 @@ fn a_misfit_breaks_what_follows_on_its_stream_and_nothing_else() {
     let first = stream.submit(put("a", "1"));
     gate.next_commit();
     let waiting = stream.submit(put("b", "1"));
-    assert_eq!(stream.submit(put("", "1")).wait(), Outcome::Refused);
-    assert_eq!(stream.submit(put("c", "1")).wait(), Outcome::Refused);
+    assert_eq!(stream.submit(put("", "1")).wait(), CommitStatus::Refused);
+    assert_eq!(stream.submit(put("c", "1")).wait(), CommitStatus::Refused);
     let other = gate.stream().submit(put("d", "1"));
     gate.decide(Verdict::Commit);
     assert_eq!(gate.next_commit(), [r#"b"b"=Some(b"1")"#, r#"b"d"=Some(b"1")"#]);
     gate.decide(Verdict::Commit);
     for ticket in [first, waiting, other] {
-        assert_eq!(ticket.wait(), Outcome::Durable);
+        assert_eq!(ticket.wait(), CommitStatus::Durable);
     }
 }
 
@@ -205,9 +205,9 @@ fn closing_waits_for_what_was_submitted() {
     gate.decide(Verdict::Commit);
     gate.decide(Verdict::Commit);
     gate.committer.close().unwrap();
-    assert_eq!(ticket.outcome(), Some(Outcome::Durable));
-    assert_eq!(behind.outcome(), Some(Outcome::Durable));
-    assert_eq!(stream.submit(put("c", "1")).wait(), Outcome::Refused);
+    assert_eq!(ticket.outcome(), Some(CommitStatus::Durable));
+    assert_eq!(behind.outcome(), Some(CommitStatus::Durable));
+    assert_eq!(stream.submit(put("c", "1")).wait(), CommitStatus::Refused);
     gate.committer.close().unwrap();
     assert_eq!(gate.thread.join(), Ok(()));
 }
@@ -217,7 +217,7 @@ fn a_full_queue_makes_submitters_wait_until_there_is_room() {
     let gate = Gate::open();
     let mut stream = gate.stream();
     let big = || {
-        let mut batch = Batch::new();
+        let mut batch = WriteBatch::new();
         batch.put("big", vec![0; QUEUE_BYTES_MAX]);
         batch
     };
@@ -226,14 +226,15 @@ fn a_full_queue_makes_submitters_wait_until_there_is_room() {
     let second = stream.submit(big());
     let blocked = {
         let mut stream = gate.stream();
-        let submit = Box::new(move || assert_eq!(stream.submit(big()).wait(), Outcome::Durable));
+        let submit =
+            Box::new(move || assert_eq!(stream.submit(big()).wait(), CommitStatus::Durable));
         Runtime::real().tasks.spawn("blocked", submit).unwrap()
     };
     assert_eq!(gate.committer.counters().batches_submitted, 2);
     for _ in 0..3 {
         gate.decide(Verdict::Commit);
     }
-    assert_eq!((first.wait(), second.wait()), (Outcome::Durable, Outcome::Durable));
+    assert_eq!((first.wait(), second.wait()), (CommitStatus::Durable, CommitStatus::Durable));
     blocked.join().unwrap();
     assert_eq!(gate.committer.counters().commits, 3);
 }
@@ -244,11 +245,11 @@ fn an_empty_batch_waits_for_those_before_it_and_costs_no_commit() {
     let mut stream = gate.stream();
     let first = stream.submit(put("a", "1"));
     gate.next_commit();
-    let barrier = stream.submit(Batch::new());
+    let barrier = stream.submit(WriteBatch::new());
     assert_eq!(barrier.outcome(), None);
     gate.decide(Verdict::Commit);
-    assert_eq!(barrier.wait(), Outcome::Durable);
-    assert_eq!(first.outcome(), Some(Outcome::Durable));
+    assert_eq!(barrier.wait(), CommitStatus::Durable);
+    assert_eq!(first.outcome(), Some(CommitStatus::Durable));
     assert_eq!(gate.committer.counters().commits, 1);
 }
 
@@ -266,18 +267,22 @@ fn without_room_a_stream_breaks_and_the_store_goes_on() {
     gate.verdicts.send(Verdict::Commit).unwrap();
     assert_eq!(gate.next_commit().len(), 1, "only what makes room");
     gate.verdicts.send(Verdict::Commit).unwrap();
-    assert_eq!(held.wait(), Outcome::Durable);
-    assert_eq!(refused.wait(), Outcome::Full);
-    assert_eq!(behind.wait(), Outcome::Full, "it rests on what was refused");
-    assert_eq!(other.wait(), Outcome::Durable);
+    assert_eq!(held.wait(), CommitStatus::Durable);
+    assert_eq!(refused.wait(), CommitStatus::Full);
+    assert_eq!(behind.wait(), CommitStatus::Full, "it rests on what was refused");
+    assert_eq!(other.wait(), CommitStatus::Durable);
     assert!(matches!(gate.committer.health(), Err(StorageError::Full { .. })));
-    assert_eq!(first.submit(put("late", "1")).wait(), Outcome::Full, "the stream stays broken");
+    assert_eq!(
+        first.submit(put("late", "1")).wait(),
+        CommitStatus::Full,
+        "the stream stays broken"
+    );
     gate.room.store(usize::MAX, Ordering::Release);
     gate.committer.health().unwrap();
     let again = gate.stream().submit(put("again", "1"));
     gate.next_commit();
     gate.verdicts.send(Verdict::Commit).unwrap();
-    assert_eq!(again.wait(), Outcome::Durable);
+    assert_eq!(again.wait(), CommitStatus::Durable);
     gate.committer.close().unwrap();
     gate.thread.join().unwrap();
 }

@@ -17,8 +17,8 @@ use super::format::{self, Format};
 use super::recover::Recovery;
 use super::{DATA_FOLDER, FolderLock, LocalConfig, files, guarded, journal, lock, witness};
 use crate::{
-    Batch, Counters, KeyRange, Loss, Outcome, StorageError, Store, Stream, Ticket, VerifyReport,
-    View,
+    CommitStatus, Counters, KeyRange, Loss, StorageError, Store, Stream, Ticket, VerifyReport,
+    View, WriteBatch,
 };
 
 /// Opens an existing store for reading, also one in a folder that cannot be written to.
@@ -186,7 +186,7 @@ impl Store for ReadOnlyStore {
 struct RefusingStream;
 
 impl Stream for RefusingStream {
-    fn submit(&mut self, _batch: Batch) -> Ticket {
-        Ticket::resolved(Outcome::Refused)
+    fn submit(&mut self, _batch: WriteBatch) -> Ticket {
+        Ticket::resolved(CommitStatus::Refused)
     }
 }

@@ -12,7 +12,7 @@ use anyhow::{Result, ensure};
 use clap::Parser;
 use runtime::Runtime;
 use storage::local::{self, LocalConfig};
-use storage::{Durability, KeyRange, Outcome, Store};
+use storage::{CommitStatus, Durability, KeyRange, Store};
 use testkit::power::{Promise, history};
 
 /// Small, so that tables are written and merged all the time.
@@ -55,7 +55,7 @@ fn main() -> Result<()> {
         under_way.push_back((number, stream.submit(history::batch(cli.seed, number, cli.large))));
         while under_way.len() > UNDER_WAY_MAX {
             let (number, ticket) = under_way.pop_front().expect("it is not empty");
-            ensure!(ticket.wait() == Outcome::Durable, "batch {number} did not last");
+            ensure!(ticket.wait() == CommitStatus::Durable, "batch {number} did not last");
             say("done", number, durability)?;
         }
         if number.is_multiple_of(DISCARD_EVERY) {
@@ -69,7 +69,7 @@ fn main() -> Result<()> {
         std::process::abort();
     }
     for (number, ticket) in under_way {
-        ensure!(ticket.wait() == Outcome::Durable, "batch {number} did not last");
+        ensure!(ticket.wait() == CommitStatus::Durable, "batch {number} did not last");
         say("done", number, durability)?;
     }
     store.close()?;

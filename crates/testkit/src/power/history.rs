@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use anyhow::{Result, bail, ensure};
 use bytes::Bytes;
 use runtime::{Random, SeededRandom};
-use storage::{Batch, Direction, KeyRange, ScanLimit, Store};
+use storage::{Direction, KeyRange, ScanLimit, Store, WriteBatch};
 
 /// Holds the number of the newest batch.
 const COUNT: &str = "count";
@@ -32,8 +32,8 @@ pub type State = BTreeMap<String, Bytes>;
 
 /// The batch of that number, at times with garbage; a large one is almost only garbage.
 #[must_use]
-pub fn batch(seed: u64, number: u64, large: bool) -> Batch {
-    let mut batch = Batch::new();
+pub fn batch(seed: u64, number: u64, large: bool) -> WriteBatch {
+    let mut batch = WriteBatch::new();
     for (key, value) in writes(seed, number) {
         match value {
             Some(value) => batch.put(key, value),

@@ -4,10 +4,10 @@
 use std::borrow::Cow;
 
 use bytes::Bytes;
-use hybrid_row::batch::{self as rows, DOCUMENT, Operation};
-use hybrid_row::{HybridRowError, Row, VERSION};
+use hybrid_row::batch::{self as rows, BatchOperation, DOCUMENT};
+use hybrid_row::{HybridRow, HybridRowError, VERSION};
 
-use super::{Outcome, Verb, Wording};
+use super::{OperationVerb, Outcome, Wording};
 use crate::error::WireError;
 
 /// Bytes of a result besides its body: columns, an etag, a charge.
@@ -23,13 +23,14 @@ pub(super) fn read(body: &Bytes, count_max: usize) -> Result<Vec<Wording<'_>>, W
     rows::operations(body).take(count_max).map(|operation| wording(body, operation?)).collect()
 }
 
-fn wording<'a>(body: &'a Bytes, operation: Operation<'a>) -> Result<Wording<'a>, WireError> {
+fn wording<'a>(body: &'a Bytes, operation: BatchOperation<'a>) -> Result<Wording<'a>, WireError> {
     let number = operation.operation_type.ok_or_else(|| Wording::lacks("operationType"))?;
     if operation.resource_type.is_some_and(|kind| kind != DOCUMENT) {
         return Err(WireError::bad_request("The operations of a batch are on documents only."));
     }
     Ok(Wording {
-        verb: Verb::numbered(number).ok_or_else(|| Wording::unknown(&number.to_string()))?,
+        verb: OperationVerb::numbered(number)
+            .ok_or_else(|| Wording::unknown(&number.to_string()))?,
         id: operation.id.map(Cow::Borrowed),
         key: operation.partition_key.map(Cow::Borrowed),
         body: operation.resource_body.map(|resource| body.slice_ref(resource)),
@@ -45,21 +46,21 @@ pub(super) fn write(outcomes: &[Outcome]) -> Result<Vec<u8>, WireError> {
         .iter()
         .map(|outcome| outcome.error.as_ref().map(|error| error.report().to_string()))
         .collect();
-    let results: Vec<rows::Outcome<'_>> = outcomes
+    let results: Vec<rows::OperationResult<'_>> = outcomes
         .iter()
         .zip(&reports)
         .map(|(outcome, report)| result(outcome, report.as_deref()))
         .collect();
     let bodies = results.iter().filter_map(|result| result.resource_body).map(<[u8]>::len);
     let bytes = bodies.sum::<usize>() + results.len() * RESULT_BYTES;
-    Ok(rows::write(results.iter().map(Row::from), bytes)?)
+    Ok(rows::write(results.iter().map(HybridRow::from), bytes)?)
 }
 
-fn result<'a>(outcome: &'a Outcome, report: Option<&'a str>) -> rows::Outcome<'a> {
+fn result<'a>(outcome: &'a Outcome, report: Option<&'a str>) -> rows::OperationResult<'a> {
     let error = outcome.error.as_ref();
     let substatus = error.map(|error| error.substatus).filter(|substatus| *substatus != 0);
     let retry_after_ms = error.and_then(|error| error.retry_after_ms);
-    rows::Outcome {
+    rows::OperationResult {
         status: Some(i32::from(outcome.status.as_u16())),
         sub_status: substatus.and_then(|substatus| i32::try_from(substatus).ok()),
         etag: outcome.etag.as_ref().map(|etag| etag.as_str()),

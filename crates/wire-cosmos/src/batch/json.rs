@@ -4,7 +4,7 @@
 use bytes::Bytes;
 use model::json::{Raw, write_string};
 
-use super::{Outcome, Verb, Wording};
+use super::{OperationVerb, Outcome, Wording};
 use crate::error::WireError;
 
 /// Up to `count_max` of the operations in a body of canonical form.
@@ -18,7 +18,7 @@ fn wording<'a>(body: &'a Bytes, raw: Raw<'a>) -> Result<Wording<'a>, WireError> 
     let verb = text("operationType").ok_or_else(|| Wording::lacks("operationType"))?;
     let resource = raw.get("resourceBody");
     Ok(Wording {
-        verb: Verb::named(&verb).ok_or_else(|| Wording::unknown(&verb))?,
+        verb: OperationVerb::named(&verb).ok_or_else(|| Wording::unknown(&verb))?,
         id: text("id"),
         key: text("partitionKey"),
         body: resource.map(|resource| body.slice_ref(resource.text().as_bytes())),

@@ -69,7 +69,7 @@ fn check_any(body: &[u8]) -> Result<()> {
     assert!(text.len() <= TEXT_BYTES_MAX);
     match json::parse_raw(text.as_bytes()) {
         Ok(_) => {}
-        Err(error) => assert_eq!(error.problem, json::Problem::Duplicate, "{text}"),
+        Err(error) => assert_eq!(error.problem, json::JsonProblem::Duplicate, "{text}"),
     }
     Ok(())
 }

@@ -4,7 +4,7 @@
 //! There is one value for each key of the order. An empty array stands for undefined;
 //! arrays and objects come by their hashes, as `{"type":"array","low":…,"high":…}`.
 
-use model::json::{DistinctHash, Kind, Value};
+use model::json::{DistinctHash, JsonKind, Value};
 use model::rid::ItemRid;
 use service::{ResumeFilter, SortKey};
 
@@ -41,8 +41,8 @@ fn key(value: &Value) -> Option<SortKey> {
         Value::Array(items) => items.is_empty().then_some(SortKey::Undefined),
         Value::Object(hash) => {
             let kind = match hash.get("type")?.as_str()? {
-                "array" => Kind::Array,
-                "object" => Kind::Object,
+                "array" => JsonKind::Array,
+                "object" => JsonKind::Object,
                 _ => return None,
             };
             let half = |name: &str| hash.get(name)?.as_number()?.as_i64();

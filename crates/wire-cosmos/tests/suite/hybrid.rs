@@ -3,8 +3,8 @@
 
 use bytes::Bytes;
 use http::{HeaderValue, Method, StatusCode};
-use hybrid_row::Row;
-use hybrid_row::batch::{self, DOCUMENT, Operation, Outcome, operation_type};
+use hybrid_row::HybridRow;
+use hybrid_row::batch::{self, BatchOperation, DOCUMENT, OperationResult, operation_type};
 use model::charge::Charge;
 use model::json::{self, Raw, write_string};
 use serde_json::{Value, json};
@@ -24,7 +24,7 @@ pub(crate) fn translate(body: &[u8]) -> Option<Bytes> {
     if texts.is_empty() && raw.text() != "[]" {
         return None;
     }
-    let rows = texts.iter().map(|texts| Row::from(&texts.operation()));
+    let rows = texts.iter().map(|texts| HybridRow::from(&texts.operation()));
     Some(Bytes::from(batch::write(rows, body.len()).unwrap()))
 }
 
@@ -57,10 +57,10 @@ impl<'a> Texts<'a> {
         })
     }
 
-    fn operation(&self) -> Operation<'_> {
+    fn operation(&self) -> BatchOperation<'_> {
         let [id, partition_key, if_match, if_none_match] =
             self.texts.each_ref().map(Option::as_deref);
-        Operation {
+        BatchOperation {
             operation_type: Some(self.kind),
             resource_type: Some(DOCUMENT),
             partition_key,
@@ -69,7 +69,7 @@ impl<'a> Texts<'a> {
             if_match,
             if_none_match,
             minimal: self.minimal,
-            ..Operation::default()
+            ..BatchOperation::default()
         }
     }
 }
@@ -88,7 +88,7 @@ pub(crate) fn translate_back(mut answer: http::Response<Bytes>) -> http::Respons
     answer
 }
 
-fn line(outcome: &Outcome<'_>) -> String {
+fn line(outcome: &OperationResult<'_>) -> String {
     let status = outcome.status.unwrap();
     let body = outcome.resource_body.map(|body| std::str::from_utf8(body).unwrap());
     let mut out = format!("{{\"statusCode\":{status}");
@@ -136,12 +136,12 @@ fn furnished() -> World {
 /// Sends operations and gives back what came of each: status, sub-status and body.
 fn send(
     world: &World,
-    operations: &[Operation<'_>],
+    operations: &[BatchOperation<'_>],
     headers: &[(&str, &str)],
 ) -> (StatusCode, Vec<(i32, i32, Value)>) {
-    let body = batch::write(operations.iter().map(Row::from), 0).unwrap();
+    let body = batch::write(operations.iter().map(HybridRow::from), 0).unwrap();
     let answer = world.send(Method::POST, DOCS, body, headers);
-    let shown = |outcome: Outcome<'_>| {
+    let shown = |outcome: OperationResult<'_>| {
         let body = outcome.resource_body.map(|body| serde_json::from_slice(body).unwrap());
         (outcome.status.unwrap(), outcome.sub_status.unwrap_or(0), body.unwrap_or_default())
     };
@@ -149,13 +149,13 @@ fn send(
     (answer.status(), outcomes)
 }
 
-fn operation<'a>(kind: i32, body: &'a [u8]) -> Operation<'a> {
-    Operation {
+fn operation<'a>(kind: i32, body: &'a [u8]) -> BatchOperation<'a> {
+    BatchOperation {
         operation_type: Some(kind),
         resource_type: Some(DOCUMENT),
         partition_key: Some("[\"a\"]"),
         resource_body: Some(body).filter(|body| !body.is_empty()),
-        ..Operation::default()
+        ..BatchOperation::default()
     }
 }
 
@@ -169,7 +169,7 @@ fn items_in_binary_json_are_items() {
         let world = furnished();
         let item = BINARY_ITEM;
         let create = operation(operation_type::CREATE, item);
-        let replace = Operation { id: Some("b"), ..operation(operation_type::REPLACE, item) };
+        let replace = BatchOperation { id: Some("b"), ..operation(operation_type::REPLACE, item) };
         let upsert = operation(operation_type::UPSERT, item);
         let (status, outcomes) = send(&world, &[create, replace, upsert], &[IS_BATCH, mode, KEY_A]);
         assert_eq!(status, StatusCode::OK, "{outcomes:?}");
@@ -183,7 +183,7 @@ fn an_unreadable_operation_fails_alone() {
     let world = furnished();
     let long = "x".repeat(1024);
     let fine = operation(operation_type::CREATE, br#"{"id":"1","pk":"a"}"#);
-    let read = Operation { id: Some(&long), ..operation(operation_type::READ, b"") };
+    let read = BatchOperation { id: Some(&long), ..operation(operation_type::READ, b"") };
     let cut = operation(operation_type::CREATE, &BINARY_ITEM[..4]);
     let text = operation(operation_type::CREATE, br#"{"id":"#);
     let operations = [fine, read, cut, text];
@@ -215,15 +215,16 @@ fn a_transaction_says_which_operation_failed() {
 fn a_broken_stream_is_refused_as_a_whole() {
     let world = furnished();
     let create = operation(operation_type::CREATE, br#"{"id":"1","pk":"a"}"#);
-    let whole = batch::write([Row::from(&create)], 0).unwrap();
+    let whole = batch::write([HybridRow::from(&create)], 0).unwrap();
     let mut changed = whole.clone();
     *changed.last_mut().unwrap() ^= 1;
     let before = world.dump();
-    let unknown = Operation { operation_type: Some(3), ..create.clone() };
-    let nameless = Operation { operation_type: None, ..create.clone() };
-    let other = Operation { resource_type: Some(1), ..create.clone() };
-    let written = |operation: &Operation<'_>| batch::write([Row::from(operation)], 0).unwrap();
-    let many = batch::write(vec![Row::from(&create); 101], 0).unwrap();
+    let unknown = BatchOperation { operation_type: Some(3), ..create.clone() };
+    let nameless = BatchOperation { operation_type: None, ..create.clone() };
+    let other = BatchOperation { resource_type: Some(1), ..create.clone() };
+    let written =
+        |operation: &BatchOperation<'_>| batch::write([HybridRow::from(operation)], 0).unwrap();
+    let many = batch::write(vec![HybridRow::from(&create); 101], 0).unwrap();
     for (body, message) in [
         (changed, "checksum of the HybridRow record at byte 10 is wrong"),
         (whole[..whole.len() - 1].to_vec(), "HybridRow ends inside a value, at byte 23"),
@@ -248,7 +249,7 @@ fn reads_give_back_no_more_than_an_answer_can_have() {
     let world = furnished();
     let item = format!(r#"{{"id":"1","pk":"a","text":"{}"}}"#, "x".repeat(1_500_000));
     assert_eq!(world.send(Method::POST, DOCS, item, &[]).status(), StatusCode::CREATED);
-    let read = Operation { id: Some("1"), ..operation(operation_type::READ, b"") };
+    let read = BatchOperation { id: Some("1"), ..operation(operation_type::READ, b"") };
     let reads = vec![read; 5];
     let (status, outcomes) = send(&world, &reads, &[IS_BATCH, ATOMIC, KEY_A]);
     assert_eq!(status, StatusCode::MULTI_STATUS);

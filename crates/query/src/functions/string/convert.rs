@@ -1,6 +1,6 @@
 //! From values to strings and back.
 
-use model::json::{self, Kind, Raw};
+use model::json::{self, JsonKind, Raw};
 
 use super::super::only;
 use crate::eval::{Ambient, Datum, Evaluated, Type};
@@ -50,19 +50,19 @@ fn write(datum: &Datum<'_>, out: &mut String) {
 }
 
 pub(super) fn to_array<'a>(ambient: &Ambient, arguments: &[Datum<'a>]) -> Evaluated<'a> {
-    parsed(ambient, arguments, Kind::Array)
+    parsed(ambient, arguments, JsonKind::Array)
 }
 
 pub(super) fn to_boolean<'a>(ambient: &Ambient, arguments: &[Datum<'a>]) -> Evaluated<'a> {
-    parsed(ambient, arguments, Kind::Bool)
+    parsed(ambient, arguments, JsonKind::Bool)
 }
 
 pub(super) fn to_null<'a>(ambient: &Ambient, arguments: &[Datum<'a>]) -> Evaluated<'a> {
-    parsed(ambient, arguments, Kind::Null)
+    parsed(ambient, arguments, JsonKind::Null)
 }
 
 pub(super) fn to_object<'a>(ambient: &Ambient, arguments: &[Datum<'a>]) -> Evaluated<'a> {
-    parsed(ambient, arguments, Kind::Object)
+    parsed(ambient, arguments, JsonKind::Object)
 }
 
 /// A number in a string, which may begin with zeros.
@@ -74,11 +74,11 @@ pub(super) fn to_number<'a>(ambient: &Ambient, arguments: &[Datum<'a>]) -> Evalu
     let significant =
         digits.get(zeros..).filter(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
     let digits = significant.or(digits.get(zeros.saturating_sub(1)..)).unwrap_or(digits);
-    parsed(ambient, &[Datum::string(format!("{sign}{digits}"))], Kind::Number)
+    parsed(ambient, &[Datum::string(format!("{sign}{digits}"))], JsonKind::Number)
 }
 
 /// The JSON value in a string, if it is of that kind.
-fn parsed<'a>(ambient: &Ambient, arguments: &[Datum<'a>], kind: Kind) -> Evaluated<'a> {
+fn parsed<'a>(ambient: &Ambient, arguments: &[Datum<'a>], kind: JsonKind) -> Evaluated<'a> {
     let Some(text) = only(arguments).as_str() else { return Ok(Datum::Undefined) };
     let Ok(canonical) = json::canonical(text.as_bytes()) else { return Ok(Datum::Undefined) };
     let raw = Raw::trusted(&canonical);

@@ -133,9 +133,9 @@ fn a_hole_in_what_the_tables_have_costs_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let runtime = Runtime::real();
     let store = create(folder.path(), LocalConfig::default(), &runtime).unwrap();
-    let mut write = crate::Batch::new();
+    let mut write = crate::WriteBatch::new();
     write.put("other", "1");
-    assert_eq!(store.stream().submit(write).wait(), crate::Outcome::Durable);
+    assert_eq!(store.stream().submit(write).wait(), crate::CommitStatus::Durable);
     store.close().unwrap();
     let reach = tables::reach(folder.path(), &folder.path().join(crate::local::DATA_FOLDER));
     assert_eq!(reach.unwrap().commit, 1);
@@ -157,9 +157,9 @@ fn a_journal_that_came_back_is_no_reason_to_refuse() {
     let runtime = Runtime::real();
     let store = create(folder.path(), LocalConfig::default(), &runtime).unwrap();
     for value in ["1", "2", "3"] {
-        let mut write = crate::Batch::new();
+        let mut write = crate::WriteBatch::new();
         write.put("key", value);
-        assert_eq!(store.stream().submit(write).wait(), crate::Outcome::Durable);
+        assert_eq!(store.stream().submit(write).wait(), crate::CommitStatus::Durable);
     }
     store.close().unwrap();
     std::fs::rename(folder.path().join("0.jnl"), folder.path().join("2.jnl")).unwrap();
