@@ -50,10 +50,11 @@ pub use key::{BucketNumber, ContainerNumber, bucket_prefix, container_prefix, de
 pub use moving::Copied;
 pub use patch::{Patch, PatchError};
 pub use query::{
-    AccessPath, AccessPlan, Approach, ExecuteError, Given, LONG_STEPS_MAX, MARKS_MAX, OrderError,
-    OutputRow, PLACE_BYTES_MAX, POSITION_BYTES_MAX, Pace, PartialPage, PartitionQuery, Point,
-    ROW_BYTES, ScanBudget, ScanEnd, ScanOrder, ScanProgress, ScanStart, ScanStats, ScanStep,
-    ScanTimes, Snapshot, Statistics, StatisticsQuery, Task, overlapping, position_epk, value_place,
+    AccessPath, AccessPlan, Approach, ExecuteError, Given, LONG_STEPS_MAX, MARKS_MAX, OpenScan,
+    OrderError, OutputRow, PLACE_BYTES_MAX, POSITION_BYTES_MAX, Pace, PartialPage, PartitionQuery,
+    Point, ROW_BYTES, ScanBudget, ScanEnd, ScanOrder, ScanProgress, ScanStart, ScanStats, ScanStep,
+    ScanTimes, Snapshot, Statistics, StatisticsQuery, StepPosition, Task, overlapping,
+    position_epk, value_place,
 };
 pub use read::{ItemPage, Position, Reader};
 pub use record::{Head, Item, KeyStatistics, RecordError};

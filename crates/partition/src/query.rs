@@ -28,7 +28,7 @@ mod snapshot;
 mod stopwatch;
 
 pub use access::AccessPath;
-pub use execute::{LONG_STEPS_MAX, POSITION_BYTES_MAX, value_place};
+pub use execute::{LONG_STEPS_MAX, OpenScan, POSITION_BYTES_MAX, StepPosition, value_place};
 pub(crate) use planner::plan;
 pub use planner::{AccessPlan, OrderError, ScanOrder, Statistics};
 pub use point::{Given, MARKS_MAX, PLACE_BYTES_MAX, Point};

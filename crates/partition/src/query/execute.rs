@@ -9,7 +9,7 @@
 mod steps;
 mod whole;
 
-pub use steps::POSITION_BYTES_MAX;
+pub use steps::{OpenScan, POSITION_BYTES_MAX, StepPosition};
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -17,7 +17,7 @@ use std::ops::ControlFlow;
 use std::rc::Rc;
 
 use index::{encode_order, encode_ordinal, values_place};
-use model::position::Ordinal;
+use model::position::{Lsn, Ordinal};
 use query::{Ledger, PartialGroups, QueryError, Row, Run, STEPS_MAX};
 
 use super::bucket_merge::Candidate;
@@ -25,6 +25,7 @@ use super::candidates::Candidates;
 use super::request::{
     ExecuteError, OutputRow, Pace, PartialPage, PartitionQuery, ScanEnd, ScanTimes, Task,
 };
+use super::scan::ScanStats;
 use super::snapshot::Snapshot;
 use super::stopwatch::{Activity, Stopwatch};
 use crate::record::Item;
@@ -48,44 +49,12 @@ pub(super) fn execute(
     pace: &dyn Pace,
     ledger: &Rc<Ledger>,
 ) -> Result<PartialPage, ExecuteError> {
-    let watch = Stopwatch::new(pace, query.is_timed);
-    let rows = match query.task {
-        Task::Scan | Task::Values => usize::try_from(query.budget.skip)
-            .unwrap_or(usize::MAX)
-            .saturating_add(query.budget.rows),
-        Task::TopRows { .. } | Task::Distinct { .. } | Task::Aggregate | Task::Documents => {
-            usize::MAX
-        }
-    };
-    let candidates = Candidates::new(snapshot, query, &watch, rows.saturating_add(1));
-    let executor = Executor {
-        query,
-        candidates,
-        ledger: Rc::clone(ledger),
-        pace,
-        watch: &watch,
-        paced_at: usize::MAX,
-        told: 0,
-    };
-    let empty = PartialPage {
-        lsn: snapshot.lsn(),
-        groups: Vec::new(),
-        steps: Vec::new(),
-        rows: Vec::new(),
-        among: Vec::new(),
-        aggregate: PartialGroups::default(),
-        documents: Vec::new(),
-        opening: Default::default(),
-        stats: Default::default(),
-        candidates: 0,
-        progress: query.budget.progress,
-        evaluated: 0,
-        end: ScanEnd::Exhausted,
-        times: ScanTimes::default(),
-    };
+    let executor = Executor::new(snapshot, query, pace, ledger);
+    let (empty, watch) = (executor.empty_page(), Rc::clone(&executor.watch));
     let page = match query.task {
-        Task::Scan => executor.scan(empty),
-        Task::Values => executor.values(empty),
+        Task::Scan | Task::Values => {
+            return OpenScan::of(executor).next_page(query.budget.candidates);
+        }
         Task::TopRows { rows } => executor.top_rows(empty, rows),
         Task::Distinct { rows, enough } => executor.distinct(empty, rows, enough),
         Task::Aggregate => executor.aggregate(empty),
@@ -96,12 +65,13 @@ pub(super) fn execute(
 
 /// Makes rows of candidates.
 struct Executor<'p> {
+    lsn: Lsn,
     query: &'p PartitionQuery,
     candidates: Candidates<'p>,
     /// What is kept in memory.
     ledger: Rc<Ledger>,
     pace: &'p dyn Pace,
-    watch: &'p Stopwatch<'p>,
+    watch: Rc<Stopwatch<'p>>,
     /// Steps that were left at the last look at the clock.
     paced_at: usize,
     /// Candidates of the steps so far.
@@ -109,6 +79,44 @@ struct Executor<'p> {
 }
 
 impl<'p> Executor<'p> {
+    fn new(
+        snapshot: &'p Snapshot,
+        query: &'p PartitionQuery,
+        pace: &'p dyn Pace,
+        ledger: &Rc<Ledger>,
+    ) -> Executor<'p> {
+        let watch = Rc::new(Stopwatch::new(pace, query.is_timed));
+        Executor {
+            lsn: snapshot.lsn(),
+            query,
+            candidates: Candidates::new(snapshot, query, &watch),
+            ledger: Rc::clone(ledger),
+            pace,
+            watch,
+            paced_at: usize::MAX,
+            told: 0,
+        }
+    }
+
+    fn empty_page(&self) -> PartialPage {
+        PartialPage {
+            lsn: self.lsn,
+            groups: Vec::new(),
+            steps: Vec::new(),
+            rows: Vec::new(),
+            among: Vec::new(),
+            aggregate: PartialGroups::default(),
+            documents: Vec::new(),
+            opening: ScanStats::default(),
+            stats: ScanStats::default(),
+            candidates: 0,
+            progress: self.query.budget.progress,
+            evaluated: 0,
+            end: ScanEnd::Exhausted,
+            times: ScanTimes::default(),
+        }
+    }
+
     /// A run of the query that may take so many steps.
     fn run(&self, steps: usize) -> Run<'p> {
         let part = (self.query.part, self.pace.watch());

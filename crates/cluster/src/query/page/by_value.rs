@@ -19,9 +19,9 @@ use crate::query::QueryFailure;
 use crate::query::merge::{MergedStep, Next, PartRow, StepMerge, distinct_runs, without_given};
 
 pub(super) fn fill(execution: &mut Execution<'_>, page: &mut PageBuilder<'_>) -> Filled {
-    let units = execution.units(Task::Values, execution.budget(page));
+    let units = execution.merged_units(Task::Values, execution.budget(page));
     let backwards = execution.plan.access.is_backwards();
-    let mut merge = StepMerge::new(execution.fanout, units, backwards);
+    let mut merge = StepMerge::new(execution.fanout, &units, backwards)?;
     let filled = take_values(execution, page, &mut merge);
     execution.note_all(&merge);
     filled

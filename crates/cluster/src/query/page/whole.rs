@@ -55,12 +55,12 @@ pub(super) fn sort(execution: &mut Execution<'_>, page: &mut PageBuilder<'_>) ->
 fn runs_of(execution: &mut Execution<'_>, task: Task) -> Result<Runs, QueryFailure> {
     let (units, fanout) = (execution.units_of_all(task)?, execution.fanout);
     let mut runs = Runs::default();
-    fanout.side_by_side(units, |unit, answered| {
+    fanout.all(units, |unit, answered| {
         execution.ledger.keep(answered.footprint())?;
         execution.note_page(unit.part, &answered);
         runs.rows.push((unit.part, answered.rows));
         runs.among.push((unit.part, answered.among));
-        Ok(ControlFlow::Continue(()))
+        Ok(())
     })?;
     Ok(runs)
 }
@@ -122,9 +122,9 @@ pub(super) fn distinct_in_order(
         steps: LONG_STEPS_MAX,
         ..ScanBudget::default()
     };
-    let units = execution.units(Task::Scan, budget);
+    let units = execution.merged_units(Task::Scan, budget);
     let backwards = execution.plan.access.is_backwards();
-    let mut merge = StepMerge::new(execution.fanout, units, backwards);
+    let mut merge = StepMerge::new(execution.fanout, &units, backwards)?;
     let filled = distinct_steps(execution, page, &mut merge);
     execution.note_all(&merge);
     filled
@@ -178,10 +178,10 @@ pub(super) fn aggregate(execution: &mut Execution<'_>, page: &mut PageBuilder<'_
     let bound = &execution.query.bound;
     let mut run = execution.run(LONG_STEPS_MAX);
     let (units, fanout) = (execution.units_of_all(Task::Aggregate)?, execution.fanout);
-    fanout.side_by_side(units, |unit, mut answered: PartialPage| {
+    fanout.all(units, |unit, mut answered: PartialPage| {
         execution.note_page(unit.part, &answered);
         run.merge(std::mem::take(&mut answered.aggregate))?;
-        Ok(ControlFlow::Continue(()))
+        Ok(())
     })?;
     if bound.is_distinct() && bound.orders_groups() {
         return distinct_groups(execution, &mut run, page);
@@ -331,11 +331,11 @@ pub(super) fn gather(execution: &mut Execution<'_>, page: &mut PageBuilder<'_>) 
     let mut documents: Vec<Bytes> = Vec::new();
     if bound.reads_documents() {
         let (units, fanout) = (execution.units_of_all(Task::Documents)?, execution.fanout);
-        fanout.side_by_side(units, |unit, mut answered| {
+        fanout.all(units, |unit, mut answered| {
             execution.ledger.keep(answered.footprint())?;
             execution.note_page(unit.part, &answered);
             documents.append(&mut answered.documents);
-            Ok(ControlFlow::Continue(()))
+            Ok(())
         })?;
     }
     let texts = documents.iter().map(|text| std::str::from_utf8(text).unwrap_or_default());
