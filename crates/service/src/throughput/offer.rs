@@ -13,6 +13,10 @@ use crate::error::ServiceError;
 /// Autoscale goes down to this part of its maximum.
 const AUTOSCALE_IDLE_PART: u32 = 10;
 
+/// Stands in the content of an offer while it is pending. Reads of an offer have a header for
+/// this; those who find it by a query, as the Python SDK does, have its text only.
+const PENDING: &str = "isOfferReplacePending";
+
 /// The throughput of a container or database, as it is kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Offer {
@@ -81,7 +85,6 @@ impl Offer {
         let history = content.get("offerMinimumThroughputParameters");
         let highest = whole(history.and_then(|told| told.get("maxThroughputEverProvisioned")));
         let private = &record.private;
-        let is = |name: &str| private.get(name).and_then(Value::as_bool).unwrap_or(false);
         let buckets = private.get("buckets").and_then(Value::as_array);
         let buckets: Option<Vec<_>> = buckets
             .map(|list| list.iter().map(parse_bucket).collect())
@@ -91,18 +94,17 @@ impl Offer {
             // It was checked when it was written.
             throughput: parse_content(content, 0)?,
             highest: highest.unwrap_or(0),
-            asked: is("asked"),
-            pending: is("pending"),
+            asked: private.get("asked").and_then(Value::as_bool).unwrap_or(false),
+            pending: content.get(PENDING).and_then(Value::as_bool).unwrap_or(false),
             buckets: buckets.ok_or_else(damaged)?,
             buckets_at_secs: whole(private.get("bucketsAt")).map_or(0, u64::from),
         })
     }
 
     pub(crate) fn write(&self, record: &mut Record) {
-        record.definition.insert("content", content(self.throughput, self.highest));
+        record.definition.insert("content", content(self));
         let private = &mut record.private;
         private.insert("asked", self.asked);
-        private.insert("pending", self.pending);
         if !self.buckets.is_empty() || self.buckets_at_secs > 0 {
             private.insert("buckets", self.buckets.iter().map(bucket_value).collect::<Value>());
             private.insert("bucketsAt", i64::try_from(self.buckets_at_secs).unwrap_or(i64::MAX));
@@ -162,16 +164,17 @@ pub(crate) fn parse_content(
     })
 }
 
-fn content(throughput: Throughput, highest: u32) -> Object {
+/// What clients read of an offer.
+fn content(offer: &Offer) -> Object {
     let mut content = Object::new();
-    let shown = match throughput {
+    let shown = match offer.throughput {
         Throughput::Manual(rate) => rate,
         // What an idle one has scaled down to.
         Throughput::Autoscale { max, .. } => max / AUTOSCALE_IDLE_PART,
     };
     content.insert("offerThroughput", shown);
     content.insert("offerIsRUPerMinuteThroughputEnabled", false);
-    if let Throughput::Autoscale { max, increment_percent } = throughput {
+    if let Throughput::Autoscale { max, increment_percent } = offer.throughput {
         let mut settings = Object::from_iter([("maxThroughput", max)]);
         if let Some(percent) = increment_percent {
             let policy = Object::from_iter([("incrementPercent", percent)]);
@@ -180,8 +183,11 @@ fn content(throughput: Throughput, highest: u32) -> Object {
         }
         content.insert("offerAutopilotSettings", settings);
     }
-    let history = Object::from_iter([("maxThroughputEverProvisioned", highest)]);
+    let history = Object::from_iter([("maxThroughputEverProvisioned", offer.highest)]);
     content.insert("offerMinimumThroughputParameters", history);
+    if offer.pending {
+        content.insert(PENDING, true);
+    }
     content
 }
 

@@ -38,7 +38,8 @@ impl goldenscript::Runner for World {
     /// `METHOD /path [body] [header=value …] [key=…] [sign=…] [date=±secs] [keep=name:property]`,
     /// and `refuse` before it for a request that must change nothing. What is kept is a
     /// property of the body or, by a name that begins with `x-ms-`, a header. `wait 5`
-    /// lets five seconds pass, `wait -5` sets the clock back.
+    /// lets five seconds pass, `wait -5` sets the clock back; `scale` makes the splits that
+    /// offers wait for.
     fn run(
         &mut self,
         command: &goldenscript::Command,
@@ -55,6 +56,10 @@ impl goldenscript::Runner for World {
                 self.clock.advance(step);
             }
             return Ok(String::new());
+        }
+        if command.name == "scale" {
+            args.reject_next()?;
+            return Ok(format!("{} splits", self.scale()?));
         }
         if command.name != "refuse" {
             let method = Method::from_bytes(command.name.as_bytes())?;

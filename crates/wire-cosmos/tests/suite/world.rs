@@ -13,7 +13,7 @@ use hmac::{Hmac, Mac};
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use model::limits::Limits;
 use runtime::{Runtime, SimulatedClock};
-use service::Service;
+use service::{Service, ServiceError};
 use sha2::Sha256;
 use wire_cosmos::{AccountKeys, BODY_BYTES_MAX, EMULATOR_KEY, Gateway, GatewayConfig, HttpHead};
 
@@ -48,6 +48,8 @@ const DATABASE: [Feed; 2] =
 
 pub(crate) struct World {
     pub(crate) gateway: Gateway,
+    /// What the gateway stands in front of.
+    pub(crate) service: Arc<Service>,
     pub(crate) runtime: Runtime,
     pub(crate) clock: Arc<SimulatedClock>,
     pub(crate) tokio: tokio::runtime::Runtime,
@@ -70,6 +72,7 @@ impl World {
 
     fn at(runtime: Runtime, clock: Arc<SimulatedClock>) -> World {
         let service = Service::open(storage::memory::create(), runtime.clone(), Limits::default());
+        let service = Arc::new(service.unwrap());
         let config = GatewayConfig {
             keys: AccountKeys::new(&[EMULATOR_KEY], &[READ_KEY]).unwrap(),
             region: "South Central US".to_owned(),
@@ -77,7 +80,8 @@ impl World {
             slow_after: None,
         };
         World {
-            gateway: Gateway::new(Arc::new(service.unwrap()), runtime.clone(), config),
+            gateway: Gateway::new(Arc::clone(&service), runtime.clone(), config),
+            service,
             tokio: tokio::runtime::Builder::new_current_thread().build().unwrap(),
             runtime,
             clock,
@@ -141,6 +145,11 @@ impl World {
     ) -> http::Response<Bytes> {
         let (head, body) = self.request(method, path, body, given);
         self.ask(head, body)
+    }
+
+    /// Carries out changes of throughput that wait for splits, as the background task does.
+    pub(crate) fn scale(&self) -> Result<usize, ServiceError> {
+        self.tokio.block_on(self.service.maintenance().scale())
     }
 
     /// Everything that is there, as the account's owner reads it.
