@@ -127,15 +127,16 @@ impl Units {
 /// is counted from its beginning.
 pub(super) enum PartitionScan<'p> {
     /// In this process it stays open where it stopped.
-    Open { scan: OpenScan<'p>, pace: &'p SlicePace },
+    Open { scan: Box<OpenScan<'p>>, pace: &'p SlicePace },
     /// Another one keeps nothing between two questions: it is asked again from after the last
     /// step.
-    Asked { unit: Box<Unit>, fanout: &'p Fanout<'p>, asked: Asked },
+    Asked(Box<AskedScan<'p>>),
 }
 
 /// What a partition was asked before.
-#[derive(Default)]
-pub(super) struct Asked {
+pub(super) struct AskedScan<'p> {
+    unit: Unit,
+    fanout: &'p Fanout<'p>,
     progress: ScanProgress,
     evaluated: usize,
     taken: ScanStats,
@@ -149,7 +150,7 @@ impl<'p> PartitionScan<'p> {
     pub(super) fn as_open(&mut self) -> Option<(&mut OpenScan<'p>, &'p SlicePace)> {
         match self {
             PartitionScan::Open { scan, pace } => Some((scan, pace)),
-            PartitionScan::Asked { .. } => None,
+            PartitionScan::Asked(_) => None,
         }
     }
 
@@ -159,22 +160,27 @@ impl<'p> PartitionScan<'p> {
             PartitionScan::Open { scan, pace } => {
                 scan.next_page(candidates).map_err(|error| pace.failure(error))
             }
-            PartitionScan::Asked { unit, fanout, asked } => {
-                asked.ask(unit, candidates, |unit| fanout.execute(unit))
-            }
+            PartitionScan::Asked(asked) => asked.next_page(candidates),
         }
     }
 }
 
-impl Asked {
+impl<'p> AskedScan<'p> {
+    fn new(fanout: &'p Fanout<'p>, unit: Unit) -> AskedScan<'p> {
+        AskedScan {
+            unit,
+            fanout,
+            progress: ScanProgress::default(),
+            evaluated: 0,
+            taken: ScanStats::default(),
+            times: ScanTimes::default(),
+            last: None,
+        }
+    }
+
     /// Asks from after the last step.
-    fn ask(
-        &mut self,
-        unit: &mut Unit,
-        candidates: u64,
-        execute: impl FnOnce(&Unit) -> Result<PartialPage, QueryFailure>,
-    ) -> Result<PartialPage, QueryFailure> {
-        let (query, last) = (&mut unit.query, self.last.take());
+    fn next_page(&mut self, candidates: u64) -> Result<PartialPage, QueryFailure> {
+        let (query, last) = (&mut self.unit.query, self.last.take());
         let is_first = last.is_none();
         query.budget.candidates = candidates;
         if let Some((group, position, is_shared)) = last {
@@ -182,7 +188,7 @@ impl Asked {
             query.budget.steps = query.budget.steps.saturating_sub(self.evaluated);
             go_on_after(query, group, &position, is_shared);
         }
-        let mut page = execute(unit)?;
+        let mut page = self.fanout.execute(&self.unit)?;
         (self.progress, self.evaluated) = (page.progress, page.evaluated);
         if !is_first {
             // The first candidates had been found before.
@@ -254,13 +260,9 @@ impl<'p> Fanout<'p> {
             Channel::Direct => {
                 let (pace, ledger) = (&self.pace, self.memory.ledger());
                 let scan = OpenScan::new(&part.snapshot, &unit.query, pace, &ledger);
-                PartitionScan::Open { scan, pace }
+                PartitionScan::Open { scan: Box::new(scan), pace }
             }
-            Channel::Bytes => PartitionScan::Asked {
-                unit: Box::new(unit.clone()),
-                fanout: self,
-                asked: Asked::default(),
-            },
+            Channel::Bytes => PartitionScan::Asked(Box::new(AskedScan::new(self, unit.clone()))),
         })
     }
 

@@ -279,9 +279,10 @@ impl Executor<'_> {
     /// if there may be others.
     fn shared(&self, position: &Bytes) -> Option<Bytes> {
         let along = self.query.along.as_ref()?;
-        let bytes = match self.query.task {
-            Task::Values => Some(along.values(position).0.len()),
-            _ => along.cut_of(position),
+        let bytes = if self.query.task == Task::Values {
+            Some(along.values(position).0.len())
+        } else {
+            along.cut_of(position)
         };
         bytes.filter(|bytes| *bytes <= position.len()).map(|bytes| position.slice(..bytes))
     }
