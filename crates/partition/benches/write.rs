@@ -1,7 +1,7 @@
 //! What does a partition cost on top of the storage door: durable creates and point reads?
 //!
 //! Both sides write the same keys to stores of the same settings and take turns
-//! within one run. 64 writers share one partition, or one stream, under a lock and
+//! within one run. 64 writers share one partition, or one session, under a lock and
 //! wait for the disk outside of it. A document has 1 KB and the default index.
 //! `cargo bench -p partition`.
 #![allow(clippy::unwrap_used, reason = "a bench stops at the first error")]
@@ -27,7 +27,7 @@ use model::position::Timestamp;
 use partition::{Command, Document, Operation, Partition, Reader, Setup};
 use runtime::{Clock, Random, RealClock, Runtime, SeededRandom, TaskHandle};
 use storage::local::LocalConfig;
-use storage::{CommitStatus, Counters, Store, Stream, WriteBatch, memory};
+use storage::{CommitStatus, Counters, Store, WriteBatch, WriteSession, memory};
 
 const WRITERS: usize = 64;
 const ROUNDS: usize = 5;
@@ -46,12 +46,12 @@ fn main() {
     let theirs = Home::with_config(Backend::Local, LocalConfig::default());
     let partition = Partition::open(Arc::clone(&setup), Arc::clone(&ours.store)).unwrap();
     let partition = Arc::new(Mutex::new(partition));
-    let stream = Arc::new(Mutex::new(theirs.store.stream()));
+    let session = Arc::new(Mutex::new(theirs.store.write_session()));
     let (mut writes, mut reads) = (Vec::new(), Vec::new());
     for round in 0..ROUNDS {
         let first = round * CREATES_PER_ROUND;
         let applied = write_round(first, through_partition(&partition, &commands));
-        let submitted = write_round(first, through_door(&stream, &batches));
+        let submitted = write_round(first, through_door(&session, &batches));
         println!("round {round}: creates/s partition {applied:.0} door {submitted:.0}");
         writes.push((applied, submitted));
         let written = &commands[..first + CREATES_PER_ROUND];
@@ -129,13 +129,13 @@ fn through_partition(
 }
 
 fn through_door(
-    stream: &Arc<Mutex<Box<dyn Stream>>>,
+    session: &Arc<Mutex<Box<dyn WriteSession>>>,
     batches: &Arc<Vec<WriteBatch>>,
 ) -> impl Fn(usize) + Clone + Send + 'static {
-    let (stream, batches) = (Arc::clone(stream), Arc::clone(batches));
+    let (session, batches) = (Arc::clone(session), Arc::clone(batches));
     move |at| {
         let batch = batches[at].clone();
-        let ticket = stream.lock().unwrap().submit(batch);
+        let ticket = session.lock().unwrap().submit(batch);
         assert_eq!(ticket.wait(), CommitStatus::Durable);
     }
 }

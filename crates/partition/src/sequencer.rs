@@ -8,7 +8,7 @@ use bytes::Bytes;
 use model::charge::Work;
 use model::limits::{Growth, Limits};
 use model::position::{Lsn, Timestamp};
-use storage::{CommitStatus, Store, Stream, Ticket, WriteBatch};
+use storage::{CommitStatus, Store, Ticket, WriteBatch, WriteSession};
 
 use crate::command::{Command, CommandError, Effect, EffectKind, Outcome, PartitionError, Purpose};
 use crate::dual_write::Changes;
@@ -26,7 +26,7 @@ use crate::write_set::WriteSet;
 pub struct Partition {
     setup: Arc<Setup>,
     store: Arc<dyn Store>,
-    stream: Box<dyn Stream>,
+    session: Box<dyn WriteSession>,
     /// One for each bucket that is written to, ahead of the disk by what is in the overlay.
     heads: BTreeMap<BucketNumber, Head>,
     lsn: Lsn,
@@ -51,7 +51,7 @@ pub struct Application {
 impl Partition {
     /// Reads the heads and continues where the last commit ended.
     pub fn open(setup: Arc<Setup>, store: Arc<dyn Store>) -> Result<Partition, PartitionError> {
-        let stream = store.stream();
+        let session = store.write_session();
         let heads = read_heads(&setup, store.as_ref())?;
         let recorded = heads.values().map(|head| head.next_number);
         let numbers = Numbers::resume(setup.numbers.clone(), recorded);
@@ -66,7 +66,7 @@ impl Partition {
         Ok(Partition {
             setup,
             store,
-            stream,
+            session,
             heads,
             lsn,
             now,
@@ -192,7 +192,7 @@ impl Partition {
 
     pub(crate) fn submit(&mut self, batch: WriteBatch) -> Ticket {
         let staged = self.overlay.stage(&batch);
-        let ticket = self.stream.submit(batch);
+        let ticket = self.session.submit(batch);
         self.overlay.submitted(staged, ticket.receipt());
         ticket
     }

@@ -76,7 +76,7 @@ impl Bench {
             Some(value) => batch.put(key.to_vec(), value.to_vec()),
             None => batch.delete(key.to_vec()),
         }
-        assert_eq!(self.store.stream().submit(batch).wait(), CommitStatus::Durable);
+        assert_eq!(self.store.write_session().submit(batch).wait(), CommitStatus::Durable);
     }
 
     fn findings(&self) -> Vec<String> {

@@ -130,7 +130,7 @@ impl Run {
     fn release(&self, count: usize) {
         self.gate.release(count);
         assert_eq!(
-            self.home.store.stream().submit(WriteBatch::new()).wait(),
+            self.home.store.write_session().submit(WriteBatch::new()).wait(),
             CommitStatus::Durable
         );
         self.faulty.forget_lost();

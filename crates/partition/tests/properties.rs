@@ -263,7 +263,7 @@ impl Run {
         for (key, _) in fixture::dump(self.gate.as_ref()).into_iter().filter(|(key, _)| dead(key)) {
             batch.delete(key);
         }
-        let ticket = self.gate.stream().submit(batch);
+        let ticket = self.gate.write_session().submit(batch);
         self.drain();
         assert_eq!(ticket.wait(), CommitStatus::Durable);
     }

@@ -147,7 +147,7 @@ impl Bare {
         let value_bytes = cost.bytes.saturating_sub(keys_bytes);
         let value_bytes = usize::try_from(value_bytes).unwrap();
         let bare = Bare { store, keys: cost.keys, value_bytes };
-        assert_eq!(bare.store.stream().submit(bare.batch(0)).wait(), CommitStatus::Durable);
+        assert_eq!(bare.store.write_session().submit(bare.batch(0)).wait(), CommitStatus::Durable);
         bare
     }
 
@@ -169,7 +169,7 @@ impl Bare {
 
     fn create_round(&self, first: u64) -> f64 {
         rate(CREATES_PER_ROUND, |number| {
-            let ticket = self.store.stream().submit(self.batch(first + number));
+            let ticket = self.store.write_session().submit(self.batch(first + number));
             async { assert_eq!(ticket.await, CommitStatus::Durable) }
         })
     }

@@ -157,12 +157,12 @@ impl Side for Door {
     type Writer = Box<dyn FnMut(u64) + Send>;
 
     fn writer(&self) -> Self::Writer {
-        let mut stream = self.store.stream();
+        let mut session = self.store.write_session();
         Box::new(move |number| {
             let mut batch = WriteBatch::new();
             batch.put(document_key(number), document(number));
             (0..INDEX_KEYS).for_each(|path| batch.put(index_key(number, path), ""));
-            assert_eq!(stream.submit(batch).wait(), CommitStatus::Durable);
+            assert_eq!(session.submit(batch).wait(), CommitStatus::Durable);
         })
     }
 

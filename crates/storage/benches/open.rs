@@ -97,7 +97,7 @@ fn write(store: &Arc<dyn Store>, number: u64) -> usize {
         }
     }
     let bytes = batch.bytes();
-    assert_eq!(store.stream().submit(batch).wait(), CommitStatus::Durable);
+    assert_eq!(store.write_session().submit(batch).wait(), CommitStatus::Durable);
     bytes
 }
 

@@ -114,11 +114,11 @@ pub fn load(
     mut progress: impl FnMut(Progress),
 ) -> Result<Progress, StorageError> {
     let mut source = open(folder)?;
-    let (mut stream, mut pending) = (store.stream(), std::collections::VecDeque::new());
+    let (mut session, mut pending) = (store.write_session(), std::collections::VecDeque::new());
     while let Some(rows) = source.next_chunk()? {
         let mut batch = WriteBatch::new();
         rows.into_iter().for_each(|(key, value)| batch.put(key, value));
-        pending.push_back(stream.submit(batch));
+        pending.push_back(session.submit(batch));
         if pending.len() == PENDING_MAX {
             settle(store, pending.pop_front())?;
         }

@@ -1,6 +1,6 @@
 //! The queue between submitters and an engine, and the one who carries it.
 //!
-//! All backends share this code, so that joining, ordering, breaking of streams
+//! All backends share this code, so that joining, ordering, breaking of sessions
 //! and failing mean the same everywhere. At any time at most one thread *carries*:
 //! it takes what waits, joins it into one engine batch, has the engine make that
 //! durable and visible, resolves the tickets in order, and goes on until nothing
@@ -18,7 +18,9 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 
-use crate::{CommitStatus, Counters, Resolver, StorageError, Stream, Ticket, Write, WriteBatch};
+use crate::{
+    CommitStatus, Counters, Resolver, StorageError, Ticket, Write, WriteBatch, WriteSession,
+};
 
 #[cfg(test)]
 mod tests;
@@ -105,7 +107,7 @@ struct Submission {
     resolver: Resolver,
 }
 
-/// Whether and why a stream is broken.
+/// Whether and why a session is broken.
 #[derive(Clone, Debug, Default)]
 struct Breach(Arc<AtomicU8>);
 
@@ -123,7 +125,7 @@ impl Breach {
         self.0.fetch_max(why, Ordering::AcqRel);
     }
 
-    /// What becomes of submissions to a stream that is broken.
+    /// What becomes of submissions to a session that is broken.
     fn outcome(&self) -> Option<CommitStatus> {
         match self.0.load(Ordering::Acquire) {
             Breach::NONE => None,
@@ -330,7 +332,7 @@ impl<E: Engine> Committer<E> {
         }
     }
 
-    /// What may be committed of a group. Turned away are those whose stream broke while
+    /// What may be committed of a group. Turned away are those whose session broke while
     /// they waited, and those for whom there is no room; the others are asked about again
     /// then, for they may be what makes room.
     fn admit(&self, group: Vec<Submission>) -> Vec<Submission> {
@@ -498,7 +500,7 @@ fn join(group: &mut [Submission]) -> Joined {
     joined
 }
 
-/// Turns away what waited behind a submission of its stream that was not written.
+/// Turns away what waited behind a submission of its session that was not written.
 fn unbroken(group: Vec<Submission>) -> Vec<Submission> {
     let whole = |one: Submission| match one.breach.outcome() {
         None => Some(one),
@@ -521,18 +523,18 @@ fn resolve_all(group: Vec<Submission>, outcome: CommitStatus) {
     }
 }
 
-/// A stream into a [`Committer`].
-pub(crate) struct CommitterStream<E> {
+/// A session into a [`Committer`].
+pub(crate) struct CommitterSession<E> {
     committer: Arc<Committer<E>>,
     breach: Breach,
     /// Broken at this end: what was taken in before is written all the same.
     refused: bool,
 }
 
-impl<E: Engine> CommitterStream<E> {
-    pub(crate) fn new(committer: &Arc<Committer<E>>) -> CommitterStream<E> {
+impl<E: Engine> CommitterSession<E> {
+    pub(crate) fn new(committer: &Arc<Committer<E>>) -> CommitterSession<E> {
         let (committer, breach) = (Arc::clone(committer), Breach::default());
-        CommitterStream { committer, breach, refused: false }
+        CommitterSession { committer, breach, refused: false }
     }
 
     fn refuse(&mut self) -> Ticket {
@@ -541,7 +543,7 @@ impl<E: Engine> CommitterStream<E> {
     }
 }
 
-impl<E: Engine> Stream for CommitterStream<E> {
+impl<E: Engine> WriteSession for CommitterSession<E> {
     fn submit(&mut self, batch: WriteBatch) -> Ticket {
         runtime::may_wait();
         if let Some(outcome) = self.breach.outcome() {
@@ -566,8 +568,8 @@ impl<E: Engine> Stream for CommitterStream<E> {
     }
 }
 
-impl<E> fmt::Debug for CommitterStream<E> {
+impl<E> fmt::Debug for CommitterSession<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CommitterStream").field("breach", &self.breach).finish_non_exhaustive()
+        f.debug_struct("CommitterSession").field("breach", &self.breach).finish_non_exhaustive()
     }
 }

@@ -8,9 +8,9 @@ use crate::{Chunk, Direction, KeyRange, ScanLimit, StorageError, Ticket, WriteBa
 
 /// One open store. Handed around as `Arc<dyn Store>`.
 pub trait Store: Send + Sync + fmt::Debug {
-    /// Opens an ordered stream of submissions. One sequencer owns one stream;
-    /// there is no order between streams.
-    fn stream(&self) -> Box<dyn Stream>;
+    /// Opens a write session, an ordered series of submissions. One sequencer owns one session;
+    /// there is no order between sessions.
+    fn write_session(&self) -> Box<dyn WriteSession>;
 
     /// A snapshot of what is durable at this moment. Short-lived by design: the
     /// engine keeps every version that any view could still ask for. A backup is the
@@ -86,10 +86,10 @@ pub trait Store: Send + Sync + fmt::Debug {
 
 /// The submissions of one sequencer, in order.
 ///
-/// A submission that does not become durable breaks the stream: every later one
+/// A submission that does not become durable breaks the session: every later one
 /// is refused and surely not written, since it was computed on top of the lost
-/// one. The owner then reads the truth from a view and opens a new stream.
-pub trait Stream: Send + fmt::Debug {
+/// one. The owner then reads the truth from a view and opens a new session.
+pub trait WriteSession: Send + fmt::Debug {
     /// Hands over a batch. Returns before the batch is durable: the ticket tells.
     /// Blocks while the queue is full, so never to be called on an async worker.
     ///

@@ -8,13 +8,13 @@
 //! The shape follows from one rule, *acknowledged means durable, and readers see
 //! only what is durable*:
 //!
-//! 1. A sequencer submits a [`WriteBatch`] on its [`Stream`] and gets a [`Ticket`].
+//! 1. A sequencer submits a [`WriteBatch`] on its [`WriteSession`] and gets a [`Ticket`].
 //! 2. The backend's committer joins everything that waits into one engine batch,
 //!    makes it durable with one sync, and publishes it.
 //! 3. Only then do the tickets resolve and do new [`View`]s show the writes.
 //!
 //! Callers keep what they submitted but cannot read yet in an overlay of their
-//! own. A [`CommitStatus`] other than durable ends the stream: what was computed on
+//! own. A [`CommitStatus`] other than durable ends the session: what was computed on
 //! top of a lost write must be lost with it.
 //!
 //! Byte layouts: `docs/formats/storage.md`. Reasons and measurements:
@@ -33,7 +33,7 @@ mod scan;
 mod ticket;
 
 pub use batch::{KEY_BYTES_MAX, RESERVED_PREFIX, VALUE_BYTES_MAX, Write, WriteBatch};
-pub use door::{Counters, Durability, Loss, Store, Stream, VerifyReport, View};
+pub use door::{Counters, Durability, Loss, Store, VerifyReport, View, WriteSession};
 pub use error::StorageError;
 pub use scan::{Chunk, Direction, KeyRange, ScanLimit};
 pub use ticket::{CommitStatus, Receipt, Resolver, Ticket};

@@ -46,10 +46,10 @@ pub use self::room::RESERVE;
 use self::room::{MERGE_BYTES_MAX, Room};
 use self::upkeep::Upkeep;
 use self::witness::Witness;
-use crate::committer::{Carrier, Committer, CommitterStream};
+use crate::committer::{Carrier, Committer, CommitterSession};
 use crate::{
-    Counters, Direction, Durability, KeyRange, Loss, ScanLimit, StorageError, Store, Stream,
-    VerifyReport, View,
+    Counters, Direction, Durability, KeyRange, Loss, ScanLimit, StorageError, Store, VerifyReport,
+    View, WriteSession,
 };
 
 /// The engine's number of the one keyspace that holds all data.
@@ -332,8 +332,8 @@ impl LocalStore {
 }
 
 impl Store for LocalStore {
-    fn stream(&self) -> Box<dyn Stream> {
-        Box::new(CommitterStream::new(&self.committer))
+    fn write_session(&self) -> Box<dyn WriteSession> {
+        Box::new(CommitterSession::new(&self.committer))
     }
 
     fn view(&self) -> Result<Box<dyn View>, StorageError> {

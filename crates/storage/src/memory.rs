@@ -15,10 +15,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 
 use bytes::Bytes;
 
-use crate::committer::{Carrier, Committer, CommitterStream, Engine, Joined};
+use crate::committer::{Carrier, Committer, CommitterSession, Engine, Joined};
 use crate::{
-    Chunk, Counters, Direction, KeyRange, ScanLimit, StorageError, Store, Stream, VerifyReport,
-    View,
+    Chunk, Counters, Direction, KeyRange, ScanLimit, StorageError, Store, VerifyReport, View,
+    WriteSession,
 };
 
 /// Makes an empty store. "Durable" means nothing more here than "published".
@@ -43,8 +43,8 @@ struct MemoryStore {
 }
 
 impl Store for MemoryStore {
-    fn stream(&self) -> Box<dyn Stream> {
-        Box::new(CommitterStream::new(&self.committer))
+    fn write_session(&self) -> Box<dyn WriteSession> {
+        Box::new(CommitterSession::new(&self.committer))
     }
 
     fn view(&self) -> Result<Box<dyn View>, StorageError> {

@@ -107,14 +107,14 @@ fn write_until_killed(folder: &Path) -> ! {
         .map(|writer| {
             let store = Arc::clone(&store);
             let body = move || {
-                let mut stream = store.stream();
+                let mut session = store.write_session();
                 let first = last_round(store.as_ref(), writer) + 1;
                 for round in first.. {
                     let mut batch = WriteBatch::new();
                     for key in 0..KEYS_PER_BATCH {
                         batch.put(format!("{writer:02}/{key}"), format!("{round:0>40}"));
                     }
-                    assert_eq!(stream.submit(batch).wait(), CommitStatus::Durable);
+                    assert_eq!(session.submit(batch).wait(), CommitStatus::Durable);
                     say(&format!("acknowledged {writer} {round}"));
                 }
             };
@@ -141,14 +141,14 @@ fn reclaim_until_killed(store: &dyn Store) {
             for key in 0..GARBAGE_BYTES / 2 / value.len() as u64 {
                 batch.put(format!("{GARBAGE}{half}{key:04}"), value.clone());
             }
-            assert_eq!(store.stream().submit(batch).wait(), CommitStatus::Durable);
+            assert_eq!(store.write_session().submit(batch).wait(), CommitStatus::Durable);
         }
         store.discard(&range).unwrap();
         let all = ScanLimit { rows: usize::MAX, bytes: usize::MAX };
         let left = store.view().unwrap().scan(&range, Direction::Forward, all).unwrap();
         let mut batch = WriteBatch::new();
         left.rows.into_iter().for_each(|(key, _)| batch.delete(key));
-        assert_eq!(store.stream().submit(batch).wait(), CommitStatus::Durable);
+        assert_eq!(store.write_session().submit(batch).wait(), CommitStatus::Durable);
         let left = store.view().unwrap().scan(&range, Direction::Forward, all).unwrap();
         assert!(left.rows.is_empty(), "deleted for good");
         if round.is_multiple_of(2) {

@@ -129,7 +129,7 @@ fn write_and_die(task: &str) -> ! {
 }
 
 fn write(store: &dyn Store, rows: &mut BTreeMap<Bytes, Bytes>, number: u32) {
-    assert_eq!(store.stream().submit(batch(rows, number)).wait(), CommitStatus::Durable);
+    assert_eq!(store.write_session().submit(batch(rows, number)).wait(), CommitStatus::Durable);
 }
 
 /// A batch that adds, replaces and removes.

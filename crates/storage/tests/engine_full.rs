@@ -22,7 +22,7 @@ fn submit(store: &dyn Store, key: &str) -> CommitStatus {
     let (mut batch, mut value) = (WriteBatch::new(), vec![0; 10_000]);
     SeededRandom::new(key.len() as u64).fill(&mut value);
     batch.put(key.to_owned(), value);
-    store.stream().submit(batch).wait()
+    store.write_session().submit(batch).wait()
 }
 
 fn limit_files(bytes: Option<u64>) {

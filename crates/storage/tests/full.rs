@@ -14,7 +14,8 @@ use bytes::Bytes;
 use runtime::{Random, Runtime, SeededRandom};
 use storage::local::{self, LocalConfig};
 use storage::{
-    CommitStatus, Direction, KeyRange, ScanLimit, StorageError, Store, Stream, WriteBatch, memory,
+    CommitStatus, Direction, KeyRange, ScanLimit, StorageError, Store, WriteBatch, WriteSession,
+    memory,
 };
 
 const DISK: u64 = 48 << 20;
@@ -46,11 +47,12 @@ fn batch(key: &str, random: &SeededRandom) -> (Bytes, WriteBatch) {
 
 /// Writes prefixes in turns until the store is full. What was acknowledged.
 fn fill(store: &dyn Store, prefixes: &[&str]) -> BTreeMap<String, Bytes> {
-    let (random, mut ledger, mut stream) = (SeededRandom::new(7), BTreeMap::new(), store.stream());
+    let (random, mut ledger, mut session) =
+        (SeededRandom::new(7), BTreeMap::new(), store.write_session());
     for at in 0..WRITES_MAX {
         let key = format!("{}{:08x}", prefixes[at % prefixes.len()], at * 0x9E37 % 0xFFFF);
         let (value, batch) = batch(&key, &random);
-        match stream.submit(batch).wait() {
+        match session.submit(batch).wait() {
             CommitStatus::Durable => drop(ledger.insert(key, value)),
             CommitStatus::Full => return ledger,
             other @ (CommitStatus::Refused | CommitStatus::Fenced | CommitStatus::Unknown) => {
@@ -62,7 +64,7 @@ fn fill(store: &dyn Store, prefixes: &[&str]) -> BTreeMap<String, Bytes> {
 }
 
 fn submit(store: &dyn Store, key: &str) -> CommitStatus {
-    store.stream().submit(batch(key, &SeededRandom::new(1)).1).wait()
+    store.write_session().submit(batch(key, &SeededRandom::new(1)).1).wait()
 }
 
 fn is_there(store: &dyn Store, ledger: &BTreeMap<String, Bytes>) {
@@ -82,7 +84,7 @@ fn give_up(store: &dyn Store, range: &KeyRange) {
         drop(view);
         let mut batch = WriteBatch::new().for_relief(true);
         chunk.rows.into_iter().for_each(|(key, _)| batch.delete(key));
-        assert_eq!(store.stream().submit(batch).wait(), CommitStatus::Durable);
+        assert_eq!(store.write_session().submit(batch).wait(), CommitStatus::Durable);
         rest = chunk.rest;
     }
 }
@@ -121,7 +123,11 @@ fn a_full_store_refuses_goes_on_and_loses_nothing() {
 
     let mut mark = WriteBatch::new().for_relief(true);
     mark.put("retired", "a/");
-    assert_eq!(store.stream().submit(mark).wait(), CommitStatus::Durable, "room is kept for it");
+    assert_eq!(
+        store.write_session().submit(mark).wait(),
+        CommitStatus::Durable,
+        "room is kept for it"
+    );
     give_up(store.as_ref(), &KeyRange::prefix(b"a/"));
     ledger.retain(|key, _| !key.starts_with("a/"));
     assert_eq!(submit(store.as_ref(), "d/"), CommitStatus::Durable, "writes go on by themselves");
@@ -173,16 +179,16 @@ fn both_backends_refuse_a_stream_for_want_of_room_alike() {
     let local = local::create(folder.path(), config(), &Runtime::real()).unwrap();
     for store in [local, memory::create_within(4 << 20)] {
         fill(store.as_ref(), &["a/"]);
-        let mut stream: Box<dyn Stream> = store.stream();
+        let mut session: Box<dyn WriteSession> = store.write_session();
         let random = SeededRandom::new(2);
-        assert_eq!(stream.submit(batch("b/1", &random).1).wait(), CommitStatus::Full);
+        assert_eq!(session.submit(batch("b/1", &random).1).wait(), CommitStatus::Full);
         let behind = WriteBatch::new().for_relief(true);
-        assert_eq!(stream.submit(behind).wait(), CommitStatus::Full, "the stream is broken");
+        assert_eq!(session.submit(behind).wait(), CommitStatus::Full, "the session is broken");
         let mut small = WriteBatch::new().for_relief(true);
         small.put("b/2", "2");
-        assert_eq!(store.stream().submit(small).wait(), CommitStatus::Durable);
+        assert_eq!(store.write_session().submit(small).wait(), CommitStatus::Durable);
         assert_eq!(
-            store.stream().submit(WriteBatch::new()).wait(),
+            store.write_session().submit(WriteBatch::new()).wait(),
             CommitStatus::Durable,
             "a barrier"
         );

@@ -94,7 +94,7 @@ impl World {
     fn apply(&mut self, operation: &Operation, model: &Model) {
         match operation {
             Operation::Submit(writes) => {
-                let ticket = self.store().stream().submit(batch(writes));
+                let ticket = self.store().write_session().submit(batch(writes));
                 assert_eq!(ticket.wait(), CommitStatus::Durable);
             }
             Operation::Keep => self.kept.push((self.store().view().unwrap(), model.clone())),
@@ -118,7 +118,7 @@ impl World {
         let view = self.store().view().unwrap();
         let left = view.scan(range, Direction::Forward, ScanLimit::rows(usize::MAX)).unwrap();
         let writes: Vec<_> = left.rows.into_iter().map(|(key, _)| (key, None)).collect();
-        let ticket = self.store().stream().submit(batch(&writes));
+        let ticket = self.store().write_session().submit(batch(&writes));
         assert_eq!(ticket.wait(), CommitStatus::Durable);
     }
 

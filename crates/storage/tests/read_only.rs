@@ -20,7 +20,7 @@ fn fill(store: &dyn Store, numbers: std::ops::Range<u32>) {
     for number in numbers {
         let mut batch = WriteBatch::new();
         batch.put(format!("key {number:04}"), format!("{number} ").repeat(200));
-        assert_eq!(store.stream().submit(batch).wait(), CommitStatus::Durable);
+        assert_eq!(store.write_session().submit(batch).wait(), CommitStatus::Durable);
     }
 }
 
@@ -91,7 +91,7 @@ fn reading_leaves_every_byte_name_and_time() {
         assert!(matches!(store.compact(), Err(StorageError::ReadOnly)));
         let mut batch = WriteBatch::new();
         batch.put("key", "value");
-        assert_eq!(store.stream().submit(batch).wait(), CommitStatus::Refused);
+        assert_eq!(store.write_session().submit(batch).wait(), CommitStatus::Refused);
         store.close().unwrap();
         drop(store);
         assert_eq!(state(place), before, "{}", place.display());

@@ -35,7 +35,7 @@ fn create(folder: &Path) -> Arc<dyn Store> {
 /// Values do not compress.
 fn fill(store: &dyn Store, prefixes: &[&str]) {
     let random = SeededRandom::new(SEED);
-    let mut stream = store.stream();
+    let mut session = store.write_session();
     for first in (0..ROWS).step_by(usize::try_from(ROWS_PER_BATCH).unwrap()) {
         for prefix in prefixes {
             let mut batch = WriteBatch::new();
@@ -46,7 +46,7 @@ fn fill(store: &dyn Store, prefixes: &[&str]) {
                 let spread = (row * 0x9E37_79B1) & 0xFFFF_FFFF;
                 batch.put(format!("{prefix}{spread:08x}"), value);
             }
-            assert_eq!(stream.submit(batch).wait(), CommitStatus::Durable);
+            assert_eq!(session.submit(batch).wait(), CommitStatus::Durable);
         }
     }
 }
@@ -63,7 +63,7 @@ fn give_up(store: &dyn Store, range: &KeyRange) -> usize {
     let left = rows(store, range);
     let mut batch = WriteBatch::new();
     left.iter().for_each(|(key, _)| batch.delete(key.clone()));
-    assert_eq!(store.stream().submit(batch).wait(), CommitStatus::Durable);
+    assert_eq!(store.write_session().submit(batch).wait(), CommitStatus::Durable);
     assert_eq!(rows(store, range), []);
     left.len()
 }
@@ -209,7 +209,7 @@ impl Life {
                 self.model.insert(key, value);
             }
         }
-        assert_eq!(self.store.stream().submit(batch).wait(), CommitStatus::Durable);
+        assert_eq!(self.store.write_session().submit(batch).wait(), CommitStatus::Durable);
     }
 
     fn give_up_some(&mut self) {

@@ -17,8 +17,8 @@ use super::format::{self, Format};
 use super::recover::Recovery;
 use super::{DATA_FOLDER, FolderLock, LocalConfig, files, guarded, journal, lock, witness};
 use crate::{
-    CommitStatus, Counters, KeyRange, Loss, StorageError, Store, Stream, Ticket, VerifyReport,
-    View, WriteBatch,
+    CommitStatus, Counters, KeyRange, Loss, StorageError, Store, Ticket, VerifyReport, View,
+    WriteBatch, WriteSession,
 };
 
 /// Opens an existing store for reading, also one in a folder that cannot be written to.
@@ -138,8 +138,8 @@ struct ReadOnlyStore {
 }
 
 impl Store for ReadOnlyStore {
-    fn stream(&self) -> Box<dyn Stream> {
-        Box::new(RefusingStream)
+    fn write_session(&self) -> Box<dyn WriteSession> {
+        Box::new(RefusingSession)
     }
 
     fn view(&self) -> Result<Box<dyn View>, StorageError> {
@@ -183,9 +183,9 @@ impl Store for ReadOnlyStore {
 
 /// Writes nothing, and says so.
 #[derive(Debug)]
-struct RefusingStream;
+struct RefusingSession;
 
-impl Stream for RefusingStream {
+impl WriteSession for RefusingSession {
     fn submit(&mut self, _batch: WriteBatch) -> Ticket {
         Ticket::resolved(CommitStatus::Refused)
     }

@@ -48,11 +48,11 @@ fn main() -> Result<()> {
     let store = open(&cli, durability)?;
     let first = history::newest(store.as_ref())?;
     say("opened", first, durability)?;
-    let (mut stream, mut under_way) = (store.stream(), VecDeque::new());
+    let (mut session, mut under_way) = (store.write_session(), VecDeque::new());
     let last = first + cli.batches;
     for number in first + 1..=last {
         say("try", number, durability)?;
-        under_way.push_back((number, stream.submit(history::batch(cli.seed, number, cli.large))));
+        under_way.push_back((number, session.submit(history::batch(cli.seed, number, cli.large))));
         while under_way.len() > UNDER_WAY_MAX {
             let (number, ticket) = under_way.pop_front().expect("it is not empty");
             ensure!(ticket.wait() == CommitStatus::Durable, "batch {number} did not last");

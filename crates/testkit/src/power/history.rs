@@ -1,6 +1,6 @@
 //! What a recorded process writes: batches that follow from a seed and their number.
 //!
-//! One stream submits them in order, so the history is one line, and a store that holds
+//! One session submits them in order, so the history is one line, and a store that holds
 //! batch `n` and is whole holds exactly what [`state_after`] `n` says.
 
 use std::collections::BTreeMap;

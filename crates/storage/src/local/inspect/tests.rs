@@ -135,7 +135,7 @@ fn a_hole_in_what_the_tables_have_costs_nothing() {
     let store = create(folder.path(), LocalConfig::default(), &runtime).unwrap();
     let mut write = crate::WriteBatch::new();
     write.put("other", "1");
-    assert_eq!(store.stream().submit(write).wait(), crate::CommitStatus::Durable);
+    assert_eq!(store.write_session().submit(write).wait(), crate::CommitStatus::Durable);
     store.close().unwrap();
     let reach = tables::reach(folder.path(), &folder.path().join(crate::local::DATA_FOLDER));
     assert_eq!(reach.unwrap().commit, 1);
@@ -159,7 +159,7 @@ fn a_journal_that_came_back_is_no_reason_to_refuse() {
     for value in ["1", "2", "3"] {
         let mut write = crate::WriteBatch::new();
         write.put("key", value);
-        assert_eq!(store.stream().submit(write).wait(), crate::CommitStatus::Durable);
+        assert_eq!(store.write_session().submit(write).wait(), crate::CommitStatus::Durable);
     }
     store.close().unwrap();
     std::fs::rename(folder.path().join("0.jnl"), folder.path().join("2.jnl")).unwrap();
