@@ -4,7 +4,7 @@
 //! what the door promises beyond them:
 //!
 //! - *Nothing acknowledged is lost in silence.* Before the engine touches a folder
-//!   it is inspected (`inspect.rs`); a commit number in every batch and a witness
+//!   it is inspected (`inspect.rs`); a commit number in every batch and a watermark
 //!   outside the journal tell what must be there.
 //! - *Views are exact.* A view clones the snapshot that the committer took between
 //!   two commits (`engine.rs`); the engine's own newest snapshot can show half a
@@ -29,7 +29,7 @@ mod salvage;
 mod tables;
 mod upkeep;
 mod view;
-mod witness;
+mod watermark;
 
 use std::fs::File;
 use std::panic::AssertUnwindSafe;
@@ -45,7 +45,7 @@ use self::recover::Recovery;
 pub use self::room::RESERVE;
 use self::room::{MERGE_BYTES_MAX, Room};
 use self::upkeep::Upkeep;
-use self::witness::Witness;
+use self::watermark::WatermarkFile;
 use crate::committer::{Carrier, Committer, CommitterSession};
 use crate::{
     Counters, Direction, Durability, KeyRange, Loss, ScanLimit, StorageError, Store, VerifyReport,
@@ -127,7 +127,7 @@ pub fn create(
     if !files::list(path)?.is_empty() {
         return Err(StorageError::AlreadyExists { path: path.to_owned() });
     }
-    Witness::create(path)?;
+    WatermarkFile::create(path)?;
     engine::create(path, &config)?;
     // The engine syncs what is in the folders that it makes, but not that they are there.
     files::sync_folder(&path.join("keyspaces"))?;
@@ -151,12 +151,12 @@ pub fn open(
     Format::load(path)?.check_fixed_files(path)?;
     let recovery = Recovery::of(path, config.accept_lost_writes)?.perform()?;
     let Recovery { commit, loss, .. } = recovery;
-    let witness = Witness::open(path, config.durability)?;
+    let watermark = WatermarkFile::open(path, config.durability)?;
     let published = Arc::new(Published::new(path));
     let room = Room::new(path, config.disk_bytes_max, config.reserve_bytes);
     let upkeep = Arc::new(Upkeep::new(room));
     let engine =
-        guarded(path, || LocalEngine::open(&published, &upkeep, commit, witness, config))??;
+        guarded(path, || LocalEngine::open(&published, &upkeep, commit, watermark, config))??;
     LocalStore::start((published, upkeep), engine, lock, loss, runtime)
 }
 
@@ -168,7 +168,7 @@ pub fn open(
 pub fn destroy(path: &Path) -> Result<(), StorageError> {
     let lock = match lock(path) {
         Ok(lock) => Some(lock),
-        // A creation that was interrupted leaves a witness and no format.
+        // A creation that was interrupted leaves a watermark and no format.
         Err(StorageError::Damaged { .. }) => None,
         Err(error) => return Err(error),
     };
@@ -213,7 +213,7 @@ fn lock(path: &Path) -> Result<FolderLock, StorageError> {
 
 fn not_a_store(path: &Path) -> StorageError {
     let path = path.to_owned();
-    if path.join(witness::FILE).exists() || path.join("keyspaces").exists() {
+    if path.join(watermark::FILE).exists() || path.join("keyspaces").exists() {
         let detail = format!("the file {} is missing, or creation never finished", format::FILE);
         return StorageError::Damaged { path, detail };
     }

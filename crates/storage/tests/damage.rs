@@ -152,7 +152,7 @@ fn batch(rows: &mut BTreeMap<Bytes, Bytes>, number: u32) -> WriteBatch {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Kind {
     Format,
-    Witness,
+    Watermark,
     EngineMarker,
     EngineLock,
     Journal,
@@ -168,7 +168,7 @@ impl Kind {
         let name = file.file_name().unwrap().to_str().unwrap();
         match name {
             "FORMAT" => Kind::Format,
-            "WITNESS" => Kind::Witness,
+            "WITNESS" => Kind::Watermark,
             "version" => Kind::EngineMarker,
             "lock" => Kind::EngineLock,
             _ if name.ends_with(".jnl") => Kind::Journal,

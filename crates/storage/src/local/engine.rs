@@ -27,7 +27,7 @@ use super::inspect::Inspection;
 use super::room::{self, BRAKE_BYTES, FLOOR_BYTES, MERGE_BYTES_MAX, RELIEF_BYTES};
 use super::upkeep::{Upkeep, Watch};
 use super::view::LocalView;
-use super::witness::{Testimony, Witness};
+use super::watermark::{CommitWatermark, WatermarkFile};
 use super::{LocalConfig, files, journal, record};
 use crate::committer::{Engine, Joined};
 use crate::{Durability, KeyRange, StorageError, VerifyReport};
@@ -416,7 +416,7 @@ pub(super) struct LocalEngine {
     /// has to be opened anew.
     stopped: bool,
     commit: u64,
-    witness: Witness,
+    watermark: WatermarkFile,
     config: LocalConfig,
     /// Bytes of all tables, as of so many bytes ago.
     tables: u64,
@@ -429,7 +429,7 @@ impl LocalEngine {
         published: &Arc<Published>,
         upkeep: &Arc<Upkeep>,
         commit: u64,
-        mut witness: Witness,
+        mut watermark: WatermarkFile,
         config: LocalConfig,
     ) -> Result<LocalEngine, StorageError> {
         if upkeep.room.free() < RELIEF_BYTES {
@@ -437,14 +437,14 @@ impl LocalEngine {
         }
         let handles = Handles::open(&published.path, &config, upkeep)?;
         handles.check_commit(commit)?;
-        witness.start_from(commit)?;
+        watermark.start_from(commit)?;
         let engine = LocalEngine {
             published: Arc::clone(published),
             upkeep: Arc::clone(upkeep),
             open: Some(handles),
             stopped: false,
             commit,
-            witness,
+            watermark,
             config,
             tables: 0,
             tables_age: u64::MAX,
@@ -593,7 +593,7 @@ impl LocalEngine {
         self.open = None;
         *standing = Standing::Down;
         let inspection = Inspection::of(&published.path)?.without_commits_behind(self.commit)?;
-        inspection.check_witness(Testimony::load(&published.path)?)?;
+        inspection.check_watermark(CommitWatermark::load(&published.path)?)?;
         inspection.tidy()?;
         let handles = Handles::open(&published.path, &self.config, &upkeep)?;
         handles.check_commit(self.commit)?;
@@ -662,8 +662,8 @@ impl Engine for LocalEngine {
         self.classify(written)?;
         self.commit = commit;
         self.publish()?;
-        let testified = self.witness.testify(commit);
-        self.classify(testified)
+        let advanced = self.watermark.advance(commit);
+        self.classify(advanced)
     }
 
     fn syncs_per_commit(&self) -> u64 {
@@ -685,7 +685,7 @@ impl Engine for LocalEngine {
         self.open = None;
         if self.stopped {
             tracing::warn!("closed without tidying up: no space left on device");
-            return self.witness.sync();
+            return self.watermark.sync();
         }
         flushed?;
         let inspection = Inspection::of(&self.published.path)?;
@@ -695,7 +695,7 @@ impl Engine for LocalEngine {
             return Err(damaged(&self.published.path, detail));
         }
         inspection.tidy()?;
-        self.witness.end_with(self.commit)
+        self.watermark.end_with(self.commit)
     }
 }
 

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use super::journal::{Journal, JournalBatch, Scan, Tail};
 use super::tables::{self, Reach};
-use super::witness::Testimony;
+use super::watermark::CommitWatermark;
 use super::{files, journal};
 use crate::StorageError;
 
@@ -76,13 +76,16 @@ impl Inspection {
     }
 
     /// Compares with the highest commit that anyone was told is durable.
-    pub(super) fn check_witness(&self, testimony: Option<Testimony>) -> Result<(), StorageError> {
-        let detail = match testimony {
-            Some(witness) if witness.commit <= self.commit => return Ok(()),
-            Some(witness) => format!(
+    pub(super) fn check_watermark(
+        &self,
+        watermark: Option<CommitWatermark>,
+    ) -> Result<(), StorageError> {
+        let detail = match watermark {
+            Some(watermark) if watermark.commit <= self.commit => return Ok(()),
+            Some(watermark) => format!(
                 "commit {} was acknowledged but only commit {} was found, so acknowledged writes \
                  are lost",
-                witness.commit, self.commit
+                watermark.commit, self.commit
             ),
             None => "the file WITNESS is missing or cannot be read, so nobody can tell whether \
                      acknowledged writes are missing"
@@ -93,7 +96,7 @@ impl Inspection {
 
     /// Takes away what was never acknowledged or is no longer needed, so that the
     /// engine finds nothing to repair and little to replay. Only to be called
-    /// once the witness agrees.
+    /// once the watermark agrees.
     pub(super) fn tidy(&self) -> Result<(), StorageError> {
         if self.settled {
             return self.empty_journals();

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::engine::{self, Published};
 use super::format::{self, Format};
 use super::recover::Recovery;
-use super::{DATA_FOLDER, FolderLock, LocalConfig, files, guarded, journal, lock, witness};
+use super::{DATA_FOLDER, FolderLock, LocalConfig, files, guarded, journal, lock, watermark};
 use crate::{
     CommitStatus, Counters, KeyRange, Loss, StorageError, Store, Ticket, VerifyReport, View,
     WriteBatch, WriteSession,
@@ -68,7 +68,7 @@ impl Copy {
 
     fn fill(&self, store: &Path) -> Result<(), StorageError> {
         let Copy { folder } = self;
-        for name in [format::FILE, witness::FILE, "version"] {
+        for name in [format::FILE, watermark::FILE, "version"] {
             copy_file(&store.join(name), &folder.join(name))?;
         }
         for journal in journal::list(store)? {

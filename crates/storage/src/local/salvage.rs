@@ -2,7 +2,7 @@
 //!
 //! With durability `os` nothing says in which order pages of a journal reached the disk
 //! before the power was cut: there may be holes in it, a sealed journal may be unfinished
-//! while the next one has data, and the witness may know of commits that are nowhere. The
+//! while the next one has data, and the watermark may know of commits that are nowhere. The
 //! longest unbroken history is what the tables hold, since the engine syncs those itself,
 //! and every commit that follows without a hole, wherever it is. That is a state which
 //! really was. It is written into one new journal, and the others go, before the engine

@@ -1,7 +1,7 @@
 use runtime::Runtime;
 
 use super::super::journal::testing::batch;
-use super::super::witness::Witness;
+use super::super::watermark::WatermarkFile;
 use super::super::{LocalConfig, create, open};
 use super::*;
 use crate::{Durability, Loss};
@@ -52,19 +52,19 @@ fn missing_journals_are_noticed() {
     assert!(error.contains("commit 3 in journal 4 is out of order"), "{error}");
     let newest = store_with(&[(3, &[1, 2]), (4, &[3])]);
     let found = Inspection::of(newest.path()).unwrap();
-    let witness = Testimony { commit: 5, durability: Durability::Full };
-    let error = found.check_witness(Some(witness)).unwrap_err().to_string();
+    let watermark = CommitWatermark { commit: 5, durability: Durability::Full };
+    let error = found.check_watermark(Some(watermark)).unwrap_err().to_string();
     assert!(error.contains("commit 5 was acknowledged but only commit 3"), "{error}");
-    assert!(found.check_witness(None).is_err());
-    found.check_witness(Some(Testimony { commit: 3, ..witness })).unwrap();
+    assert!(found.check_watermark(None).is_err());
+    found.check_watermark(Some(CommitWatermark { commit: 3, ..watermark })).unwrap();
 }
 
 #[test]
 fn lost_writes_can_be_accepted_once_and_for_all() {
     let folder = store_with(&[(0, &[1, 2])]);
-    let mut witness = Witness::open(folder.path(), Durability::Full).unwrap();
-    witness.testify(8).unwrap();
-    witness.testify(9).unwrap();
+    let mut watermark = WatermarkFile::open(folder.path(), Durability::Full).unwrap();
+    watermark.advance(8).unwrap();
+    watermark.advance(9).unwrap();
     let open = |accept_lost_writes| {
         let config = LocalConfig { accept_lost_writes, ..LocalConfig::default() };
         open(folder.path(), config, &Runtime::real())
@@ -87,12 +87,12 @@ fn lost_writes_can_be_accepted_once_and_for_all() {
 /// commit, and what was lost. Where it waited for the disk, only who accepts the loss.
 fn open_relaxed(folder: &Path, acknowledged: u64) -> (Option<String>, Loss) {
     let runtime = Runtime::real();
-    let mut witness = Witness::open(folder, Durability::Full).unwrap();
-    witness.start_from(acknowledged).unwrap();
+    let mut watermark = WatermarkFile::open(folder, Durability::Full).unwrap();
+    watermark.start_from(acknowledged).unwrap();
     let before = testing_files(folder);
     open(folder, LocalConfig::default(), &runtime).unwrap_err();
     assert_eq!(testing_files(folder), before, "a refused folder is left as it was");
-    Witness::open(folder, Durability::Os).unwrap().start_from(acknowledged).unwrap();
+    WatermarkFile::open(folder, Durability::Os).unwrap().start_from(acknowledged).unwrap();
     let store = open(folder, LocalConfig::default(), &runtime).unwrap();
     let value = store.view().unwrap().get(b"key").unwrap();
     let loss = store.loss().unwrap();
