@@ -193,7 +193,7 @@ impl Partition {
     pub(crate) fn submit(&mut self, batch: WriteBatch) -> Ticket {
         let staged = self.overlay.stage(&batch);
         let ticket = self.session.submit(batch);
-        self.overlay.submitted(staged, ticket.receipt());
+        self.overlay.submitted(staged, ticket.status());
         ticket
     }
 

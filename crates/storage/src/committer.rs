@@ -1,15 +1,15 @@
-//! The queue between submitters and an engine, and the one who carries it.
+//! Group commit: the queue between submitters and an engine, and its leader.
 //!
 //! All backends share this code, so that joining, ordering, breaking of sessions
-//! and failing mean the same everywhere. At any time at most one thread *carries*:
-//! it takes what waits, joins it into one engine batch, has the engine make that
+//! and failing mean the same everywhere. At any time at most one thread is the *leader*:
+//! it takes what waits, merges it into one engine batch, has the engine make that
 //! durable and visible, resolves the tickets in order, and goes on until nothing
 //! waits. While it is busy the next group gathers; that is the whole of group
 //! commit, no timer is involved.
 //!
-//! Who carries differs: a slow engine gets a thread of its own
-//! ([`Carrier::Thread`]), a fast one is carried by whoever submits
-//! ([`Carrier::Submitter`]), which spares a thread and two context switches.
+//! Who leads depends on the backend: a slow engine gets a thread of its own
+//! ([`Leader::Thread`]), with a fast one the submitter leads
+//! ([`Leader::Submitter`]), which saves a thread and two context switches.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
@@ -25,11 +25,11 @@ use crate::{
 #[cfg(test)]
 mod tests;
 
-/// Submissions joined into one engine batch at most. Past a few hundred the sync
+/// Submissions merged into one engine batch at most. Past a few hundred the sync
 /// is spread so thinly that more only adds delay.
 const GROUP_BATCHES_MAX: usize = 1_024;
 
-/// Bytes joined into one engine batch at most, except for a single submission
+/// Bytes merged into one engine batch at most, except for a single submission
 /// that is larger: a small part of a memtable, so that a group cannot overfill it.
 const GROUP_BYTES_MAX: usize = 4 << 20;
 
@@ -37,8 +37,8 @@ const GROUP_BYTES_MAX: usize = 4 << 20;
 /// then, and a longer queue would only add memory and delay.
 const QUEUE_BYTES_MAX: usize = 16 << 20;
 
-/// Submissions joined: the last write of every key, `None` for a delete.
-pub(crate) type Joined = BTreeMap<Bytes, Option<Bytes>>;
+/// Submissions merged: the last write of every key, `None` for a delete.
+pub(crate) type MergedBatch = BTreeMap<Bytes, Option<Bytes>>;
 
 /// What a backend has to bring along.
 pub(crate) trait Engine: Send + fmt::Debug {
@@ -54,7 +54,7 @@ pub(crate) trait Engine: Send + fmt::Debug {
     /// # Errors
     /// After [`StorageError::Full`] the engine can go on: what became of the writes is not
     /// known now, but settled before anything else is committed.
-    fn commit(&mut self, writes: &Joined) -> Result<(), StorageError>;
+    fn commit(&mut self, writes: &MergedBatch) -> Result<(), StorageError>;
 
     /// How often one commit waits for the disk.
     fn syncs_per_commit(&self) -> u64;
@@ -64,7 +64,7 @@ pub(crate) trait Engine: Send + fmt::Debug {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Carrier {
+pub(crate) enum Leader {
     Submitter,
     Thread,
 }
@@ -73,14 +73,14 @@ pub(crate) struct Committer<E> {
     queue: Mutex<Queue>,
     /// Something waits, or the end has come.
     work: Condvar,
-    /// There is room again, or nobody carries any more.
+    /// There is room again, or the leader has gone.
     progress: Condvar,
     engine: Mutex<E>,
     /// The most bytes for which there was no room since anybody last got some; 0 when the
     /// last one got what it asked for.
     refused_bytes: AtomicUsize,
     totals: Totals,
-    carrier: Carrier,
+    leader: Leader,
 }
 
 #[derive(Debug)]
@@ -88,7 +88,7 @@ struct Queue {
     waiting: VecDeque<Submission>,
     bytes: usize,
     state: State,
-    carried: bool,
+    has_leader: bool,
     /// Someone has set out to end the engine.
     ended: bool,
 }
@@ -146,12 +146,12 @@ struct Totals {
 }
 
 impl<E: Engine> Committer<E> {
-    pub(crate) fn new(engine: E, carrier: Carrier) -> Arc<Committer<E>> {
+    pub(crate) fn new(engine: E, leader: Leader) -> Arc<Committer<E>> {
         let queue = Queue {
             waiting: VecDeque::new(),
             bytes: 0,
             state: State::Open,
-            carried: false,
+            has_leader: false,
             ended: false,
         };
         Arc::new(Committer {
@@ -161,15 +161,15 @@ impl<E: Engine> Committer<E> {
             engine: Mutex::new(engine),
             refused_bytes: AtomicUsize::new(0),
             totals: Totals::default(),
-            carrier,
+            leader,
         })
     }
 
-    /// The body of the carrying thread. Returns when the store is closed or has
+    /// The body of the committer thread. Returns when the store is closed or has
     /// failed, and nothing waits any more.
     pub(crate) fn run(&self) {
         while self.await_work() {
-            self.carry();
+            self.lead();
         }
     }
 
@@ -220,8 +220,8 @@ impl<E: Engine> Committer<E> {
         let first = self.queue().close();
         self.work.notify_all();
         self.progress.notify_all();
-        if self.carrier == Carrier::Submitter {
-            self.carry();
+        if self.leader == Leader::Submitter {
+            self.lead();
         }
         let failure = self.await_idle();
         let ended = if first { self.engine().close() } else { Ok(()) };
@@ -232,7 +232,7 @@ impl<E: Engine> Committer<E> {
     pub(crate) fn commit_nothing(&self) -> Result<(), StorageError> {
         self.alive()?;
         let guard = PanicGuard { committer: self };
-        let committed = self.engine().commit(&Joined::new());
+        let committed = self.engine().commit(&MergedBatch::new());
         std::mem::forget(guard);
         committed.inspect_err(|error| {
             if !matches!(error, StorageError::Full { .. }) {
@@ -280,10 +280,10 @@ impl<E: Engine> Committer<E> {
         !queue.waiting.is_empty()
     }
 
-    /// Waits until nothing waits and nobody carries; the failure, if there was one.
+    /// Waits until the queue is empty and has no leader; returns the failure, if there was one.
     fn await_idle(&self) -> Option<String> {
         let mut queue = self.queue();
-        while queue.carried || !queue.waiting.is_empty() {
+        while queue.has_leader || !queue.waiting.is_empty() {
             queue = self.progress.wait(queue).unwrap_or_else(PoisonError::into_inner);
         }
         match &queue.state {
@@ -292,9 +292,9 @@ impl<E: Engine> Committer<E> {
         }
     }
 
-    /// Carries until nothing waits, unless someone else does already.
-    fn carry(&self) {
-        if !self.queue().start_carrying() {
+    /// Leads until nothing waits, unless there is a leader already.
+    fn lead(&self) {
+        if !self.queue().take_the_lead() {
             return;
         }
         let guard = PanicGuard { committer: self };
@@ -312,15 +312,15 @@ impl<E: Engine> Committer<E> {
 
     fn commit(&self, group: Vec<Submission>) {
         let mut group = self.admit(group);
-        let joined = join(&mut group);
-        let committed = if joined.is_empty() { Ok(()) } else { self.engine().commit(&joined) };
+        let merged = merge(&mut group);
+        let committed = if merged.is_empty() { Ok(()) } else { self.engine().commit(&merged) };
         match committed {
             Ok(()) => {
-                self.count(group.len(), &joined);
+                self.count(group.len(), &merged);
                 resolve_all(group, CommitStatus::Durable);
             }
             Err(error @ StorageError::Full { .. }) => {
-                self.note_refusal(joined_bytes(&joined), &error);
+                self.note_refusal(merged_bytes(&merged), &error);
                 resolve_all(group, CommitStatus::Unknown);
             }
             Err(error) => {
@@ -396,12 +396,12 @@ impl<E: Engine> Committer<E> {
         resolve_all(group, if full { CommitStatus::Full } else { CommitStatus::Refused });
     }
 
-    fn count(&self, batches: usize, joined: &Joined) {
-        let bytes = joined_bytes(joined);
+    fn count(&self, batches: usize, merged: &MergedBatch) {
+        let bytes = merged_bytes(merged);
         self.totals.batches_durable.fetch_add(batches as u64, Ordering::Relaxed);
-        self.totals.keys.fetch_add(joined.len() as u64, Ordering::Relaxed);
+        self.totals.keys.fetch_add(merged.len() as u64, Ordering::Relaxed);
         self.totals.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
-        if !joined.is_empty() {
+        if !merged.is_empty() {
             self.totals.commits.fetch_add(1, Ordering::Relaxed);
             self.totals.syncs.fetch_add(self.engine().syncs_per_commit(), Ordering::Relaxed);
         }
@@ -432,14 +432,14 @@ impl Queue {
         self.waiting.is_empty() || self.bytes + bytes <= QUEUE_BYTES_MAX
     }
 
-    fn start_carrying(&mut self) -> bool {
-        let free = !self.carried && !self.waiting.is_empty();
-        self.carried |= free;
+    fn take_the_lead(&mut self) -> bool {
+        let free = !self.has_leader && !self.waiting.is_empty();
+        self.has_leader |= free;
         free
     }
 
-    /// Takes the next group; an empty one means that the carrier may go, which is
-    /// recorded under the same lock, so that nothing is left behind uncarried.
+    /// Takes the next group; an empty one means that the leader may go, which is
+    /// recorded under the same lock, so that nothing is left without a leader.
     fn take_group(&mut self) -> Vec<Submission> {
         let (mut count, mut bytes) = (0, 0);
         for submission in self.waiting.iter().take(GROUP_BATCHES_MAX) {
@@ -451,7 +451,7 @@ impl Queue {
         }
         let group: Vec<Submission> = self.waiting.drain(..count).collect();
         self.bytes -= group.iter().map(|submission| submission.batch.bytes()).sum::<usize>();
-        self.carried = !group.is_empty();
+        self.has_leader = !group.is_empty();
         group
     }
 
@@ -473,7 +473,7 @@ impl Queue {
     }
 }
 
-/// Fails the store when its carrier unwinds, so that nobody waits for a thread
+/// Fails the store when its leader panics, so that nobody waits for a thread
 /// that is no more. The group in hand resolves as unknown by being dropped.
 struct PanicGuard<'a, E: Engine> {
     committer: &'a Committer<E>,
@@ -481,23 +481,23 @@ struct PanicGuard<'a, E: Engine> {
 
 impl<E: Engine> Drop for PanicGuard<'_, E> {
     fn drop(&mut self) {
-        self.committer.queue().carried = false;
+        self.committer.queue().has_leader = false;
         self.committer.fail("the committer panicked".to_owned());
     }
 }
 
 /// The last write of every key over all submissions, in order.
-fn join(group: &mut [Submission]) -> Joined {
-    let mut joined = Joined::new();
+fn merge(group: &mut [Submission]) -> MergedBatch {
+    let mut merged = MergedBatch::new();
     for submission in group {
         for write in std::mem::take(&mut submission.batch).into_writes() {
             match write {
-                Write::Put { key, value } => joined.insert(key, Some(value)),
-                Write::Delete { key } => joined.insert(key, None),
+                Write::Put { key, value } => merged.insert(key, Some(value)),
+                Write::Delete { key } => merged.insert(key, None),
             };
         }
     }
-    joined
+    merged
 }
 
 /// Turns away what waited behind a submission of its session that was not written.
@@ -512,8 +512,8 @@ fn unbroken(group: Vec<Submission>) -> Vec<Submission> {
     group.into_iter().filter_map(whole).collect()
 }
 
-fn joined_bytes(joined: &Joined) -> usize {
-    joined.iter().map(|(key, value)| key.len() + value.as_ref().map_or(0, Bytes::len)).sum()
+fn merged_bytes(merged: &MergedBatch) -> usize {
+    merged.iter().map(|(key, value)| key.len() + value.as_ref().map_or(0, Bytes::len)).sum()
 }
 
 fn resolve_all(group: Vec<Submission>, outcome: CommitStatus) {
@@ -552,8 +552,8 @@ impl<E: Engine> WriteSession for CommitterSession<E> {
         if self.refused {
             return self.refuse();
         }
-        if let Some(misfit) = batch.misfit() {
-            tracing::error!(%misfit, "a batch that no store can take was refused");
+        if let Some(error) = batch.invalid_write() {
+            tracing::error!(%error, "a batch that no store can take was refused");
             return self.refuse();
         }
         let (resolver, ticket) = Ticket::pending();
@@ -561,8 +561,8 @@ impl<E: Engine> WriteSession for CommitterSession<E> {
         if self.committer.enqueue(submission).is_err() {
             return self.refuse();
         }
-        if self.committer.carrier == Carrier::Submitter {
-            self.committer.carry();
+        if self.committer.leader == Leader::Submitter {
+            self.committer.lead();
         }
         ticket
     }

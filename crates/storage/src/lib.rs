@@ -36,4 +36,4 @@ pub use batch::{KEY_BYTES_MAX, RESERVED_PREFIX, VALUE_BYTES_MAX, Write, WriteBat
 pub use door::{Counters, Durability, Loss, Store, VerifyReport, View, WriteSession};
 pub use error::StorageError;
 pub use scan::{Chunk, Direction, KeyRange, ScanLimit};
-pub use ticket::{CommitStatus, Receipt, Resolver, Ticket};
+pub use ticket::{CommitStatus, Resolver, Ticket, TicketStatus};

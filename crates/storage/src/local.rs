@@ -10,12 +10,13 @@
 //!   two commits (`engine.rs`); the engine's own newest snapshot can show half a
 //!   batch while a flush finishes.
 //! - *A full disk is no trap.* Room is asked for before the engine is touched
-//!   (`room.rs`), tables are merged only while there is room (`upkeep.rs`), and an engine
+//!   (`disk_space.rs`), tables are merged only while there is room (`upkeep.rs`), and an engine
 //!   that met a full disk all the same is opened anew when there is room again.
 //! - *Creating never opens and opening never creates.* Opening to read writes nothing
 //!   (`read_only.rs`).
 
 pub(crate) mod decode;
+mod disk_space;
 mod engine;
 pub(crate) mod files;
 mod format;
@@ -24,7 +25,6 @@ mod journal;
 mod read_only;
 mod record;
 mod recover;
-mod room;
 mod salvage;
 mod tables;
 mod upkeep;
@@ -38,15 +38,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use runtime::{Runtime, TaskHandle};
 
+pub use self::disk_space::RESERVE;
+use self::disk_space::{DiskSpace, MERGE_BYTES_MAX};
 use self::engine::{Handles, LocalEngine, Published};
 use self::format::Format;
 pub use self::read_only::open_read_only;
 use self::recover::Recovery;
-pub use self::room::RESERVE;
-use self::room::{MERGE_BYTES_MAX, Room};
 use self::upkeep::Upkeep;
 use self::watermark::WatermarkFile;
-use crate::committer::{Carrier, Committer, CommitterSession};
+use crate::committer::{Committer, CommitterSession, Leader};
 use crate::{
     Counters, Direction, Durability, KeyRange, Loss, ScanLimit, StorageError, Store, VerifyReport,
     View, WriteSession,
@@ -153,8 +153,8 @@ pub fn open(
     let Recovery { commit, loss, .. } = recovery;
     let watermark = WatermarkFile::open(path, config.durability)?;
     let published = Arc::new(Published::new(path));
-    let room = Room::new(path, config.disk_bytes_max, config.reserve_bytes);
-    let upkeep = Arc::new(Upkeep::new(room));
+    let disk = DiskSpace::new(path, config.disk_bytes_max, config.reserve_bytes);
+    let upkeep = Arc::new(Upkeep::new(disk));
     let engine =
         guarded(path, || LocalEngine::open(&published, &upkeep, commit, watermark, config))??;
     LocalStore::start((published, upkeep), engine, lock, loss, runtime)
@@ -260,11 +260,11 @@ impl LocalStore {
             let started = runtime.tasks.spawn(name, body);
             started.map_err(|source| StorageError::io(format!("start the {name} thread"), source))
         };
-        let committer = Committer::new(engine, Carrier::Thread);
+        let committer = Committer::new(engine, Leader::Thread);
         let (keeper, shown) = (Arc::clone(&upkeep), Arc::clone(&published));
         let merging = spawn("merger", Box::new(move || keeper.run(&shown)))?;
-        let carrier = Arc::clone(&committer);
-        let committing = spawn("committer", Box::new(move || carrier.run())).inspect_err(|_| {
+        let leader = Arc::clone(&committer);
+        let committing = spawn("committer", Box::new(move || leader.run())).inspect_err(|_| {
             upkeep.end();
         })?;
         upkeep.want_merge();
@@ -277,7 +277,7 @@ impl LocalStore {
     /// deleting it key by key, and there is room to.
     fn is_worth_rewriting(&self, engine: &Handles, range: &KeyRange) -> Result<bool, StorageError> {
         let tables = self.published.table_bytes()?;
-        if tables > MERGE_BYTES_MAX || self.upkeep.room.free() < engine.merge_needs() {
+        if tables > MERGE_BYTES_MAX || self.upkeep.disk.free() < engine.merge_needs() {
             return Ok(false);
         }
         let enough = (tables / GARBAGE_PART).max(GARBAGE_BYTES_MIN);
@@ -301,7 +301,7 @@ impl LocalStore {
             None => merge(),
         };
         if let Err(StorageError::Full { .. }) = merged {
-            return Err(self.upkeep.room.full(needed));
+            return Err(self.upkeep.disk.full(needed));
         }
         merged?;
         self.renew(engine)

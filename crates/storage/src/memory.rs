@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 
 use bytes::Bytes;
 
-use crate::committer::{Carrier, Committer, CommitterSession, Engine, Joined};
+use crate::committer::{Committer, CommitterSession, Engine, Leader, MergedBatch};
 use crate::{
     Chunk, Counters, Direction, KeyRange, ScanLimit, StorageError, Store, VerifyReport, View,
     WriteSession,
@@ -32,7 +32,7 @@ pub fn create() -> Arc<dyn Store> {
 pub fn create_within(bytes_max: u64) -> Arc<dyn Store> {
     let shared = Arc::new(Shared::default());
     let engine = MemoryEngine { shared: Arc::clone(&shared), bytes_max };
-    let committer = Committer::new(engine, Carrier::Submitter);
+    let committer = Committer::new(engine, Leader::Submitter);
     Arc::new(MemoryStore { shared, committer })
 }
 
@@ -131,7 +131,7 @@ impl Version {
 }
 
 impl Versions {
-    fn publish(&mut self, writes: &Joined) {
+    fn publish(&mut self, writes: &MergedBatch) {
         self.commit += 1;
         for (key, value) in writes {
             let version = Version { commit: self.commit, value: value.clone() };
@@ -187,7 +187,7 @@ impl Engine for MemoryEngine {
         Ok(())
     }
 
-    fn commit(&mut self, writes: &Joined) -> Result<(), StorageError> {
+    fn commit(&mut self, writes: &MergedBatch) -> Result<(), StorageError> {
         let mut versions = self.shared.versions.write().unwrap_or_else(PoisonError::into_inner);
         versions.publish(writes);
         let oldest = self.shared.live().keys().next().copied().unwrap_or(versions.commit);
@@ -277,7 +277,7 @@ impl fmt::Debug for MemoryView {
 mod tests {
     use super::*;
 
-    fn joined(writes: &[(&'static str, Option<&'static str>)]) -> Joined {
+    fn merged(writes: &[(&'static str, Option<&'static str>)]) -> MergedBatch {
         writes.iter().map(|(key, value)| (Bytes::from(*key), value.map(Bytes::from))).collect()
     }
 
@@ -285,14 +285,14 @@ mod tests {
     fn versions_go_when_no_view_needs_them() {
         let shared = Arc::new(Shared::default());
         let mut engine = MemoryEngine { shared: Arc::clone(&shared), bytes_max: u64::MAX };
-        engine.commit(&joined(&[("a", Some("1")), ("b", Some("1"))])).unwrap();
+        engine.commit(&merged(&[("a", Some("1")), ("b", Some("1"))])).unwrap();
         let view = MemoryView::open(&shared);
-        engine.commit(&joined(&[("a", Some("2")), ("b", None)])).unwrap();
+        engine.commit(&merged(&[("a", Some("2")), ("b", None)])).unwrap();
         assert_eq!(view.get(b"a").unwrap().as_deref(), Some(b"1".as_slice()));
         assert_eq!(view.get(b"b").unwrap().as_deref(), Some(b"1".as_slice()));
         assert_eq!(shared.versions().keys.values().map(Vec::len).sum::<usize>(), 4);
         drop(view);
-        engine.commit(&joined(&[("c", Some("3"))])).unwrap();
+        engine.commit(&merged(&[("c", Some("3"))])).unwrap();
         assert_eq!(shared.versions().keys.values().map(Vec::len).sum::<usize>(), 2);
         assert!(shared.versions().superseded.is_empty());
     }

@@ -34,7 +34,7 @@ pub struct Ticket {
 
 /// Shows the fate of a submission to someone who does not wait for it.
 #[derive(Clone)]
-pub struct Receipt {
+pub struct TicketStatus {
     slot: Arc<Slot>,
 }
 
@@ -102,8 +102,8 @@ impl Ticket {
 
     /// A second way to look at the outcome, for whoever keeps account of what is pending.
     #[must_use]
-    pub fn receipt(&self) -> Receipt {
-        Receipt { slot: Arc::clone(&self.slot) }
+    pub fn status(&self) -> TicketStatus {
+        TicketStatus { slot: Arc::clone(&self.slot) }
     }
 
     /// Blocks until the outcome is known.
@@ -155,7 +155,7 @@ impl fmt::Debug for Ticket {
     }
 }
 
-impl Receipt {
+impl TicketStatus {
     /// The outcome, if it is known by now.
     #[must_use]
     pub fn outcome(&self) -> Option<CommitStatus> {
@@ -163,9 +163,9 @@ impl Receipt {
     }
 }
 
-impl fmt::Debug for Receipt {
+impl fmt::Debug for TicketStatus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Receipt").field("outcome", &self.outcome()).finish()
+        f.debug_struct("TicketStatus").field("outcome", &self.outcome()).finish()
     }
 }
 

@@ -174,7 +174,7 @@ fn views_outlive_and_survive_what_makes_room() {
 }
 
 #[test]
-fn both_backends_refuse_a_stream_for_want_of_room_alike() {
+fn both_backends_refuse_a_session_for_want_of_room_alike() {
     let folder = tempfile::tempdir().unwrap();
     let local = local::create(folder.path(), config(), &Runtime::real()).unwrap();
     for store in [local, memory::create_within(4 << 20)] {

@@ -19,7 +19,7 @@ enum Verdict {
 struct GatedEngine {
     begun: SyncSender<Vec<String>>,
     verdicts: Receiver<Verdict>,
-    published: Arc<Mutex<Joined>>,
+    published: Arc<Mutex<MergedBatch>>,
     room: Arc<AtomicUsize>,
 }
 
@@ -31,7 +31,7 @@ impl Engine for GatedEngine {
         Err(StorageError::Full { detail: "not a byte".to_owned() })
     }
 
-    fn commit(&mut self, writes: &Joined) -> Result<(), StorageError> {
+    fn commit(&mut self, writes: &MergedBatch) -> Result<(), StorageError> {
         let show = |(key, value): (&Bytes, &Option<Bytes>)| format!("{key:?}={value:?}");
         self.begun.send(writes.iter().map(show).collect()).expect("the test listens");
         match self.verdicts.recv().expect("the test decides") {
@@ -58,7 +58,7 @@ struct Gate {
     committer: Arc<Committer<GatedEngine>>,
     begun: Receiver<Vec<String>>,
     verdicts: SyncSender<Verdict>,
-    published: Arc<Mutex<Joined>>,
+    published: Arc<Mutex<MergedBatch>>,
     room: Arc<AtomicUsize>,
     thread: TaskHandle,
 }
@@ -67,7 +67,7 @@ impl Gate {
     fn open() -> Gate {
         let (begun_sender, begun) = sync_channel(16);
         let (verdicts, verdict_receiver) = sync_channel(16);
-        let published = Arc::new(Mutex::new(Joined::new()));
+        let published = Arc::new(Mutex::new(MergedBatch::new()));
         let room = Arc::new(AtomicUsize::new(usize::MAX));
         let engine = GatedEngine {
             begun: begun_sender,
@@ -75,9 +75,9 @@ impl Gate {
             published: Arc::clone(&published),
             room: Arc::clone(&room),
         };
-        let committer = Committer::new(engine, Carrier::Thread);
-        let carrier = Arc::clone(&committer);
-        let thread = Runtime::real().tasks.spawn("committer", Box::new(move || carrier.run()));
+        let committer = Committer::new(engine, Leader::Thread);
+        let leader = Arc::clone(&committer);
+        let thread = Runtime::real().tasks.spawn("committer", Box::new(move || leader.run()));
         Gate { committer, begun, verdicts, published, room, thread: thread.unwrap() }
     }
 
@@ -125,7 +125,7 @@ fn health_asks_for_as_much_as_was_refused() {
 }
 
 #[test]
-fn what_gathers_during_a_commit_is_joined_in_order() {
+fn what_gathers_during_a_commit_is_merged_in_order() {
     let gate = Gate::open();
     let (mut one, mut two) = (gate.write_session(), gate.write_session());
     let first = one.submit(put("a", "1"));
@@ -178,7 +178,7 @@ fn a_panicking_engine_fails_the_store_and_leaves_nobody_waiting() {
 }
 
 #[test]
-fn a_misfit_breaks_what_follows_on_its_stream_and_nothing_else() {
+fn an_invalid_write_breaks_its_session_and_nothing_else() {
     let gate = Gate::open();
     let mut session = gate.write_session();
     let first = session.submit(put("a", "1"));
@@ -254,7 +254,7 @@ fn an_empty_batch_waits_for_those_before_it_and_costs_no_commit() {
 }
 
 #[test]
-fn without_room_a_stream_breaks_and_the_store_goes_on() {
+fn without_room_a_session_breaks_and_the_store_goes_on() {
     let gate = Gate::open();
     let (mut first, mut second) = (gate.write_session(), gate.write_session());
     let held = first.submit(put("held", "1"));

@@ -23,13 +23,13 @@ use fjall::{
     PersistMode, Readable, Snapshot,
 };
 
+use super::disk_space::{self, BRAKE_BYTES, FLOOR_BYTES, MERGE_BYTES_MAX, RELIEF_BYTES};
 use super::inspect::Inspection;
-use super::room::{self, BRAKE_BYTES, FLOOR_BYTES, MERGE_BYTES_MAX, RELIEF_BYTES};
 use super::upkeep::{Upkeep, Watch};
 use super::view::LocalView;
 use super::watermark::{CommitWatermark, WatermarkFile};
 use super::{LocalConfig, files, journal, record};
-use crate::committer::{Engine, Joined};
+use crate::committer::{Engine, MergedBatch};
 use crate::{Durability, KeyRange, StorageError, VerifyReport};
 
 const DATA_NAME: &str = "data";
@@ -119,7 +119,7 @@ pub(super) fn show(
     let handles = Handles::open_in(path, copy, config, builder(copy, config, 0))?;
     handles.check_commit(commit)?;
     let published = Published::new(path);
-    published.publish(Standing::Open(handles.state()));
+    published.publish(Availability::Open(handles.state()));
     Ok(published)
 }
 
@@ -148,10 +148,10 @@ fn options(config: &LocalConfig) -> KeyspaceCreateOptions {
 /// What readers see: the newest state that is durable and whole.
 pub(super) struct Published {
     pub(super) path: PathBuf,
-    standing: RwLock<Standing>,
+    availability: RwLock<Availability>,
 }
 
-enum Standing {
+enum Availability {
     Open(State),
     /// The engine could not be opened again yet, for want of room.
     Down,
@@ -178,7 +178,7 @@ pub(super) struct Handles {
 
 impl Published {
     pub(super) fn new(path: &Path) -> Published {
-        Published { path: path.to_owned(), standing: RwLock::new(Standing::Closed) }
+        Published { path: path.to_owned(), availability: RwLock::new(Availability::Closed) }
     }
 
     pub(super) fn view(&self) -> Result<LocalView, StorageError> {
@@ -206,7 +206,7 @@ impl Published {
 
     /// Shows nothing any more.
     pub(super) fn close(&self) {
-        self.publish(Standing::Closed);
+        self.publish(Availability::Closed);
     }
 
     /// Asks the engine whether one of its threads has failed.
@@ -217,19 +217,19 @@ impl Published {
     }
 
     fn with<T>(&self, work: impl FnOnce(&State) -> T) -> Result<T, StorageError> {
-        match &*self.standing.read().unwrap_or_else(PoisonError::into_inner) {
-            Standing::Open(state) => Ok(work(state)),
-            Standing::Down => {
+        match &*self.availability.read().unwrap_or_else(PoisonError::into_inner) {
+            Availability::Open(state) => Ok(work(state)),
+            Availability::Down => {
                 Err(StorageError::Full { detail: "the store could not be opened again".to_owned() })
             }
-            Standing::Closed => Err(StorageError::Closed),
+            Availability::Closed => Err(StorageError::Closed),
         }
     }
 
-    fn publish(&self, standing: Standing) {
+    fn publish(&self, availability: Availability) {
         // The old state is dropped outside the lock: it may be the last handle.
-        let mut slot = self.standing.write().unwrap_or_else(PoisonError::into_inner);
-        let before = std::mem::replace(&mut *slot, standing);
+        let mut slot = self.availability.write().unwrap_or_else(PoisonError::into_inner);
+        let before = std::mem::replace(&mut *slot, availability);
         drop(slot);
         drop(before);
     }
@@ -237,26 +237,26 @@ impl Published {
     /// Waits until nobody but the committer uses the engine, and keeps all others waiting
     /// from then on. Nothing when that takes too long: somebody may hold a view and wait
     /// for another one.
-    fn quiet(&self) -> Option<RwLockWriteGuard<'_, Standing>> {
+    fn quiet(&self) -> Option<RwLockWriteGuard<'_, Availability>> {
         /// The engine's own handle and the published one.
         const OURS: usize = 2;
-        let is_quiet = |standing: &Standing| match standing {
-            Standing::Open(state) => Arc::strong_count(&state.handles.users) <= OURS,
-            Standing::Down | Standing::Closed => true,
+        let is_quiet = |availability: &Availability| match availability {
+            Availability::Open(state) => Arc::strong_count(&state.handles.users) <= OURS,
+            Availability::Down | Availability::Closed => true,
         };
-        let lock = || self.standing.write().unwrap_or_else(PoisonError::into_inner);
+        let lock = || self.availability.write().unwrap_or_else(PoisonError::into_inner);
         for _ in 0..READERS_STEPS_MAX {
-            let standing = lock();
-            if is_quiet(&standing) {
-                return Some(standing);
+            let availability = lock();
+            if is_quiet(&availability) {
+                return Some(availability);
             }
-            drop(standing);
+            drop(availability);
             step();
         }
-        let standing = lock();
+        let availability = lock();
         for _ in 0..READERS_STEPS_MAX {
-            if is_quiet(&standing) {
-                return Some(standing);
+            if is_quiet(&availability) {
+                return Some(availability);
             }
             step();
         }
@@ -366,8 +366,8 @@ impl Handles {
             self.check()?;
             upkeep.check()?;
             let needed = self.merge_needs();
-            if runs > SMALL_RUNS_MAX && !upkeep.is_merging() && upkeep.room.free() < needed {
-                return Err(upkeep.room.full(needed));
+            if runs > SMALL_RUNS_MAX && !upkeep.is_merging() && upkeep.disk.free() < needed {
+                return Err(upkeep.disk.full(needed));
             }
             step();
         }
@@ -432,8 +432,8 @@ impl LocalEngine {
         mut watermark: WatermarkFile,
         config: LocalConfig,
     ) -> Result<LocalEngine, StorageError> {
-        if upkeep.room.free() < RELIEF_BYTES {
-            upkeep.room.give_up_reserve();
+        if upkeep.disk.free() < RELIEF_BYTES {
+            upkeep.disk.give_up_reserve();
         }
         let handles = Handles::open(&published.path, &config, upkeep)?;
         handles.check_commit(commit)?;
@@ -459,11 +459,11 @@ impl LocalEngine {
 
     /// Takes the snapshot that views get from now on. Called between commits only.
     fn publish(&self) -> Result<(), StorageError> {
-        self.published.publish(Standing::Open(self.handles()?.state()));
+        self.published.publish(Availability::Open(self.handles()?.state()));
         Ok(())
     }
 
-    fn write(&self, writes: &Joined, commit: u64) -> Result<(), StorageError> {
+    fn write(&self, writes: &MergedBatch, commit: u64) -> Result<(), StorageError> {
         let Handles { database, data, .. } = self.handles()?;
         let mut batch = database.batch().durability(Some(match self.config.durability {
             Durability::Full => PersistMode::SyncData,
@@ -499,10 +499,10 @@ impl LocalEngine {
     fn find_room(&mut self, bytes: u64, relief: bool) -> Result<(), StorageError> {
         let (mut steps, mut busy, mut tried) = (0, 0, false);
         loop {
-            let (free, needed) = (self.upkeep.room.free(), self.needs(relief)? + bytes);
+            let (free, needed) = (self.upkeep.disk.free(), self.needs(relief)? + bytes);
             if free >= needed {
                 if !relief {
-                    self.upkeep.room.restore_reserve(free - needed);
+                    self.upkeep.disk.restore_reserve(free - needed);
                 }
                 return Ok(());
             }
@@ -519,8 +519,8 @@ impl LocalEngine {
                 busy += 1;
                 tried = self.reopen()? || busy > BUSY_STEPS_MAX;
                 step();
-            } else if !(relief && self.upkeep.room.give_up_reserve()) {
-                return Err(self.upkeep.room.full(needed));
+            } else if !(relief && self.upkeep.disk.give_up_reserve()) {
+                return Err(self.upkeep.disk.full(needed));
             }
         }
     }
@@ -536,11 +536,11 @@ impl LocalEngine {
     /// Makes room for a merge of everything, as far as that is possible.
     pub(super) fn make_room(&mut self) -> Result<(), StorageError> {
         self.recover(true)?;
-        if self.upkeep.room.free() < self.handles()?.merge_needs() && self.is_worth_reopening()? {
+        if self.upkeep.disk.free() < self.handles()?.merge_needs() && self.is_worth_reopening()? {
             self.reopen()?;
         }
-        if self.upkeep.room.free() < self.handles()?.merge_needs() {
-            self.upkeep.room.give_up_reserve();
+        if self.upkeep.disk.free() < self.handles()?.merge_needs() {
+            self.upkeep.disk.give_up_reserve();
         }
         Ok(())
     }
@@ -550,7 +550,7 @@ impl LocalEngine {
     fn is_worth_reopening(&self) -> Result<bool, StorageError> {
         let journals = journal::list(&self.published.path)?;
         let sizes = journals.iter().filter_map(|journal| std::fs::metadata(&journal.path).ok());
-        let bytes: u64 = sizes.map(|found| room::allocated(&found)).sum();
+        let bytes: u64 = sizes.map(|found| disk_space::allocated(&found)).sum();
         Ok(bytes >= JOURNALS_BYTES_MIN || self.upkeep.has_leftovers())
     }
 
@@ -563,11 +563,11 @@ impl LocalEngine {
             return Err(StorageError::Closed);
         }
         let needed = FLOOR_BYTES;
-        if self.upkeep.room.free() < needed && relief {
-            self.upkeep.room.give_up_reserve();
+        if self.upkeep.disk.free() < needed && relief {
+            self.upkeep.disk.give_up_reserve();
         }
-        if self.upkeep.room.free() < needed {
-            return Err(self.upkeep.room.full(needed));
+        if self.upkeep.disk.free() < needed {
+            return Err(self.upkeep.disk.full(needed));
         }
         if self.reopen()? {
             tracing::info!(commit = self.commit, "the store was opened anew");
@@ -585,19 +585,19 @@ impl LocalEngine {
             let flushed = self.handles()?.flush();
             self.classify(flushed)?;
         }
-        let Some(mut standing) = published.quiet() else {
+        let Some(mut availability) = published.quiet() else {
             return Err(StorageError::Full { detail: "the store is being read".to_owned() });
         };
         // From here on there is no way back: what fails is tried again by the next one.
         self.stopped = true;
         self.open = None;
-        *standing = Standing::Down;
+        *availability = Availability::Down;
         let inspection = Inspection::of(&published.path)?.without_commits_behind(self.commit)?;
         inspection.check_watermark(CommitWatermark::load(&published.path)?)?;
         inspection.tidy()?;
         let handles = Handles::open(&published.path, &self.config, &upkeep)?;
         handles.check_commit(self.commit)?;
-        *standing = Standing::Open(handles.state());
+        *availability = Availability::Open(handles.state());
         self.open = Some(handles);
         self.stopped = false;
         self.tables_age = u64::MAX;
@@ -614,7 +614,7 @@ impl LocalEngine {
             Err(StorageError::Full { .. }) => true,
             Err(StorageError::Failed { .. }) => {
                 let needed = self.needs(false)?;
-                self.upkeep.room.free() < needed
+                self.upkeep.disk.free() < needed
             }
             Ok(_) | Err(_) => false,
         };
@@ -651,7 +651,7 @@ impl Engine for LocalEngine {
         Ok(())
     }
 
-    fn commit(&mut self, writes: &Joined) -> Result<(), StorageError> {
+    fn commit(&mut self, writes: &MergedBatch) -> Result<(), StorageError> {
         if self.stopped {
             return Err(StorageError::Full { detail: "the store waits for room".to_owned() });
         }
@@ -681,7 +681,7 @@ impl Engine for LocalEngine {
             Ok(_) | Err(_) => Ok(()),
         };
         let flushed = self.classify(flushed);
-        self.published.publish(Standing::Closed);
+        self.published.publish(Availability::Closed);
         self.open = None;
         if self.stopped {
             tracing::warn!("closed without tidying up: no space left on device");

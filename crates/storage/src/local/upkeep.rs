@@ -15,8 +15,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
 use bytes::Bytes;
 use lsm_tree::compaction::filter::{CompactionFilter, Context, Factory, ItemAccessor, Verdict};
 
+use super::disk_space::{BRAKE_BYTES, DiskSpace};
 use super::engine::Published;
-use super::room::{BRAKE_BYTES, Room};
 use crate::{KeyRange, StorageError};
 
 /// Bytes that a merge writes between two looks at the disk. Less than what the brake
@@ -26,7 +26,7 @@ const LOOK_EVERY_BYTES: usize = 1 << 20;
 /// What those share who keep the files in order.
 #[derive(Debug)]
 pub(super) struct Upkeep {
-    pub(super) room: Room,
+    pub(super) disk: DiskSpace,
     /// Held while tables are merged, rewritten or discarded, and while the engine is
     /// opened anew: one at a time, and closing waits for it.
     alone: Mutex<()>,
@@ -70,9 +70,9 @@ impl Drop for Alone<'_> {
 }
 
 impl Upkeep {
-    pub(super) fn new(room: Room) -> Upkeep {
+    pub(super) fn new(disk: DiskSpace) -> Upkeep {
         Upkeep {
-            room,
+            disk,
             alone: Mutex::default(),
             taken: AtomicBool::new(false),
             merging: AtomicBool::new(false),
@@ -167,7 +167,7 @@ impl Upkeep {
     fn step(&self, published: &Published) -> bool {
         let _alone = self.alone.lock().unwrap_or_else(PoisonError::into_inner);
         let Ok(engine) = published.handles() else { return false };
-        if self.work().ended || self.has_leftovers() || self.room.free() < engine.merge_needs() {
+        if self.work().ended || self.has_leftovers() || self.disk.free() < engine.merge_needs() {
             return false;
         }
         match self.while_merging(|| engine.merge()) {
@@ -248,7 +248,7 @@ impl CompactionFilter for Rows {
         self.written += key.len() + item.value()?.len();
         if self.written >= LOOK_EVERY_BYTES {
             self.written = 0;
-            if self.upkeep.room.free() < BRAKE_BYTES {
+            if self.upkeep.disk.free() < BRAKE_BYTES {
                 return Err(std::io::Error::from(std::io::ErrorKind::StorageFull).into());
             }
         }

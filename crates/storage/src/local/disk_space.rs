@@ -40,7 +40,7 @@ pub(super) const FLOOR_BYTES: u64 = 8 << 20;
 pub(super) const MERGE_BYTES_MAX: u64 = 1 << 30;
 
 #[derive(Debug)]
-pub(super) struct Room {
+pub(super) struct DiskSpace {
     folder: PathBuf,
     /// Bytes that the store may use, for those who cannot have a small disk.
     quota: Option<u64>,
@@ -48,10 +48,10 @@ pub(super) struct Room {
     reserved: AtomicBool,
 }
 
-impl Room {
-    pub(super) fn new(folder: &Path, quota: Option<u64>, reserve_bytes: u64) -> Room {
+impl DiskSpace {
+    pub(super) fn new(folder: &Path, quota: Option<u64>, reserve_bytes: u64) -> DiskSpace {
         let reserved = AtomicBool::new(folder.join(RESERVE).exists());
-        Room { folder: folder.to_owned(), quota, reserve_bytes, reserved }
+        DiskSpace { folder: folder.to_owned(), quota, reserve_bytes, reserved }
     }
 
     /// Bytes that can be written now. Where nobody can tell, there is room.
@@ -175,26 +175,26 @@ mod tests {
     #[test]
     fn the_reserve_takes_real_space_and_gives_it_back() {
         let folder = tempfile::tempdir().unwrap();
-        let room = Room::new(folder.path(), Some(64 << 20), 2 << 20);
-        let before = room.free();
-        room.restore_reserve(3 << 20);
-        assert_eq!(room.free(), before, "not when it would be missed");
-        room.restore_reserve(4 << 20);
-        assert_eq!(before - room.free(), 2 << 20);
+        let disk = DiskSpace::new(folder.path(), Some(64 << 20), 2 << 20);
+        let before = disk.free();
+        disk.restore_reserve(3 << 20);
+        assert_eq!(disk.free(), before, "not when it would be missed");
+        disk.restore_reserve(4 << 20);
+        assert_eq!(before - disk.free(), 2 << 20);
         assert!(
-            Room::new(folder.path(), None, 2 << 20).give_up_reserve(),
+            DiskSpace::new(folder.path(), None, 2 << 20).give_up_reserve(),
             "found by the next start"
         );
-        let room = Room::new(folder.path(), Some(64 << 20), 2 << 20);
-        assert_eq!(room.free(), before);
-        assert!(!room.give_up_reserve());
+        let disk = DiskSpace::new(folder.path(), Some(64 << 20), 2 << 20);
+        assert_eq!(disk.free(), before);
+        assert!(!disk.give_up_reserve());
     }
 
     #[test]
     fn a_small_disk_is_not_spent_on_the_reserve() {
         let folder = tempfile::tempdir().unwrap();
-        let room = Room::new(folder.path(), Some(16 << 20), 64 << 20);
-        room.restore_reserve(u64::MAX);
+        let disk = DiskSpace::new(folder.path(), Some(16 << 20), 64 << 20);
+        disk.restore_reserve(u64::MAX);
         assert_eq!(std::fs::metadata(folder.path().join(RESERVE)).unwrap().len(), 1 << 20);
     }
 }
