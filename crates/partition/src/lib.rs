@@ -16,6 +16,7 @@ mod bucket_writer;
 mod changes;
 mod check;
 mod command;
+mod config;
 mod derived;
 mod document;
 mod dual_write;
@@ -32,7 +33,6 @@ mod record;
 mod reindex;
 mod rows;
 mod sequencer;
-mod setup;
 mod sizes;
 mod time;
 mod transaction;
@@ -44,6 +44,7 @@ pub use command::{
     Command, CommandError, Effect, EffectKind, EtagMatch, Operation, Outcome, PartitionError,
     PartitionRemedy, Purpose,
 };
+pub use config::{Bucket, Move, PartitionConfig};
 pub use document::{Document, DocumentError};
 pub use expire::Passed;
 pub use key::{BucketNumber, ContainerNumber, bucket_prefix, container_prefix, describe_key};
@@ -58,4 +59,3 @@ pub use query::{
 pub use read::{ItemPage, Position, Reader};
 pub use record::{Head, Item, KeyStatistics, RecordError};
 pub use sequencer::{Application, Partition, Size};
-pub use setup::{Bucket, Move, Setup};

@@ -11,20 +11,20 @@ use model::position::{Lsn, Timestamp};
 use storage::{CommitStatus, Store, Ticket, WriteBatch, WriteSession};
 
 use crate::command::{Command, CommandError, Effect, EffectKind, Outcome, PartitionError, Purpose};
+use crate::config::{Bucket, PartitionConfig};
 use crate::dual_write::Changes;
 use crate::items;
 use crate::key::BucketNumber;
 use crate::numbers::Numbers;
 use crate::overlay::Overlay;
 use crate::record::Head;
-use crate::setup::{Bucket, Setup};
 use crate::transaction::Transaction;
 use crate::write_set::WriteSet;
 
 /// A partition, open for commands.
 #[derive(Debug)]
 pub struct Partition {
-    setup: Arc<Setup>,
+    config: Arc<PartitionConfig>,
     store: Arc<dyn Store>,
     session: Box<dyn WriteSession>,
     /// One for each bucket that is written to, ahead of the disk by what is in the overlay.
@@ -50,21 +50,24 @@ pub struct Application {
 
 impl Partition {
     /// Reads the heads and continues where the last commit ended.
-    pub fn open(setup: Arc<Setup>, store: Arc<dyn Store>) -> Result<Partition, PartitionError> {
+    pub fn open(
+        config: Arc<PartitionConfig>,
+        store: Arc<dyn Store>,
+    ) -> Result<Partition, PartitionError> {
         let session = store.write_session();
-        let heads = read_heads(&setup, store.as_ref())?;
+        let heads = read_heads(&config, store.as_ref())?;
         let recorded = heads.values().map(|head| head.next_number);
-        let numbers = Numbers::resume(setup.numbers.clone(), recorded);
+        let numbers = Numbers::resume(config.numbers.clone(), recorded);
         let lsn = heads
             .values()
             .map(|head| head.lsn)
             .max()
             .map_or(Lsn::ZERO, Lsn::from_u64)
-            .max(setup.lsn_floor);
+            .max(config.lsn_floor);
         let now =
             Timestamp::from_millis(heads.values().map(|head| head.ts_millis).max().unwrap_or(0));
         Ok(Partition {
-            setup,
+            config,
             store,
             session,
             heads,
@@ -82,20 +85,21 @@ impl Partition {
     }
 
     #[must_use]
-    pub fn setup(&self) -> &Arc<Setup> {
-        &self.setup
+    pub fn config(&self) -> &Arc<PartitionConfig> {
+        &self.config
     }
 
-    /// Takes a new setup with the same buckets: another policy, more numbers, a
+    /// Takes a new configuration with the same buckets: another policy, more numbers, a
     /// bucket that begins to move. Buckets to move to are new, so nothing has to
     /// be read to know them.
-    pub fn reconfigure(&mut self, setup: Arc<Setup>) {
-        assert_eq!(self.setup.buckets, setup.buckets, "buckets change hands only by reopening");
+    pub fn reconfigure(&mut self, config: Arc<PartitionConfig>) {
+        assert_eq!(self.config.buckets, config.buckets, "buckets change hands only by reopening");
         let recorded = self.numbers.next();
-        self.numbers = Numbers::resume(setup.numbers.clone(), std::iter::once(recorded));
+        self.numbers = Numbers::resume(config.numbers.clone(), std::iter::once(recorded));
         let known = |bucket: &Bucket| self.heads.get(&bucket.number).copied().unwrap_or_default();
-        self.heads = setup.homes().map(|bucket| (bucket.number, known(bucket))).collect();
-        self.setup = setup;
+        self.heads =
+            config.written_buckets().map(|bucket| (bucket.number, known(bucket))).collect();
+        self.config = config;
     }
 
     /// Works out one command and submits what it writes.
@@ -127,7 +131,7 @@ impl Partition {
         if self.overlay.settle().is_ok() {
             return Ok(());
         }
-        *self = Partition::open(Arc::clone(&self.setup), Arc::clone(&self.store))?;
+        *self = Partition::open(Arc::clone(&self.config), Arc::clone(&self.store))?;
         Ok(())
     }
 
@@ -137,10 +141,10 @@ impl Partition {
         command: &Command,
     ) -> Result<(WriteBatch, Outcome), CommandError> {
         let refusal = |problem| self.refusal(problem);
-        check_count(&self.setup, command).map_err(refusal)?;
+        check_count(&self.config, command).map_err(refusal)?;
         let mut tx = self.transaction(now, command).map_err(refusal)?;
         let mut effects: Vec<Effect> = Vec::with_capacity(command.operations.len());
-        let mut gathered = Gathered::new(&self.setup.limits);
+        let mut gathered = Gathered::new(&self.config.limits);
         for (step, operation) in command.operations.iter().enumerate() {
             tx.step = u16::try_from(step).expect("the number of operations was checked");
             let done = items::perform(&mut tx, operation).and_then(|effect| gathered.add(effect));
@@ -173,9 +177,9 @@ impl Partition {
         command: &'a Command,
     ) -> Result<Transaction<'a>, PartitionError> {
         let epk = &command.location.position;
-        let bucket = self.setup.bucket_of(epk).ok_or(PartitionError::Gone)?;
+        let bucket = self.config.bucket_of(epk).ok_or(PartitionError::Gone)?;
         Ok(Transaction {
-            setup: &self.setup,
+            config: &self.config,
             writer: self.dual_writer(epk)?,
             place: command.location.place,
             elsewhere: self.bytes_elsewhere(bucket.number),
@@ -219,7 +223,7 @@ impl Partition {
 
     /// Bytes of all buckets but one, if the partition has a limit; nobody asks otherwise.
     fn bytes_elsewhere(&self, bucket: BucketNumber) -> u64 {
-        match self.setup.growth {
+        match self.config.growth {
             Growth::Fixed => self.size().bytes.saturating_sub(self.head(bucket).bytes),
             Growth::Unlimited => 0,
         }
@@ -228,7 +232,7 @@ impl Partition {
     /// All items and their bytes, durable or not.
     #[must_use]
     pub fn size(&self) -> Size {
-        let heads = self.setup.buckets.iter().map(|bucket| self.head(bucket.number));
+        let heads = self.config.buckets.iter().map(|bucket| self.head(bucket.number));
         heads.fold(Size::default(), |size, head| Size {
             items: size.items + head.items,
             bytes: size.bytes + head.bytes,
@@ -292,8 +296,8 @@ impl Gathered {
     }
 }
 
-fn check_count(setup: &Setup, command: &Command) -> Result<(), PartitionError> {
-    let (count, max) = (command.operations.len(), setup.limits.batch_operations_max);
+fn check_count(config: &PartitionConfig, command: &Command) -> Result<(), PartitionError> {
+    let (count, max) = (command.operations.len(), config.limits.batch_operations_max);
     match count {
         0 => Err(PartitionError::Empty),
         _ if count > max => Err(PartitionError::TooMany { count, max }),
@@ -302,13 +306,13 @@ fn check_count(setup: &Setup, command: &Command) -> Result<(), PartitionError> {
 }
 
 fn read_heads(
-    setup: &Setup,
+    config: &PartitionConfig,
     store: &dyn Store,
 ) -> Result<BTreeMap<BucketNumber, Head>, PartitionError> {
     let view = store.view()?;
-    let read = |bucket: &Bucket| match view.get(&setup.keys(bucket).head())? {
+    let read = |bucket: &Bucket| match view.get(&config.keys(bucket).head())? {
         Some(value) => Ok((bucket.number, Head::decode(&value)?)),
         None => Ok((bucket.number, Head::default())),
     };
-    setup.homes().map(read).collect()
+    config.written_buckets().map(read).collect()
 }

@@ -11,17 +11,17 @@ use model::rid::ItemRid;
 
 use crate::bucket_writer::Mark;
 use crate::command::PartitionError;
+use crate::config::PartitionConfig;
 use crate::derived::Version;
 use crate::document::Document;
 use crate::dual_write::{Changes, DualWriter};
 use crate::numbers::Numbers;
 use crate::record::Item;
-use crate::setup::Setup;
 
 /// One command in the making, in one logical partition.
 #[derive(Debug)]
 pub(crate) struct Transaction<'a> {
-    pub(crate) setup: &'a Setup,
+    pub(crate) config: &'a PartitionConfig,
     pub(crate) writer: DualWriter<'a>,
     /// The place of new ordinals.
     pub(crate) place: HashPrefix,
@@ -41,7 +41,7 @@ impl Transaction<'_> {
         let Some(item) = self.writer.find(id)? else {
             return Ok(None);
         };
-        if self.setup.is_expired(&item, self.now) {
+        if self.config.is_expired(&item, self.now) {
             self.remove(&Version::new(id, &item))?;
             return Ok(None);
         }
@@ -70,7 +70,7 @@ impl Transaction<'_> {
 
     /// Whether logical partition and container may grow by what a new version has more.
     fn check_room(&self, old_bytes: u64, new_bytes: u64) -> Result<(), PartitionError> {
-        let limits = &self.setup.limits;
+        let limits = &self.config.limits;
         let Some(growth) = new_bytes.checked_sub(old_bytes).filter(|growth| *growth > 0) else {
             return Ok(());
         };
@@ -78,7 +78,7 @@ impl Transaction<'_> {
         if self.writer.size()?.bytes.saturating_add(growth) > max {
             return Err(PartitionError::KeyFull { gib: limits.gib_told(max) });
         }
-        let max = limits.partition_bytes_max(self.setup.growth);
+        let max = limits.partition_bytes_max(self.config.growth);
         let stored = self.elsewhere.saturating_add(self.writer.bytes());
         if stored.saturating_add(growth) > max {
             return Err(PartitionError::ContainerFull { gib: limits.gib_told(max) });
@@ -103,10 +103,10 @@ impl Transaction<'_> {
             ts: self.now,
             step: self.step,
             own_ttl: document.own_ttl(),
-            policy_version: self.setup.policy_version,
+            policy_version: self.config.policy_version,
             text: Bytes::new(),
         };
-        let rid = ItemRid::new(self.setup.container_rid, ordinal);
+        let rid = ItemRid::new(self.config.container_rid, ordinal);
         item.text = document.stored(rid, &item.etag(), self.now);
         item
     }

@@ -72,7 +72,7 @@ impl<'r> Given<'r> {
             .collect();
         let values: Vec<&Value> =
             order.iter().map_while(|(names, _)| value_at(parts, names)).collect();
-        let plan = indexes.setup.plans.values().next_back().filter(|_| !values.is_empty())?;
+        let plan = indexes.config.plans.values().next_back().filter(|_| !values.is_empty())?;
         let index = plan.composite_index(&order)?;
         Some(Given { plan, index, order, values })
     }

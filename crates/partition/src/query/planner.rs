@@ -20,7 +20,7 @@ use super::composite::{self, described, value_at};
 use super::indexes::Indexes;
 use super::set_cursor::with_ordinals;
 use crate::command::PartitionError;
-use crate::setup::Setup;
+use crate::config::PartitionConfig;
 
 /// Items that are rather loaded and sorted than found along the index of the order.
 pub(super) const SORT_ITEMS_MAX: u64 = 1_000;
@@ -150,13 +150,13 @@ pub trait Statistics {
 
 /// Chooses, for all buckets alike. Queries without an order go on the way that they resume.
 pub(crate) fn plan(
-    setup: &Setup,
+    config: &PartitionConfig,
     (bound, approach): (&Bound, Approach),
     statistics: &dyn Statistics,
     resume: Option<(ScanOrder, &[u8])>,
 ) -> Result<Result<AccessPlan, OrderError>, PartitionError> {
     let counts = bound.counts_documents();
-    let indexes = Indexes { setup };
+    let indexes = Indexes { config };
     let planner = Planner { indexes, statistics, resume, counts };
     let order = bound.order();
     let served = match planner.order(&order, bound)? {
@@ -323,7 +323,7 @@ impl Planner<'_> {
         order: &[(Vec<&str>, bool)],
         bound: &Bound,
     ) -> OrderServed {
-        let mut plans = self.indexes.setup.plans.values().rev();
+        let mut plans = self.indexes.config.plans.values().rev();
         let plan = plans.next().ok_or(OrderError::NoComposite)?;
         let index = plan.composite_index(order).ok_or(OrderError::NoComposite)?;
         if !plans.all(|plan| plan.composite_index(order) == Some(index)) {

@@ -13,9 +13,9 @@ use super::execute;
 use super::request::{ExecuteError, Pace, PartialPage, PartitionQuery};
 use super::set_cursor::{count_entries, count_sets_of_names, count_values};
 use crate::command::PartitionError;
+use crate::config::Bucket;
 use crate::read::Reader;
 use crate::record::RecordError;
-use crate::setup::Bucket;
 
 /// A view of a partition, and how far the partition was when it was taken.
 pub struct Snapshot {
@@ -79,7 +79,7 @@ impl Snapshot {
         pace: &dyn Pace,
         ledger: &Rc<Ledger>,
     ) -> Result<Vec<u8>, ExecuteError> {
-        let definition = &self.reader.setup().definition;
+        let definition = &self.reader.config().definition;
         let container = Context {
             spatial: definition.geospatial(),
             computed: definition.computed_properties().properties().to_vec(),
@@ -122,7 +122,7 @@ impl Snapshot {
         query: &StatisticsQuery,
         sum: u64,
     ) -> Result<(u64, u64), PartitionError> {
-        let (view, keys) = (self.view(), self.reader.setup().keys(bucket));
+        let (view, keys) = (self.view(), self.reader.config().keys(bucket));
         Ok(match query {
             StatisticsQuery::Entries { range, limit } => {
                 (count_entries(view, &keys, range, limit.saturating_sub(sum))?, *limit)
