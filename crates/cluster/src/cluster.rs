@@ -26,7 +26,7 @@ use crate::stored_map::{StoredMap, Unstored, map_id};
 use crate::switch::{Observer, TransitionStep};
 use crate::system::{self, SystemWrite};
 
-/// Times a request is tried while the layout or a grant changes under it. Each
+/// Times a request is tried while the layout changes under it or ordinals run out. Each
 /// time somebody else's change of the same range got in between, and those are
 /// far slower than a request.
 pub(crate) const ATTEMPTS_MAX: usize = 16;
@@ -300,7 +300,9 @@ impl Cluster {
         let ClusterError::Command { range, error } = error else { return Err(error) };
         match error.problem.remedy() {
             PartitionRemedy::Reroute => Ok(()),
-            PartitionRemedy::Grant => self.allocate_ordinals(container, range, config).await,
+            PartitionRemedy::AllocateOrdinals => {
+                self.allocate_ordinals(container, range, config).await
+            }
             PartitionRemedy::Correct | PartitionRemedy::Reread | PartitionRemedy::Operator => {
                 Err(ClusterError::Command { range, error })
             }
@@ -407,7 +409,7 @@ impl Cluster {
         self.containers.write().unwrap_or_else(PoisonError::into_inner).remove(&number)
     }
 
-    /// Gives a range another block of item numbers, unless somebody did since it
+    /// Allocates another block of ordinals to a partition, unless that happened since it
     /// had the configuration that ran out of them.
     async fn allocate_ordinals(
         &self,
@@ -416,12 +418,13 @@ impl Cluster {
         exhausted: &PartitionConfig,
     ) -> Result<(), ClusterError> {
         let change = |map: &ContainerMap| {
-            let record = map.range(range).filter(|record| record.numbers == exhausted.numbers);
+            let record =
+                map.range(range).filter(|record| record.ordinal_blocks == exhausted.ordinal_blocks);
             Ok(record.map(|_| map.with_more_ordinals(range)))
         };
         // Small, and a drop may be what waits for it.
-        let granting = Box::pin(self.change_map(container, Purpose::Relief, change));
-        if let Some(stored) = granting.await? {
+        let allocating = Box::pin(self.change_map(container, Purpose::Relief, change));
+        if let Some(stored) = allocating.await? {
             container.adopt(stored);
         }
         Ok(())

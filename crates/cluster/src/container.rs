@@ -250,7 +250,7 @@ fn partition_configs(
         buckets: map.buckets_of(record),
         moves: map.moves_of(record),
         lsn_floor: record.lsn_floor,
-        numbers: record.numbers.clone(),
+        ordinal_blocks: record.ordinal_blocks.clone(),
         growth: spec.growth,
         limits: Arc::clone(limits),
     };
@@ -322,7 +322,7 @@ mod tests {
         has_begun.recv_timeout(LONG).unwrap();
         let (done, is_done) = sync_channel(1);
         let (changed, changing) = (map.with_more_ordinals(range), Arc::clone(&container));
-        let numbers = changed.range(range).unwrap().numbers.clone();
+        let blocks = changed.range(range).unwrap().ordinal_blocks.clone();
         let change = move || {
             let (lsn, time) = (Lsn::from_u64(1), Timestamp::from_millis(0));
             let version = MapVersion::new(lsn, Etag::new(lsn, 0, time));
@@ -332,10 +332,10 @@ mod tests {
         };
         drop(ThreadTasks.spawn("changing", Box::new(change)).unwrap());
         let (map, _) = is_done.recv_timeout(LONG).expect("nobody waits for the sequencer");
-        assert_eq!(map.range(range).unwrap().numbers, numbers);
+        assert_eq!(map.range(range).unwrap().ordinal_blocks, blocks);
         release.send(()).unwrap();
         busy.join().unwrap();
-        let followed = handle.with(|partition| Ok(partition.config().numbers.clone()));
-        assert_eq!(followed.unwrap(), numbers, "the next command follows the change");
+        let followed = handle.with(|partition| Ok(partition.config().ordinal_blocks.clone()));
+        assert_eq!(followed.unwrap(), blocks, "the next command follows the change");
     }
 }

@@ -244,7 +244,7 @@ impl PartitionHandle {
         let partition = self.opened(&mut sequencer)?;
         last(partition)?;
         let final_position =
-            FinalPosition { lsn: partition.lsn(), numbers: partition.numbers_left() };
+            FinalPosition { lsn: partition.lsn(), ordinal_blocks: partition.unused_ordinals() };
         let (config, drained) = (Arc::clone(partition.config()), partition.barrier());
         if let Sequencer::Open(partition) = std::mem::replace(&mut *sequencer, Sequencer::Closed) {
             *sequencer = Sequencer::Paused(partition);

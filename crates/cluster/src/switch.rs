@@ -188,12 +188,13 @@ impl Held {
         Ok(Held { handle, final_position, config, drained: Some(drained), ending: Ending::Resume })
     }
 
-    /// Where it stood, as a map sees it: numbers that it was granted since are left, too.
+    /// Where it stood, as a map sees it: ordinals that were allocated to it since are left, too.
     fn final_position_under(&self, map: &ContainerMap) -> (PartitionId, FinalPosition) {
         let mut final_position = self.final_position.clone();
-        let granted = map.range(self.handle.id()).map_or(&[][..], |record| &record.numbers);
-        let since = granted.iter().filter(|block| !self.config.numbers.contains(block));
-        final_position.numbers.extend(since.cloned());
+        let allocated =
+            map.range(self.handle.id()).map_or(&[][..], |record| &record.ordinal_blocks);
+        let since = allocated.iter().filter(|block| !self.config.ordinal_blocks.contains(block));
+        final_position.ordinal_blocks.extend(since.cloned());
         (self.handle.id(), final_position)
     }
 }

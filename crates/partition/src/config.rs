@@ -49,8 +49,8 @@ pub struct PartitionConfig {
     pub moves: Vec<Move>,
     /// The partition's LSN never is below this.
     pub lsn_floor: Lsn,
-    /// Blocks of item numbers granted by the map.
-    pub numbers: Vec<Range<u64>>,
+    /// Blocks of ordinals that the map allocated to it.
+    pub ordinal_blocks: Vec<Range<u64>>,
     /// Whether the partition can be split when it is full.
     pub growth: Growth,
     pub limits: Arc<Limits>,

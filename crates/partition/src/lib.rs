@@ -24,7 +24,7 @@ mod expire;
 mod items;
 mod key;
 mod moving;
-mod numbers;
+mod ordinal_blocks;
 mod overlay;
 mod patch;
 mod query;

@@ -15,7 +15,7 @@ use crate::config::{Bucket, PartitionConfig};
 use crate::dual_write::Changes;
 use crate::items;
 use crate::key::BucketNumber;
-use crate::numbers::Numbers;
+use crate::ordinal_blocks::OrdinalBlocks;
 use crate::overlay::Overlay;
 use crate::record::Head;
 use crate::transaction::Transaction;
@@ -32,7 +32,7 @@ pub struct Partition {
     lsn: Lsn,
     /// Time never goes back in a partition, whatever the clock does; see `time.rs`.
     now: Timestamp,
-    numbers: Numbers,
+    ordinals: OrdinalBlocks,
     overlay: Overlay,
 }
 
@@ -57,7 +57,7 @@ impl Partition {
         let session = store.write_session();
         let heads = read_heads(&config, store.as_ref())?;
         let recorded = heads.values().map(|head| head.next_number);
-        let numbers = Numbers::resume(config.numbers.clone(), recorded);
+        let ordinals = OrdinalBlocks::resume(config.ordinal_blocks.clone(), recorded);
         let lsn = heads
             .values()
             .map(|head| head.lsn)
@@ -73,7 +73,7 @@ impl Partition {
             heads,
             lsn,
             now,
-            numbers,
+            ordinals,
             overlay: Overlay::default(),
         })
     }
@@ -89,13 +89,14 @@ impl Partition {
         &self.config
     }
 
-    /// Takes a new configuration with the same buckets: another policy, more numbers, a
+    /// Takes a new configuration with the same buckets: another policy, more ordinals, a
     /// bucket that begins to move. Buckets to move to are new, so nothing has to
     /// be read to know them.
     pub fn reconfigure(&mut self, config: Arc<PartitionConfig>) {
         assert_eq!(self.config.buckets, config.buckets, "buckets change hands only by reopening");
-        let recorded = self.numbers.next();
-        self.numbers = Numbers::resume(config.numbers.clone(), std::iter::once(recorded));
+        let recorded = self.ordinals.next();
+        self.ordinals =
+            OrdinalBlocks::resume(config.ordinal_blocks.clone(), std::iter::once(recorded));
         let known = |bucket: &Bucket| self.heads.get(&bucket.number).copied().unwrap_or_default();
         self.heads =
             config.written_buckets().map(|bucket| (bucket.number, known(bucket))).collect();
@@ -155,11 +156,11 @@ impl Partition {
             })?);
         }
         let now = tx.now;
-        let (Changes { batch, heads }, numbers) = tx.finish();
+        let (Changes { batch, heads }, ordinals) = tx.finish();
         if !batch.is_empty() {
             self.lsn = self.lsn.next();
             self.now = now;
-            self.numbers = numbers;
+            self.ordinals = ordinals;
             self.set_heads(heads);
         }
         Ok((batch, Outcome { lsn: self.lsn, effects }))
@@ -183,7 +184,7 @@ impl Partition {
             writer: self.dual_writer(epk)?,
             place: command.location.place,
             elsewhere: self.bytes_elsewhere(bucket.number),
-            numbers: self.numbers.clone(),
+            ordinals: self.ordinals.clone(),
             lsn: self.lsn.next(),
             now: self.time_of(now, command)?,
             step: 0,
@@ -218,7 +219,7 @@ impl Partition {
     }
 
     pub(crate) fn next_number(&self) -> u64 {
-        self.numbers.next()
+        self.ordinals.next()
     }
 
     /// Bytes of all buckets but one, if the partition has a limit; nobody asks otherwise.
@@ -239,10 +240,10 @@ impl Partition {
         })
     }
 
-    /// Item numbers that were granted and not given out.
+    /// Ordinals that were allocated to it and not used.
     #[must_use]
-    pub fn numbers_left(&self) -> Vec<Range<u64>> {
-        self.numbers.left()
+    pub fn unused_ordinals(&self) -> Vec<Range<u64>> {
+        self.ordinals.left()
     }
 
     /// Resolves when all that was submitted so far is durable.

@@ -15,7 +15,7 @@ use crate::config::PartitionConfig;
 use crate::derived::Version;
 use crate::document::Document;
 use crate::dual_write::{Changes, DualWriter};
-use crate::numbers::Numbers;
+use crate::ordinal_blocks::OrdinalBlocks;
 use crate::record::Item;
 
 /// One command in the making, in one logical partition.
@@ -27,7 +27,7 @@ pub(crate) struct Transaction<'a> {
     pub(crate) place: HashPrefix,
     /// Bytes of the partition's other buckets, if it cannot grow.
     pub(crate) elsewhere: u64,
-    pub(crate) numbers: Numbers,
+    pub(crate) ordinals: OrdinalBlocks,
     pub(crate) lsn: Lsn,
     pub(crate) now: Timestamp,
     /// Position of the current operation in the command.
@@ -90,10 +90,10 @@ impl Transaction<'_> {
         self.writer.remove(old)
     }
 
-    /// The batch of a command, empty when it only read, and the numbers that are left.
-    pub(crate) fn finish(self) -> (Changes, Numbers) {
-        let mark = Mark { lsn: self.lsn, now: self.now, next_number: self.numbers.next() };
-        (self.writer.finish(&mark), self.numbers)
+    /// The batch of a command, empty when it only read, and the ordinals that are left.
+    pub(crate) fn finish(self) -> (Changes, OrdinalBlocks) {
+        let mark = Mark { lsn: self.lsn, now: self.now, next_number: self.ordinals.next() };
+        (self.writer.finish(&mark), self.ordinals)
     }
 
     fn compose(&self, document: &Document, ordinal: Ordinal) -> Item {
@@ -112,8 +112,8 @@ impl Transaction<'_> {
     }
 
     fn next_ordinal(&mut self) -> Result<Ordinal, PartitionError> {
-        let number = self.numbers.take().ok_or(PartitionError::OutOfNumbers)?;
-        Ordinal::new(self.place, number).ok_or(PartitionError::OutOfNumbers)
+        let number = self.ordinals.take().ok_or(PartitionError::OutOfOrdinals)?;
+        Ordinal::new(self.place, number).ok_or(PartitionError::OutOfOrdinals)
     }
 
     /// A unique value is taken: an error, unless its owner has expired.

@@ -2,9 +2,9 @@
 //!
 //! Commands:
 //! - `container pk=PATH[,PATH] [version=1] [unique=PATH,…]… [ttl=N] [indexing=JSON] [buckets=N]
-//!   [owns=N] [floor=LSN] [item_bytes=N] [operations=N] [numbers=FROM..TO]` opens an empty
+//!   [owns=N] [floor=LSN] [item_bytes=N] [operations=N] [ordinals=FROM..TO]` opens an empty
 //!   container in a partition that owns the first N buckets;
-//!   `replace_container [ttl=N] [indexing=JSON]` changes its policies; `grant FROM..TO`.
+//!   `replace_container [ttl=N] [indexing=JSON]` changes its policies; `allocate FROM..TO`.
 //! - `create DOC`, `upsert DOC`, `replace DOC [id=ID]`, `delete KEY ID`, `patch KEY ID PATCH`,
 //!   each with `[if-match=ETAG]`, and `peek KEY ID` (a read by the sequencer); `batch KEY STEP…`
 //!   with steps such as `'delete ID'`. `key=KEY` overrides the key of a document. `save=NAME`
@@ -131,7 +131,7 @@ impl World {
         match command.name.as_str() {
             "container" => self.create_container(&args),
             "replace_container" => self.replace_container(&args),
-            "grant" => self.grant(&args),
+            "allocate" => self.allocate(&args),
             "create" | "upsert" | "replace" | "delete" | "patch" | "peek" | "batch" => {
                 self.write(&command.name, &args, context)
             }
@@ -167,8 +167,8 @@ impl World {
         config.limits = Arc::new(limits);
         config.buckets.truncate(args.number("owns")?.unwrap_or(usize::MAX));
         config.lsn_floor = Lsn::from_u64(args.number("floor")?.unwrap_or(0));
-        if let Some(numbers) = args.key("numbers") {
-            config.numbers = vec![parse_range(numbers)?];
+        if let Some(ordinals) = args.key("ordinals") {
+            config.ordinal_blocks = vec![parse_range(ordinals)?];
         }
         self.finish();
         self.home = Home::new(self.backend);
@@ -192,11 +192,11 @@ impl World {
         Ok(String::new())
     }
 
-    fn grant(&mut self, args: &Args) -> Answer {
+    fn allocate(&mut self, args: &Args) -> Answer {
         let block = parse_range(args.position(0)?)?;
         let open = self.open()?;
         let mut config = PartitionConfig::clone(&open.config);
-        config.numbers.push(block);
+        config.ordinal_blocks.push(block);
         open.reconfigure(config);
         Ok(String::new())
     }

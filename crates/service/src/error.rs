@@ -299,7 +299,7 @@ impl From<PartitionError> for ServiceError {
             PartitionError::ClockBehind { .. } => {
                 ServiceError::ClockBehind { message: problem.to_string() }
             }
-            PartitionError::Gone | PartitionError::OutOfNumbers => ServiceError::Busy,
+            PartitionError::Gone | PartitionError::OutOfOrdinals => ServiceError::Busy,
             PartitionError::Storage(StorageError::Full { .. }) => ServiceError::DiskFull,
             PartitionError::Record(_) | PartitionError::Storage(_) | _ => {
                 ServiceError::internal(problem)

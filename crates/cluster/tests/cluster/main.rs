@@ -101,7 +101,7 @@ fn lists_give_every_item_once_whatever_the_page() {
 
 /// Blocks are large, so the map is rewritten with a tiny one.
 #[test]
-fn used_up_numbers_are_granted_anew_and_never_given_out_twice() {
+fn used_up_ordinals_are_replaced_and_never_used_twice() {
     const ITEMS: usize = 60;
     let mut fixture = Fixture::new(memory::create());
     fixture.create_container(1, 1);
@@ -117,14 +117,14 @@ fn used_up_numbers_are_granted_anew_and_never_given_out_twice() {
             });
         }
     });
-    let blocks = container.map().range(PartitionId(0)).unwrap().numbers.clone();
-    assert_eq!(blocks, [1..8, 16_777_217..33_554_433], "one grant is enough for all");
+    let blocks = container.map().range(PartitionId(0)).unwrap().ordinal_blocks.clone();
+    assert_eq!(blocks, [1..8, 16_777_217..33_554_433], "one allocation is enough for all");
     fixture.reopen();
     let container = fixture.container(1);
     assert_eq!(
-        container.map().range(PartitionId(0)).unwrap().numbers,
+        container.map().range(PartitionId(0)).unwrap().ordinal_blocks,
         blocks,
-        "a grant is durable"
+        "an allocation is durable"
     );
     let page = block_on(fixture.cluster.list(
         &container,

@@ -22,8 +22,8 @@ pub(crate) const EPOCH_MILLIS: u64 = 1_577_836_800_000;
 /// Keys the path hashes of every test container.
 const PATH_SEED: u64 = 7;
 
-/// Item numbers granted: more than any test uses.
-const NUMBERS: std::ops::Range<u64> = 1..1 << 30;
+/// Ordinals allocated: more than any test uses.
+const ORDINALS: std::ops::Range<u64> = 1..1 << 30;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Backend {
@@ -130,7 +130,7 @@ impl Container {
             definition: Arc::new(definition),
             moves: Vec::new(),
             lsn_floor: Lsn::ZERO,
-            numbers: Vec::from([NUMBERS]),
+            ordinal_blocks: Vec::from([ORDINALS]),
             growth: Growth::Unlimited,
             limits: Arc::new(Limits::default()),
         }

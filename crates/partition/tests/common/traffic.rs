@@ -356,7 +356,7 @@ pub(crate) fn why(problem: &PartitionError) -> Option<Why> {
         PartitionError::Empty
         | PartitionError::TooMany { .. }
         | PartitionError::Gone
-        | PartitionError::OutOfNumbers
+        | PartitionError::OutOfOrdinals
         | PartitionError::Record(_)
         | _ => panic!("no request of ours leads to {problem:?}"),
     }
