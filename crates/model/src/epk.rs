@@ -1,4 +1,4 @@
-//! Positions on a container's hash ring, ranges of them, and places.
+//! Positions on a container's hash ring, ranges of them, and hash prefixes.
 //!
 //! The effective partition key (EPK) decides which physical partition holds an
 //! item. Clients compute it too, so the bytes are a contract; the rules are in
@@ -242,9 +242,9 @@ impl fmt::Debug for EpkRange {
 
 /// Twenty bits that say roughly where on the ring a key lies.
 ///
-/// With one level of hashing places follow the order of EPKs; with several they
+/// With one level of hashing, hash prefixes follow the order of EPKs; with several they
 /// do so only among keys that share their leading levels (`docs/formats/epk.md`
-/// says why). Never conclude from two places which EPK is smaller.
+/// says why). Never conclude from two hash prefixes which EPK is smaller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct HashPrefix(u32);
 
@@ -269,22 +269,22 @@ impl HashPrefix {
     }
 }
 
-/// Bits of the place that each level of a key with one, two or three levels gets.
+/// Bits of the hash prefix that each level of a key with one, two or three levels gets.
 const LEVEL_BITS: [&[u32]; 3] = [&[20], &[7, 13], &[7, 7, 6]];
 
-/// The first and the last place of keys that begin with these version 2 hashes,
+/// The first and the last hash prefix of keys that begin with these version 2 hashes,
 /// in a container with `levels` levels. They are one when all levels are given.
-pub(crate) fn places_v2(hashes: &[u128], levels: usize) -> (HashPrefix, HashPrefix) {
+pub(crate) fn hash_prefixes_v2(hashes: &[u128], levels: usize) -> (HashPrefix, HashPrefix) {
     let widths: &[u32] =
         levels.checked_sub(1).and_then(|at| LEVEL_BITS.get(at)).copied().unwrap_or_default();
-    let mut place = 0;
+    let mut prefix = 0;
     let mut free = HashPrefix::BITS;
     for (hash, width) in hashes.iter().zip(widths) {
         free -= width;
         let top = u32::try_from(hash >> (v2::HASH_BITS - width)).expect("at most 20 bits are left");
-        place |= top << free;
+        prefix |= top << free;
     }
-    (HashPrefix(place), HashPrefix(place | ((1 << free) - 1)))
+    (HashPrefix(prefix), HashPrefix(prefix | ((1 << free) - 1)))
 }
 
 const TYPE_UNDEFINED: u8 = 0x00;
@@ -400,12 +400,12 @@ mod tests {
 
     #[test]
     fn places_of_prefixes() {
-        assert_eq!(places_v2(&[v2::HASH_MAX], 1), (HashPrefix::MAX, HashPrefix::MAX));
-        assert_eq!(places_v2(&[], 3), (HashPrefix::MIN, HashPrefix::MAX));
-        let (first, last) = places_v2(&[v2::HASH_MAX], 3);
+        assert_eq!(hash_prefixes_v2(&[v2::HASH_MAX], 1), (HashPrefix::MAX, HashPrefix::MAX));
+        assert_eq!(hash_prefixes_v2(&[], 3), (HashPrefix::MIN, HashPrefix::MAX));
+        let (first, last) = hash_prefixes_v2(&[v2::HASH_MAX], 3);
         assert_eq!((first.get(), last), (0x7F << 13, HashPrefix::MAX));
-        let (first, last) = places_v2(&[0, v2::HASH_MAX], 3);
+        let (first, last) = hash_prefixes_v2(&[0, v2::HASH_MAX], 3);
         assert_eq!((first.get(), last.get()), (0x7F << 6, 0x7F << 6 | 0x3F));
-        assert_eq!(places_v2(&[], 0), (HashPrefix::MIN, HashPrefix::MAX));
+        assert_eq!(hash_prefixes_v2(&[], 0), (HashPrefix::MIN, HashPrefix::MAX));
     }
 }

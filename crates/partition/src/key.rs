@@ -316,7 +316,7 @@ fn describe_rest(group: Group, rest: &[u8]) -> Option<String> {
 /// The ordinal that follows `front` and ends the key.
 fn describe_ordinal(rest: &[u8], front: &[u8]) -> Option<String> {
     let (found, ordinal) = parse_trailing_ordinal(rest)?;
-    (found == front).then(|| format!(" @{:05x}:{}", ordinal.place().get(), ordinal.number()))
+    (found == front).then(|| format!(" @{:05x}:{}", ordinal.hash_prefix().get(), ordinal.number()))
 }
 
 /// The bytes of a composite entry do not say where its parts end, so they are

@@ -182,7 +182,7 @@ impl Partition {
         Ok(Transaction {
             config: &self.config,
             writer: self.dual_writer(epk)?,
-            place: command.location.place,
+            hash_prefix: command.location.hash_prefix,
             elsewhere: self.bytes_elsewhere(bucket.number),
             ordinals: self.ordinals.clone(),
             lsn: self.lsn.next(),

@@ -23,8 +23,8 @@ use crate::record::Item;
 pub(crate) struct Transaction<'a> {
     pub(crate) config: &'a PartitionConfig,
     pub(crate) writer: DualWriter<'a>,
-    /// The place of new ordinals.
-    pub(crate) place: HashPrefix,
+    /// The hash prefix of new ordinals.
+    pub(crate) hash_prefix: HashPrefix,
     /// Bytes of the partition's other buckets, if it cannot grow.
     pub(crate) elsewhere: u64,
     pub(crate) ordinals: OrdinalBlocks,
@@ -113,7 +113,7 @@ impl Transaction<'_> {
 
     fn next_ordinal(&mut self) -> Result<Ordinal, PartitionError> {
         let number = self.ordinals.take().ok_or(PartitionError::OutOfOrdinals)?;
-        Ordinal::new(self.place, number).ok_or(PartitionError::OutOfOrdinals)
+        Ordinal::new(self.hash_prefix, number).ok_or(PartitionError::OutOfOrdinals)
     }
 
     /// A unique value is taken: an error, unless its owner has expired.

@@ -92,8 +92,8 @@ pub fn partition_key(input: &[u8]) {
         let location = definition.locate(&key).expect("it has as many paths as the key has values");
         let range = definition.prefix_range(&key).expect("a whole key is its own prefix");
         assert!(range.contains(&location.position), "{location:?} in {range:?}");
-        let (first, last) = definition.prefix_places(&key).expect("a whole key is its own prefix");
-        assert!(first <= location.place && location.place <= last, "{location:?}");
+        let (first, last) = definition.hash_prefixes(&key).expect("a whole key is its own prefix");
+        assert!(first <= location.hash_prefix && location.hash_prefix <= last, "{location:?}");
     }
 }
 

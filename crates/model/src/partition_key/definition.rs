@@ -2,7 +2,7 @@
 
 use super::cut::concatenated;
 use super::{KeyComponent, KeyError, KeyPath, KeyPathError, PartitionKey};
-use crate::epk::{Epk, EpkRange, HashPrefix, digest, places_v2, v1, v2};
+use crate::epk::{Epk, EpkRange, HashPrefix, digest, hash_prefixes_v2, v1, v2};
 use crate::json::{Object, Raw, Value};
 use crate::limits::KEY_LEVELS_MAX;
 
@@ -78,7 +78,7 @@ pub struct Location {
     /// The EPK and what tells the key from others that have the same one. No other
     /// key is there, but for version 1 keys that count as one.
     pub position: Epk,
-    pub place: HashPrefix,
+    pub hash_prefix: HashPrefix,
 }
 
 /// Why a definition is not acceptable. The caller has to send another one.
@@ -234,7 +234,7 @@ impl PartitionKeyDefinition {
     pub fn locate(&self, key: &PartitionKey) -> Result<Location, KeyError> {
         let components = key.components();
         if components.is_empty() && self.allows_none() {
-            return Ok(Location { position: Epk::MIN, place: HashPrefix::MIN });
+            return Ok(Location { position: Epk::MIN, hash_prefix: HashPrefix::MIN });
         }
         if components.len() != self.paths.len() {
             return Err(self.mismatch(key));
@@ -243,10 +243,10 @@ impl PartitionKeyDefinition {
             HashVersion::V1 => locate_v1(components),
             HashVersion::V2 => {
                 let hashes = self.hashes(components);
-                let (place, _) = places_v2(&hashes, self.levels());
+                let (hash_prefix, _) = hash_prefixes_v2(&hashes, self.levels());
                 let mut bytes = concatenated(&hashes).as_bytes().to_vec();
                 bytes.extend(digest::of(components));
-                Location { position: Epk::new(&bytes), place }
+                Location { position: Epk::new(&bytes), hash_prefix }
             }
         })
     }
@@ -314,17 +314,17 @@ impl PartitionKeyDefinition {
         Ok(EpkRange::of(self.locate(key)?.position))
     }
 
-    /// The first and the last place of the items that [`Self::prefix_range`]
-    /// covers. Items of other keys may have these places too.
-    pub fn prefix_places(&self, key: &PartitionKey) -> Result<(HashPrefix, HashPrefix), KeyError> {
+    /// The first and the last hash prefix of the items that [`Self::prefix_range`]
+    /// covers. Items of other keys may have these hash prefixes, too.
+    pub fn hash_prefixes(&self, key: &PartitionKey) -> Result<(HashPrefix, HashPrefix), KeyError> {
         if key.is_none() {
             return Ok((HashPrefix::MIN, HashPrefix::MAX));
         }
         if self.is_prefix(key) {
-            return Ok(places_v2(&self.hashes(key.components()), self.levels()));
+            return Ok(hash_prefixes_v2(&self.hashes(key.components()), self.levels()));
         }
-        let Location { place, .. } = self.locate(key)?;
-        Ok((place, place))
+        let Location { hash_prefix, .. } = self.locate(key)?;
+        Ok((hash_prefix, hash_prefix))
     }
 
     /// Cuts the ring into `ranges` fresh ranges as the service does (at least one).
@@ -386,7 +386,7 @@ impl PartitionKeyDefinition {
 
 fn locate_v1(components: &[KeyComponent]) -> Location {
     let (hash, bytes) = v1::encode(components);
-    Location { position: Epk::new(&bytes), place: HashPrefix::of_v1(hash) }
+    Location { position: Epk::new(&bytes), hash_prefix: HashPrefix::of_v1(hash) }
 }
 
 fn extract_one(path: &KeyPath, document: Raw<'_>) -> Result<KeyComponent, KeyError> {
