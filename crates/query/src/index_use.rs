@@ -73,7 +73,7 @@ pub(crate) fn index_use(program: &Program, indexed: &dyn Indexed) -> IndexUse {
     if requirement == Requirement::Never {
         return IndexUse::default();
     }
-    let mut places = Places { indexed, found: Vec::new() };
+    let mut places = FilteredPaths { indexed, found: Vec::new() };
     places.require(&requirement, true);
     calls_of(program).iter().for_each(|call| places.require(call, true));
     places.summed_up(program);
@@ -96,13 +96,13 @@ pub(crate) fn index_use(program: &Program, indexed: &dyn Indexed) -> IndexUse {
     }
 }
 
-/// Places that conditions are about, in the order of the query.
-struct Places<'p> {
+/// Paths that conditions are about, in the order of the query.
+struct FilteredPaths<'p> {
     indexed: &'p dyn Indexed,
-    found: Vec<ErrorLocation>,
+    found: Vec<FilteredPath>,
 }
 
-struct ErrorLocation {
+struct FilteredPath {
     path: Path,
     used: bool,
     impact: Impact,
@@ -117,7 +117,7 @@ enum Served {
     Yes,
 }
 
-impl Places<'_> {
+impl FilteredPaths<'_> {
     /// Notes the places of a condition, which can be of use unless there is another one
     /// that all items must be looked at for.
     fn require(&mut self, requirement: &Requirement, of_use: bool) {
@@ -166,7 +166,7 @@ impl Places<'_> {
     fn note(&mut self, path: &Path, used: bool, impact: Impact) {
         match self.found.iter_mut().find(|place| place.path == *path) {
             Some(place) => place.impact = place.impact.max(impact),
-            None => self.found.push(ErrorLocation { path: path.clone(), used, impact }),
+            None => self.found.push(FilteredPath { path: path.clone(), used, impact }),
         }
     }
 
