@@ -35,7 +35,7 @@ impl PartitionQuery {
         put_task(out_mut, self.task);
         put_path(out_mut, &self.path);
         put_option(out_mut, self.along.as_ref(), |out, along| along.encode(out));
-        put_list(out_mut, &[self.exact, self.by_value, self.is_timed], put_bool);
+        put_list(out_mut, &[self.covers_filter, self.by_value, self.is_timed], put_bool);
         put_list(out_mut, &self.order, put_bool);
         put_list(out_mut, &self.within, put_range);
         put_number(out_mut, self.ordinals.start);
@@ -60,7 +60,7 @@ impl PartitionQuery {
         let (task, path) = (task(input)?, path(input)?);
         let along = option(input, EntryOrder::decode)?;
         let flags = list(input, flag)?;
-        let [exact, by_value, is_timed] = flags.as_slice() else { return None };
+        let [covers_filter, by_value, is_timed] = flags.as_slice() else { return None };
         let (order, within) = (list(input, flag)?, list(input, range)?);
         let ordinals = number(input)?..number(input)?;
         let prefix = option(input, |input| PartitionKey::parse_json(&text(input)?).ok())?;
@@ -73,7 +73,7 @@ impl PartitionQuery {
             task,
             path,
             along,
-            exact: *exact,
+            covers_filter: *covers_filter,
             order,
             by_value: *by_value,
             within,

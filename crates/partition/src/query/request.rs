@@ -31,7 +31,7 @@ pub struct PartitionQuery {
     /// How the entries lie that are scanned in the order of the query, if they are.
     pub along: Option<EntryOrder>,
     /// Whether the filter keeps every candidate, so that it need not be asked.
-    pub exact: bool,
+    pub covers_filter: bool,
     /// For each key of the order, or of the values by which rows are told apart, whether it
     /// descends.
     pub order: Vec<bool>,

@@ -1,6 +1,6 @@
 //! Which partition keys a query can be about.
 //!
-//! A requirement is turned into boxes: for each path of the key, the values it
+//! A predicate is turned into boxes: for each path of the key, the values it
 //! may have. For hashed keys only single values help; a range of values is
 //! everywhere on the ring.
 

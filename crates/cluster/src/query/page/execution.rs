@@ -77,7 +77,7 @@ impl<'p> Execution<'p> {
             task,
             path: plan.access.clone(),
             along: plan.along.clone(),
-            exact: plan.exact,
+            covers_filter: plan.covers_filter,
             order: self.order.clone(),
             by_value: query.value_order().is_some(),
             within: query.within.clone(),
@@ -97,7 +97,7 @@ impl<'p> Execution<'p> {
     /// enough in them.
     pub(super) fn units_of_all(&self, task: Task) -> Result<Vec<Unit>, QueryFailure> {
         let units = self.units(task, ScanBudget::default());
-        let is_counted = self.plan.exact && self.query.bound.counts_documents();
+        let is_counted = self.plan.covers_filter && self.query.bound.counts_documents();
         if is_counted || self.items()? < SIDE_BY_SIDE_ITEMS {
             return Ok(units);
         }

@@ -77,7 +77,7 @@ impl Executor<'_> {
     /// Groups of all items.
     pub(super) fn aggregate(mut self, page: PartialPage) -> Result<PartialPage, ExecuteError> {
         let mut run = self.run(LONG_STEPS_MAX);
-        if self.query.exact && self.query.bound.counts_documents() {
+        if self.query.covers_filter && self.query.bound.counts_documents() {
             while let Some(count) = self.candidates.count(PACE_CANDIDATES)? {
                 run.add_documents(count);
                 self.pace.go_on_to_the_end()?;
