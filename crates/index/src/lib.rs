@@ -20,8 +20,8 @@ mod value;
 
 pub use absence::{Absence, Members, is_of_members, same_members};
 pub use order::{
-    EntryEnd, EntryOrder, Seek, SortKey, encode_key, encode_order, encode_ordinal, told_of_values,
-    values_place,
+    EntryEnd, EntryOrder, Seek, SortValue, encode_key, encode_order, encode_ordinal,
+    encode_sort_values, told_of_values,
 };
 pub use path_hash::PathHash;
 pub use plan::{CompositeIndex, IndexPlan, IndexedPath, Next};

@@ -52,9 +52,10 @@ pub use moving::Copied;
 pub use patch::{Patch, PatchError};
 pub use query::{
     AccessPath, AccessPlan, Approach, ExecuteError, Given, LONG_STEPS_MAX, MARKS_MAX, OrderError,
-    OutputRow, PLACE_BYTES_MAX, POSITION_BYTES_MAX, Pace, PartialPage, PartitionQuery, Point,
-    ROW_BYTES, ScanBudget, ScanEnd, ScanOrder, ScanProgress, ScanStart, ScanStats, ScanStep,
-    ScanTimes, Snapshot, Statistics, StatisticsQuery, Task, overlapping, position_epk, value_place,
+    OutputRow, POSITION_BYTES_MAX, PartialPage, PartitionQuery, Point, ROW_BYTES,
+    SORT_KEY_BYTES_MAX, ScanBudget, ScanEnd, ScanOrder, ScanProgress, ScanStart, ScanStats,
+    ScanStep, ScanTimes, Snapshot, Statistics, StatisticsQuery, Task, TimeSlice, overlapping,
+    position_epk, value_sort_key,
 };
 pub use read::{ItemPage, Position, Reader};
 pub use record::{Head, Item, KeyStatistics, RecordError};

@@ -115,7 +115,7 @@ impl Reader {
         let keys = self.config().keys_of(bucket);
         let mut range = KeyRange::prefix(&keys.group(Group::Item));
         if let Some(Position { epk, id }) = after {
-            range.start = keys.behind_item(epk, id);
+            range.start = keys.after_item(epk, id);
         }
         let mut names = Vec::new();
         loop {

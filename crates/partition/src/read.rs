@@ -150,7 +150,7 @@ impl Reader {
         let keys = self.config.keys(self.bucket(epk)?);
         let mut range = KeyRange::prefix(&keys.item(epk, prefix));
         if let Some(after) = after {
-            range.start = range.start.max(keys.behind_item(epk, after));
+            range.start = range.start.max(keys.after_item(epk, after));
         }
         let (mut items, mut bytes) = (Vec::new(), 0);
         loop {
@@ -297,8 +297,8 @@ impl Listing<'_> {
             remaining.end = Some(keys.item(&self.range.max, ""));
         }
         if let Some(position) = after {
-            let behind = keys.behind_item(&position.epk, &position.id);
-            remaining.start = remaining.start.max(behind);
+            let after = keys.after_item(&position.epk, &position.id);
+            remaining.start = remaining.start.max(after);
         }
         loop {
             let chunk = self.view.scan(&remaining, Direction::Forward, ScanLimit::default())?;

@@ -60,7 +60,7 @@ pub use throughput::redistribute::{Redistribution, ThroughputInfo};
 // those crates themselves.
 pub use cluster::{
     Ahead, Caller, Cursor, CursorError, Division, Halve, KeyCharge, KeySize, KeySummary,
-    PartitionId, Priority, QueryReport, Reason, SortKey, ThrottleRefusal, ThroughputBucket,
+    PartitionId, Priority, QueryReport, Reason, SortValue, ThrottleRefusal, ThroughputBucket,
     TransitionStep,
 };
 pub use items::queries::advice_on;

@@ -1,7 +1,7 @@
 //! What can be asked for, in no protocol's words.
 
 use bytes::Bytes;
-use cluster::{Caller, Cursor, PartitionId, SortKey};
+use cluster::{Caller, Cursor, PartitionId, SortValue};
 use model::epk::EpkRange;
 use model::json::Value;
 use model::name::ItemId;
@@ -328,7 +328,7 @@ pub struct ItemQuery {
 #[derive(Clone, Debug, PartialEq)]
 pub struct ResumeFilter {
     /// What the last row was sorted by.
-    pub keys: Vec<SortKey>,
+    pub keys: Vec<SortValue>,
     /// The item of that row. Of those that are sorted by the same, items before it are
     /// left out, whether it is still there or not; it is not left out itself.
     pub item: Option<Ordinal>,

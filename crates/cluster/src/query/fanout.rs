@@ -14,7 +14,8 @@ use std::time::Duration;
 
 use model::epk::EpkRange;
 use partition::{
-    ExecuteError, Pace, PartialPage, PartitionError, PartitionQuery, RecordError, StatisticsQuery,
+    ExecuteError, PartialPage, PartitionError, PartitionQuery, RecordError, StatisticsQuery,
+    TimeSlice,
 };
 use query::Watch;
 
@@ -55,17 +56,17 @@ impl Channel {
         self,
         part: &PartitionSnapshot,
         query: &PartitionQuery,
-        pace: &SlicePace,
+        slice: &QuerySlice,
         memory: &Arc<PageMemory>,
     ) -> Result<PartialPage, QueryFailure> {
         let answered = match self {
-            Channel::Direct => part.snapshot.execute(query, pace, &memory.ledger()),
-            Channel::Bytes => through_bytes(part, query, pace, memory),
+            Channel::Direct => part.snapshot.execute(query, slice, &memory.ledger()),
+            Channel::Bytes => through_bytes(part, query, slice, memory),
         };
         answered.map_err(|error| match error {
             ExecuteError::Partition(problem) => problem.into(),
             ExecuteError::Query(error) => error.into(),
-            ExecuteError::Interrupted => pace.interruption(),
+            ExecuteError::Interrupted => slice.interruption(),
         })
     }
 }
@@ -73,11 +74,11 @@ impl Channel {
 fn through_bytes(
     part: &PartitionSnapshot,
     query: &PartitionQuery,
-    pace: &SlicePace,
+    slice: &QuerySlice,
     memory: &Arc<PageMemory>,
 ) -> Result<PartialPage, ExecuteError> {
     let query = query.to_bytes().ok_or_else(unreadable)?;
-    let answered = part.snapshot.execute_bytes(&query, pace, &memory.ledger())?;
+    let answered = part.snapshot.execute_bytes(&query, slice, &memory.ledger())?;
     Ok(PartialPage::from_bytes(&answered).ok_or_else(unreadable)?)
 }
 
@@ -107,8 +108,8 @@ impl Fanout<'_> {
     /// Asks one partition, on this thread.
     pub(super) fn execute(&self, unit: &Unit) -> Result<PartialPage, QueryFailure> {
         let part = self.parts.get(unit.part).ok_or(ClusterError::Internal)?;
-        let pace = SlicePace { turn: Arc::clone(self.turn), time: self.time, work: None };
-        self.channel.execute(part, &unit.query, &pace, &self.memory)
+        let slice = QuerySlice { turn: Arc::clone(self.turn), time: self.time, work: None };
+        self.channel.execute(part, &unit.query, &slice, &self.memory)
     }
 
     /// Asks for one unit after the other and hands on the answers in order, until `consume`
@@ -216,8 +217,8 @@ impl Work {
         let mut claim = Claim { work: self, at, answered: Err(ClusterError::Internal.into()) };
         if let Some(part) = self.parts.get(unit.part) {
             let (turn, work) = (Arc::clone(turn), Some(Arc::clone(self)));
-            let pace = SlicePace { turn, time: self.time, work };
-            claim.answered = self.channel.execute(part, &unit.query, &pace, &self.memory);
+            let slice = QuerySlice { turn, time: self.time, work };
+            claim.answered = self.channel.execute(part, &unit.query, &slice, &self.memory);
         }
         true
     }
@@ -250,14 +251,14 @@ impl Drop for Cancels<'_> {
 }
 
 /// The pace of a thread of the pool.
-struct SlicePace {
+struct QuerySlice {
     turn: Arc<Turn>,
     time: Duration,
     /// What it is a part of, which may be cancelled.
     work: Option<Arc<Work>>,
 }
 
-impl SlicePace {
+impl QuerySlice {
     fn is_cancelled(&self) -> bool {
         self.work.as_ref().is_some_and(|work| work.cancelled.load(Ordering::Relaxed))
     }
@@ -271,7 +272,7 @@ impl SlicePace {
     }
 }
 
-impl Pace for SlicePace {
+impl TimeSlice for QuerySlice {
     fn may_go_on(&self) -> bool {
         !self.is_cancelled() && self.turn.go_on(self.time)
     }

@@ -9,7 +9,7 @@ use model::json::{DistinctHash, JsonKind, Number, Object, Value};
 use model::position::Ordinal;
 use model::rid::ItemRid;
 use service::{
-    Approach, PartitionId, RangeInfo, ResumeFilter, RingRange, Scope, ServiceError, SortKey,
+    Approach, PartitionId, RangeInfo, ResumeFilter, RingRange, Scope, ServiceError, SortValue,
 };
 
 use super::lab::{Ask, Lab};
@@ -456,14 +456,14 @@ impl Ordered {
     /// Takes a query up at this row.
     fn resume_filter(&self, item: Option<Ordinal>, exclude: bool) -> ResumeFilter {
         let key = |key: &Option<Value>| match key {
-            None => SortKey::Undefined,
+            None => SortValue::Undefined,
             Some(array @ Value::Array(_)) => {
-                SortKey::Hashed(JsonKind::Array, DistinctHash::of(array))
+                SortValue::Hashed(JsonKind::Array, DistinctHash::of(array))
             }
             Some(own @ Value::Object(_)) => {
-                SortKey::Hashed(JsonKind::Object, DistinctHash::of(own))
+                SortValue::Hashed(JsonKind::Object, DistinctHash::of(own))
             }
-            Some(scalar) => SortKey::Value(scalar.clone()),
+            Some(scalar) => SortValue::Value(scalar.clone()),
         };
         ResumeFilter { keys: self.keys.iter().map(key).collect(), item, exclude }
     }

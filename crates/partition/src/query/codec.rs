@@ -393,7 +393,7 @@ fn start(input: &mut &[u8]) -> Option<ScanStart> {
 }
 
 fn put_point(out: &mut Vec<u8>, point: &Point) {
-    put_bytes(out, &point.place);
+    put_bytes(out, &point.sort_key);
     put_bool(out, &point.past);
     put_option(out, point.given.as_ref(), |out, given| {
         put_number(out, u64::from(given.rows));
@@ -404,7 +404,7 @@ fn put_point(out: &mut Vec<u8>, point: &Point) {
 fn point(input: &mut &[u8]) -> Option<Point> {
     let word = |input: &mut &[u8]| u32::try_from(number(input)?).ok();
     Some(Point {
-        place: bytes(input)?.to_vec(),
+        sort_key: bytes(input)?.to_vec(),
         past: flag(input)?,
         given: option(input, |input| {
             Some(Given { rows: word(input)?, marks: list(input, word)? })
@@ -471,14 +471,14 @@ fn stats(input: &mut &[u8]) -> Option<ScanStats> {
 }
 
 fn put_row(out: &mut Vec<u8>, row: &OutputRow) {
-    put_bytes(out, &row.place);
+    put_bytes(out, &row.sort_key);
     put_bytes(out, row.text.as_bytes());
     put_bytes(out, row.identity.as_bytes());
 }
 
 fn row(input: &mut &[u8]) -> Option<OutputRow> {
-    let place = bytes(input)?.to_vec();
-    Some(OutputRow { place, text: text(input)?, identity: text(input)? })
+    let sort_key = bytes(input)?.to_vec();
+    Some(OutputRow { sort_key, text: text(input)?, identity: text(input)? })
 }
 
 fn put_step(out: &mut Vec<u8>, step: &ScanStep) {

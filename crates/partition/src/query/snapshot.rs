@@ -10,7 +10,7 @@ use query::{Context, Ledger};
 use storage::View;
 
 use super::execute;
-use super::request::{ExecuteError, Pace, PartialPage, PartitionQuery};
+use super::request::{ExecuteError, PartialPage, PartitionQuery, TimeSlice};
 use super::set_cursor::{count_entries, count_sets_of_names, count_values};
 use crate::command::PartitionError;
 use crate::config::Bucket;
@@ -66,17 +66,17 @@ impl Snapshot {
     pub fn execute(
         &self,
         query: &PartitionQuery,
-        pace: &dyn Pace,
+        slice: &dyn TimeSlice,
         ledger: &Rc<Ledger>,
     ) -> Result<PartialPage, ExecuteError> {
-        execute::execute(self, query, pace, ledger)
+        execute::execute(self, query, slice, ledger)
     }
 
     /// As [`Snapshot::execute`], for a query that comes as bytes. So does the answer.
     pub fn execute_bytes(
         &self,
         query: &[u8],
-        pace: &dyn Pace,
+        slice: &dyn TimeSlice,
         ledger: &Rc<Ledger>,
     ) -> Result<Vec<u8>, ExecuteError> {
         let definition = &self.reader.config().definition;
@@ -87,7 +87,7 @@ impl Snapshot {
         };
         let malformed = || PartitionError::from(RecordError::Malformed { what: "query" });
         let query = PartitionQuery::from_bytes(query, &container).ok_or_else(malformed)?;
-        Ok(self.execute(&query, pace, ledger)?.to_bytes())
+        Ok(self.execute(&query, slice, ledger)?.to_bytes())
     }
 
     /// Answers a question of the planner about the buckets that have a part of `within`.

@@ -162,7 +162,7 @@ impl Service {
             rows: items_max.clamp(1, PAGE_ITEMS_MAX),
             bytes: usize::try_from(self.limits.response_bytes_max).unwrap_or(usize::MAX),
             time: Duration::from_millis(self.limits.operation_ms_max),
-            met: self.limits.query_page_items_max,
+            scanned: self.limits.query_page_items_max,
         }
     }
 

@@ -7,7 +7,7 @@ use lab::queries::{Ask, Dice, Lab, PAGE_ALL, definition};
 use model::json::Value;
 use model::rid::ItemRid;
 use service::{
-    Approach, Cursor, QueryReport, RangeInfo, ResumeFilter, Scope, ServiceError, SortKey,
+    Approach, Cursor, QueryReport, RangeInfo, ResumeFilter, Scope, ServiceError, SortValue,
 };
 
 /// Bytes of rows in a page.
@@ -421,7 +421,7 @@ fn a_query_that_is_taken_up_again_seeks_its_place() {
     let rid = Ask::new("SELECT VALUE c._rid FROM c WHERE c.n = 980");
     let rid = lab.page(&rid, Approach::Index, None, 1).unwrap().rows.remove(0);
     let item = Some(ItemRid::parse(rid.as_str().unwrap()).unwrap().ordinal());
-    let (one, far) = (SortKey::Value(1_i64.into()), SortKey::Value(980_i64.into()));
+    let (one, far) = (SortValue::Value(1_i64.into()), SortValue::Value(980_i64.into()));
     for (order, keys, item) in [
         ("c.n", vec![far.clone()], None),
         ("c.n DESC", vec![far.clone()], None),

@@ -138,7 +138,7 @@ impl<'p> Execution<'p> {
             rows,
             bytes: self.query.bounds.bytes,
             is_last,
-            candidates: self.query.bounds.met,
+            candidates: self.query.bounds.scanned,
             look_ahead: LOOK_AHEAD_MAX,
             steps: STEPS_MAX,
             coalesces: true,
@@ -222,13 +222,13 @@ fn start_after(position: &RowPosition) -> ScanStart {
 
 /// Where the entries begin of which a row may be after a point.
 fn start_along(along: &EntryOrder, point: &Point, descends: &[bool]) -> ScanStart {
-    let Seek { key, whole } = along.seek(&point.place, descends);
+    let Seek { key, whole } = along.seek(&point.sort_key, descends);
     if point.past && whole { ScanStart::AfterPrefix(key) } else { ScanStart::At(key) }
 }
 
 /// The same for rows that are told apart by values.
 fn start_at_value(along: &EntryOrder, point: &Point, descends: &[bool]) -> ScanStart {
-    let (told, is_all) = told_of_values(&point.place);
+    let (told, is_all) = told_of_values(&point.sort_key);
     let Seek { key, whole } = along.seek_values(told, descends);
     if point.past && whole && is_all { ScanStart::AfterPrefix(key) } else { ScanStart::At(key) }
 }

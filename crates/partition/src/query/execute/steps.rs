@@ -12,7 +12,7 @@ use query::{PartialGroups, QueryError, Run, STEPS_MAX};
 use super::{Candidate, ExecuteError, Executor, LONG_STEPS_MAX, OutputRow, PartialPage, ScanEnd};
 use crate::query::request::{ScanBudget, ScanProgress, ScanStep};
 
-/// Bytes of a position that a cursor can keep; see [`super::super::PLACE_BYTES_MAX`].
+/// Bytes of a position that a cursor can keep; see [`super::super::SORT_KEY_BYTES_MAX`].
 pub const POSITION_BYTES_MAX: usize = 560;
 
 /// Whether the page would be full, if all of its rows came from here.
@@ -85,7 +85,7 @@ impl Executor<'_> {
                 break end;
             }
             // The next page would begin with the same items.
-            self.pace.go_on_to_the_end()?;
+            self.slice.go_on_to_the_end()?;
         };
         let evaluated = steps.saturating_sub(run.steps_left());
         let page = PartialPage { progress: fullness.progress, evaluated, ..page };
@@ -94,7 +94,7 @@ impl Executor<'_> {
 
     /// Why a scan that can end anywhere should end, if it should.
     fn end_of(&mut self, run: &Run<'_>, is_enough: bool) -> Option<ScanEnd> {
-        if self.is_time_to_look(run) && !self.pace.may_go_on() {
+        if self.is_time_to_look(run) && !self.slice.may_go_on() {
             return Some(ScanEnd::Time);
         }
         let costs_enough = self.candidates.scanned >= self.query.budget.candidates;
@@ -130,7 +130,7 @@ impl Executor<'_> {
         let rows = self.rows_like(run, candidate, &shared)?;
         // Of these some were given before; which ones is not known here.
         let is_among =
-            |row: &&OutputRow| self.query.points.iter().any(|point| point.is_among(&row.place));
+            |row: &&OutputRow| self.query.points.iter().any(|point| point.is_among(&row.sort_key));
         for row in rows.iter().filter(|row| !is_among(row)) {
             *flow = fullness.add(row.text.len());
         }
