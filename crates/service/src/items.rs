@@ -299,11 +299,11 @@ impl Service {
             return Ok(self.in_turn(entry, within.as_ref(), operations, meta).await);
         }
         let caller = meta.caller;
-        let room = Room::new(&self.limits);
+        let budget = ResponseBudget::new(&self.limits);
         let each = operations.into_iter().map(|operation| async {
             let mut part = ResponseMeta::of(caller);
             let asked = (entry, within.as_ref());
-            let result = self.bulk_operation(asked, operation, &room, &mut part).await;
+            let result = self.bulk_operation(asked, operation, &budget, &mut part).await;
             (BulkResult { result, charge: part.charge }, part)
         });
         let mut results = Vec::new();
@@ -322,14 +322,14 @@ impl Service {
         operations: Vec<BulkOperation>,
         meta: &mut ResponseMeta,
     ) -> Vec<BulkResult> {
-        let room = Room::new(&self.limits);
+        let budget = ResponseBudget::new(&self.limits);
         let mut results: Vec<BulkResult> = Vec::with_capacity(operations.len());
         for operation in operations {
             let mut part = ResponseMeta::of(meta.caller);
             let result = match results.last() {
                 Some(BulkResult { result: Err(_), .. }) => Err(ServiceError::Dependency),
                 Some(_) | None => {
-                    self.bulk_operation((entry, range), operation, &room, &mut part).await
+                    self.bulk_operation((entry, range), operation, &budget, &mut part).await
                 }
             };
             meta.add(&part);
@@ -342,17 +342,17 @@ impl Service {
         &self,
         (entry, range): (&ResolvedContainer, Option<&(PartitionId, EpkRange)>),
         BulkOperation { key, operation }: BulkOperation,
-        room: &Room,
+        budget: &ResponseBudget,
         meta: &mut ResponseMeta,
     ) -> Result<ItemResult, ServiceError> {
-        room.check()?;
+        budget.check()?;
         let (operation, location) = self.check_operation(entry, Some(&key), operation, meta)?;
         if let Some((range, within)) = range
             && !within.contains(&location.position)
         {
             return Err(named(entry, ClusterError::NoRange(*range)));
         }
-        room.take(result(self.apply_one(entry, location, operation, meta).await?))
+        budget.take(result(self.apply_one(entry, location, operation, meta).await?))
     }
 
     /// One page of items in the order of their hashed keys, range after range.
@@ -606,16 +606,16 @@ fn page_work(page: &ItemPage) -> impl Iterator<Item = Work> {
 /// Each operation of a bulk request may give back an item: what is beyond the limit is
 /// refused, and clients ask for it again. What reads give back is told in any case, what
 /// writes do not always; and a write that is done has to be told as done.
-struct Room {
+struct ResponseBudget {
     read: AtomicUsize,
     read_max: usize,
     written: AtomicUsize,
     written_max: usize,
 }
 
-impl Room {
-    fn new(limits: &Limits) -> Room {
-        Room {
+impl ResponseBudget {
+    fn new(limits: &Limits) -> ResponseBudget {
+        ResponseBudget {
             read: AtomicUsize::new(0),
             read_max: usize::try_from(limits.response_bytes_max).unwrap_or(usize::MAX),
             written: AtomicUsize::new(0),
@@ -627,7 +627,7 @@ impl Room {
     fn check(&self) -> Result<(), ServiceError> {
         let used = |used: &AtomicUsize| used.load(Ordering::Relaxed);
         if used(&self.read) > self.read_max || used(&self.written) > self.written_max {
-            return Err(Room::full());
+            return Err(ResponseBudget::full());
         }
         Ok(())
     }
@@ -642,7 +642,7 @@ impl Room {
         let before = self.read.fetch_add(bytes, Ordering::Relaxed);
         // One item is an answer however large it is.
         if before > 0 && before.saturating_add(bytes) > self.read_max {
-            return Err(Room::full());
+            return Err(ResponseBudget::full());
         }
         Ok(done)
     }

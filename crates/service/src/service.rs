@@ -114,10 +114,10 @@ impl Service {
     /// is, and pays there what it has cost.
     async fn perform<V: Verb>(
         &self,
-        Checked { resolved: Resolved { verb, place } }: Checked<V>,
+        Checked { resolved: Resolved { verb, target } }: Checked<V>,
         meta: &mut ResponseMeta,
     ) -> Result<V::Reply, ServiceError> {
-        verb.perform(self, place, meta).await
+        verb.perform(self, target, meta).await
     }
 
     #[must_use]

@@ -22,7 +22,7 @@ use crate::service::Service;
 pub trait Verb: Sized + Send {
     type Reply: Send;
     /// What its names stand for.
-    type Place: Send;
+    type Target: Send;
 
     /// What has to be known of it before it is done.
     fn facts(&self) -> Facts<'_>;
@@ -32,13 +32,13 @@ pub trait Verb: Sized + Send {
         &mut self,
         service: &Service,
         meta: &mut ResponseMeta,
-    ) -> impl Future<Output = Result<Self::Place, ServiceError>> + Send;
+    ) -> impl Future<Output = Result<Self::Target, ServiceError>> + Send;
 
     /// Does it.
     fn perform(
         self,
         service: &Service,
-        place: Self::Place,
+        target: Self::Target,
         meta: &mut ResponseMeta,
     ) -> impl Future<Output = Result<Self::Reply, ServiceError>> + Send;
 }
@@ -180,7 +180,7 @@ impl Facts<'_> {
 
 impl<V: ContainerVerb> Verb for InContainer<V> {
     type Reply = V::Reply;
-    type Place = ResolvedContainer;
+    type Target = ResolvedContainer;
 
     fn facts(&self) -> Facts<'_> {
         let facts = self.verb.facts();
@@ -198,9 +198,9 @@ impl<V: ContainerVerb> Verb for InContainer<V> {
     async fn perform(
         self,
         service: &Service,
-        place: ResolvedContainer,
+        target: ResolvedContainer,
         meta: &mut ResponseMeta,
     ) -> Result<V::Reply, ServiceError> {
-        self.verb.perform(service, &place, meta).await
+        self.verb.perform(service, &target, meta).await
     }
 }

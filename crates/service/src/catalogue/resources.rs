@@ -39,7 +39,7 @@ pub(crate) struct Asked {
 impl Verb for ResourceAction {
     type Reply = ResourceReply;
     /// It finds its resources itself, as finding and changing them must be one step.
-    type Place = ();
+    type Target = ();
 
     fn facts(&self) -> Facts<'_> {
         use ResourceAction::{Create, Delete, MigrateOffer, Read, Replace, Upsert};
@@ -74,7 +74,7 @@ impl Verb for ResourceAction {
 
 impl Verb for ListResources {
     type Reply = Feed<ResourceRest>;
-    type Place = ();
+    type Target = ();
 
     fn facts(&self) -> Facts<'_> {
         Facts { writes: false, subject: Subject::Inside(&self.parent, self.kind) }

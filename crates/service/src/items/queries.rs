@@ -444,7 +444,7 @@ fn ordinals_of(
     key: &PartitionKey,
 ) -> Result<Range<u64>, KeyError> {
     let (first, last) = definition.hash_prefixes(key)?;
-    let bound = |place: u32| u64::from(place) << Ordinal::NUMBER_BITS;
+    let bound = |prefix: u32| u64::from(prefix) << Ordinal::NUMBER_BITS;
     Ok(bound(first.get())..bound(last.get().saturating_add(1)))
 }
 

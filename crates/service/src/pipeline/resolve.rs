@@ -57,7 +57,7 @@ impl ResolvedContainer {
 /// A verb with what its names stand for.
 pub(crate) struct Resolved<V: Verb> {
     pub(crate) verb: V,
-    pub(crate) place: V::Place,
+    pub(crate) target: V::Target,
 }
 
 impl Service {
@@ -66,8 +66,8 @@ impl Service {
         Authorised { mut verb }: Authorised<V>,
         meta: &mut ResponseMeta,
     ) -> Result<Resolved<V>, ServiceError> {
-        let place = verb.resolve(self, meta).await?;
-        Ok(Resolved { verb, place })
+        let target = verb.resolve(self, meta).await?;
+        Ok(Resolved { verb, target })
     }
 
     /// Finds the container that a verb is about, and the item where that is named by its
