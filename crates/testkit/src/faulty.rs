@@ -1,10 +1,10 @@
 //! A store that fails on purpose.
 //!
-//! Wraps any store and decides, per submission and per read, whether to pass it
-//! on or to fail it in one of the ways that the storage door allows. What comes
-//! out still keeps the door's rules: a session with a submission that did not
-//! become durable is broken, and a refused submission is surely not written. So
-//! a caller that misbehaves on it would misbehave on a real store.
+//! Wraps any store and decides, per submission and per read, whether to pass it on or to
+//! fail it in one of the modes that the storage door allows. The result still keeps the
+//! door's rules: a session with a submission that did not become durable is broken, and a
+//! refused submission is surely not written. So a caller that misbehaves on it would
+//! misbehave on a real store.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -47,8 +47,8 @@ pub struct FaultRates {
     pub read: u16,
 }
 
-/// The wrapper. Submissions are numbered over all sessions in the order in which
-/// they come in; a script answers them first, then the rates do.
+/// The wrapper. Submissions are numbered over all sessions in the order of their arrival; a
+/// script decides on the first ones, then the rates do.
 pub struct FaultyStore {
     inner: Arc<dyn Store>,
     plan: Arc<Plan>,
@@ -69,13 +69,13 @@ struct PlanState {
 }
 
 impl FaultyStore {
-    /// Passes everything on until told otherwise by [`FaultyStore::script`].
+    /// Passes everything on unless [`FaultyStore::script`] says otherwise.
     #[must_use]
     pub fn new(inner: Arc<dyn Store>) -> Arc<FaultyStore> {
         FaultyStore::seeded(inner, 0, FaultRates::default())
     }
 
-    /// Fails at random, the same way for the same seed and order of calls.
+    /// Fails at random, reproducibly for the same seed and order of calls.
     #[must_use]
     pub fn seeded(inner: Arc<dyn Store>, seed: u64, rates: FaultRates) -> Arc<FaultyStore> {
         let state = Mutex::new(PlanState::default());
@@ -210,7 +210,7 @@ struct FaultySession {
 }
 
 impl FaultySession {
-    /// Passes the batch on, or not; in both cases the caller never hears of it.
+    /// Passes the batch on, or not; in both cases the ticket stays pending.
     fn pass_in_silence(&mut self, batch: WriteBatch, written: bool) -> Option<Ticket> {
         written.then(|| self.inner.submit(batch))
     }
@@ -229,7 +229,7 @@ impl WriteSession for FaultySession {
             Fault::Full => Ticket::resolved(CommitStatus::Full),
             Fault::Fence => Ticket::resolved(CommitStatus::Fenced),
             Fault::Unknown { written } => match self.pass_in_silence(batch, written) {
-                // Answers once it is written, so that a test can look for it.
+                // Answers once it is written, so that a test can look it up.
                 Some(inner) => {
                     let (resolver, ticket) = Ticket::pending();
                     inner.on_done(move |_| resolver.resolve(CommitStatus::Unknown));
