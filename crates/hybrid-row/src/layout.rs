@@ -46,7 +46,7 @@ impl Column {
 
 impl RowLayout {
     pub(crate) const fn new(schema: i32, columns: &'static [Column]) -> RowLayout {
-        assert!(columns.len() <= COLUMNS_MAX, "there is room for so many columns");
+        assert!(columns.len() <= COLUMNS_MAX, "a schema has at most this many columns");
         let mut at = 0;
         while at < columns.len() {
             let Column { kind, storage, .. } = &columns[at];

@@ -309,8 +309,8 @@ mod tests {
         let mut session = store.write_session();
         assert_eq!(submit(session.as_mut(), "before").wait(), CommitStatus::Durable);
         let ticket = submit(session.as_mut(), "hit");
-        assert_eq!(submit(session.as_mut(), "behind").wait(), CommitStatus::Refused);
-        assert!(!is_written(store.as_ref(), "behind"), "a broken session writes nothing");
+        assert_eq!(submit(session.as_mut(), "later").wait(), CommitStatus::Refused);
+        assert!(!is_written(store.as_ref(), "later"), "a broken session writes nothing");
         assert_eq!(
             submit(store.write_session().as_mut(), "elsewhere").wait(),
             CommitStatus::Durable

@@ -4,7 +4,7 @@
 //!
 //! `ORRERY_POWER_CUTS` sets how many in each durability, `ORRERY_SEED` which.
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail the test")]
-#![allow(clippy::print_stdout, reason = "seeds and figures are for whoever runs it")]
+#![allow(clippy::print_stdout, reason = "seeds and figures are for the person who runs it")]
 
 use std::path::Path;
 

@@ -102,14 +102,14 @@ impl Disk {
                 self.change(path, |name, _| NameChange::Set(name, Node::Folder))?;
                 self.folders.insert(path.clone(), FolderState::default());
             }
-            Event::FolderRemoved { path } => bail!("{path}: nobody removes folders"),
+            Event::FolderRemoved { path } => bail!("{path}: folders are never removed"),
             Event::Said { .. } => {}
         }
         Ok(())
     }
 
     fn file(&mut self, inode: u64) -> Result<&mut FileState> {
-        let file = *self.files_by_inode.get(&inode).context("a file that nobody opened")?;
+        let file = *self.files_by_inode.get(&inode).context("a file that was never opened")?;
         self.files.get_mut(file).context("files are never forgotten")
     }
 
@@ -170,7 +170,7 @@ impl Disk {
                 let state = self.files.get(*file).context("files are never forgotten")?;
                 Mark::File(*file, state.changes())
             }
-            (None, None) => bail!("something that nobody opened is synced"),
+            (None, None) => bail!("something that was never opened is synced"),
         };
         self.syncs.insert(number, mark);
         Ok(())
