@@ -171,9 +171,9 @@ impl Side for Door {
     }
 }
 
-/// The engine alone, at its best: every writer commits its own batch, then one of
-/// them syncs for all that have committed by then. (A sync per batch is slower by
-/// far. Unlike through the door, readers see batches before they are durable.)
+/// The engine alone, at its best: every writer commits its own batch, then one of them
+/// syncs for all that have committed by then. (A sync per batch is far slower. Unlike with
+/// the door, readers see batches before they are durable.)
 #[derive(Clone)]
 struct Engine {
     database: Database,

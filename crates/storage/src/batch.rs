@@ -28,7 +28,7 @@ impl Write {
         }
     }
 
-    /// The value to be stored, or nothing when the key is to go.
+    /// The value to be stored, or `None` for a delete.
     #[must_use]
     pub fn value(&self) -> Option<&Bytes> {
         match self {
@@ -52,9 +52,8 @@ impl WriteBatch {
         WriteBatch::default()
     }
 
-    /// Says that these writes lead to space being given back, such as the drop of a
-    /// container. On a full disk they may use room that is kept from all others, so they
-    /// have to be few.
+    /// Marks writes that lead to space being given back, such as the drop of a container.
+    /// On a full disk they may use space that is reserved for them, so they have to be few.
     #[must_use]
     pub fn for_relief(self, relief: bool) -> WriteBatch {
         WriteBatch { relief, ..self }
@@ -73,7 +72,7 @@ impl WriteBatch {
         self.push(Write::Delete { key: key.into() });
     }
 
-    /// How many writes, counting a key as often as it was written.
+    /// Number of writes, counting a key as often as it was written.
     #[must_use]
     pub fn len(&self) -> usize {
         self.writes.len()
@@ -103,14 +102,14 @@ impl WriteBatch {
         self.writes.push(write);
     }
 
-    /// What makes this batch unfit for every backend, if anything does.
+    /// The first write that no backend can take, if there is one.
     pub(crate) fn invalid_write(&self) -> Option<InvalidWrite> {
         self.writes.iter().find_map(InvalidWrite::of)
     }
 }
 
-/// Why a write cannot be taken. A mistake in the caller, so it is refused and
-/// reported rather than returned as a value to branch on.
+/// Why a write is invalid. A bug in the caller, so it is refused and logged rather than
+/// returned as a value to branch on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum InvalidWrite {
     #[error("empty key")]

@@ -1,11 +1,10 @@
 //! Group commit: the queue between submitters and an engine, and its leader.
 //!
-//! All backends share this code, so that joining, ordering, breaking of sessions
-//! and failing mean the same everywhere. At any time at most one thread is the *leader*:
-//! it takes what waits, merges it into one engine batch, has the engine make that
-//! durable and visible, resolves the tickets in order, and goes on until nothing
-//! waits. While it is busy the next group gathers; that is the whole of group
-//! commit, no timer is involved.
+//! All backends share this code, so that merging, ordering, breaking of sessions and
+//! failing mean the same everywhere. At any time at most one thread is the *leader*: it
+//! takes what waits, merges it into one engine batch, has the engine make that durable and
+//! visible, resolves the tickets in order, and continues until nothing waits. While it is
+//! busy the next group gathers; that is all of group commit, there is no timer.
 //!
 //! Who leads depends on the backend: a slow engine gets a thread of its own
 //! ([`Leader::Thread`]), with a fast one the submitter leads
@@ -25,25 +24,25 @@ use crate::{
 #[cfg(test)]
 mod tests;
 
-/// Submissions merged into one engine batch at most. Past a few hundred the sync
-/// is spread so thinly that more only adds delay.
+/// Submissions merged into one engine batch at most. Past a few hundred the sync is
+/// amortised so well that more only adds delay.
 const GROUP_BATCHES_MAX: usize = 1_024;
 
 /// Bytes merged into one engine batch at most, except for a single submission
 /// that is larger: a small part of a memtable, so that a group cannot overfill it.
 const GROUP_BYTES_MAX: usize = 4 << 20;
 
-/// Bytes that may wait. Above it submitters block: the disk is the bottleneck
-/// then, and a longer queue would only add memory and delay.
+/// Bytes that may wait. Above it submitters block (backpressure): the disk is the
+/// bottleneck then, and a longer queue would only add memory and delay.
 const QUEUE_BYTES_MAX: usize = 16 << 20;
 
 /// Submissions merged: the last write of every key, `None` for a delete.
 pub(crate) type MergedBatch = BTreeMap<Bytes, Option<Bytes>>;
 
-/// What a backend has to bring along.
+/// What a backend provides.
 pub(crate) trait Engine: Send + fmt::Debug {
-    /// Asks for room for `bytes` before anything is written, so that what is refused is
-    /// surely not there. With `relief` for writes that lead to space being given back.
+    /// Asks for disk space for `bytes` before anything is written, so that what is refused
+    /// is surely not written. With `relief` for writes that lead to space being given back.
     ///
     /// # Errors
     /// [`StorageError::Full`] leaves the engine as it was: the next call asks again.
@@ -52,8 +51,8 @@ pub(crate) trait Engine: Send + fmt::Debug {
     /// Makes all of `writes` durable, all or nothing, and then visible.
     ///
     /// # Errors
-    /// After [`StorageError::Full`] the engine can go on: what became of the writes is not
-    /// known now, but settled before anything else is committed.
+    /// After [`StorageError::Full`] the engine can continue: whether the writes are there
+    /// is not known yet, but settled before anything else is committed.
     fn commit(&mut self, writes: &MergedBatch) -> Result<(), StorageError>;
 
     /// How often one commit waits for the disk.
@@ -71,13 +70,13 @@ pub(crate) enum Leader {
 
 pub(crate) struct Committer<E> {
     queue: Mutex<Queue>,
-    /// Something waits, or the end has come.
+    /// Something waits, or the store is closing.
     work: Condvar,
-    /// There is room again, or the leader has gone.
+    /// There is space in the queue again, or the leader has gone.
     progress: Condvar,
     engine: Mutex<E>,
-    /// The most bytes for which there was no room since anybody last got some; 0 when the
-    /// last one got what it asked for.
+    /// The largest request for disk space that was refused since one was last granted; 0
+    /// when the last one was granted.
     refused_bytes: AtomicUsize,
     totals: Totals,
     leader: Leader,
@@ -89,7 +88,7 @@ struct Queue {
     bytes: usize,
     state: State,
     has_leader: bool,
-    /// Someone has set out to end the engine.
+    /// Someone has begun to close the engine.
     ended: bool,
 }
 
@@ -125,7 +124,7 @@ impl Breach {
         self.0.fetch_max(why, Ordering::AcqRel);
     }
 
-    /// What becomes of submissions to a session that is broken.
+    /// The status of submissions to a broken session.
     fn outcome(&self) -> Option<CommitStatus> {
         match self.0.load(Ordering::Acquire) {
             Breach::NONE => None,
@@ -173,9 +172,9 @@ impl<E: Engine> Committer<E> {
         }
     }
 
-    /// Whether there is room for writes, and the engine still takes any. One who was
-    /// refused room need not come back, so the engine is asked again, for as much: less
-    /// than that says nothing about the writes that were refused.
+    /// Whether the disk has space for writes, and the engine still takes any. A refused
+    /// writer need not come back, so the engine is asked again, for as much: less than that
+    /// says nothing about the writes that were refused.
     pub(crate) fn health(&self) -> Result<(), StorageError> {
         self.alive()?;
         let bytes = self.refused_bytes.load(Ordering::Acquire);
@@ -187,13 +186,13 @@ impl<E: Engine> Committer<E> {
         })
     }
 
-    /// Asks the engine for room. Nothing while it is busy.
+    /// Asks the engine for disk space. `None` while it is busy.
     pub(crate) fn probe(&self, bytes: usize) -> Option<Result<(), StorageError>> {
         let engine = self.engine.try_lock().ok()?;
         Some(self.ask_for_room(engine, bytes, false))
     }
 
-    /// Does something with the engine between two commits.
+    /// Runs `work` on the engine between two commits.
     pub(crate) fn with_engine<T>(&self, work: impl FnOnce(&mut E) -> T) -> T {
         work(&mut self.engine())
     }
@@ -207,7 +206,7 @@ impl<E: Engine> Committer<E> {
         }
     }
 
-    /// Refuses what comes from now on, with `detail` as the reason to report.
+    /// Refuses everything from now on, with `detail` as the reported reason.
     pub(crate) fn fail(&self, detail: String) {
         let refused = self.queue().fail(detail);
         self.work.notify_all();
@@ -215,7 +214,7 @@ impl<E: Engine> Committer<E> {
         resolve_all(refused, CommitStatus::Refused);
     }
 
-    /// Waits for what was submitted, then ends the engine. Idempotent.
+    /// Waits for what was submitted, then closes the engine. Idempotent.
     pub(crate) fn close(&self) -> Result<(), StorageError> {
         let first = self.queue().close();
         self.work.notify_all();
@@ -228,7 +227,7 @@ impl<E: Engine> Committer<E> {
         failure.map_or(ended, |detail| Err(StorageError::Failed { detail }))
     }
 
-    /// Has the engine commit nothing, and so publish its state anew.
+    /// Commits an empty batch, so that the engine publishes its state again.
     pub(crate) fn commit_nothing(&self) -> Result<(), StorageError> {
         self.alive()?;
         let guard = PanicGuard { committer: self };
@@ -253,8 +252,7 @@ impl<E: Engine> Committer<E> {
         }
     }
 
-    /// Takes a submission in, or gives its resolver back when the store no longer
-    /// takes any.
+    /// Queues a submission, or returns it when the store no longer takes any.
     fn enqueue(&self, submission: Submission) -> Result<(), Submission> {
         let bytes = submission.batch.bytes();
         let mut queue = self.queue();
@@ -332,9 +330,9 @@ impl<E: Engine> Committer<E> {
         }
     }
 
-    /// What may be committed of a group. Turned away are those whose session broke while
-    /// they waited, and those for whom there is no room; the others are asked about again
-    /// then, for they may be what makes room.
+    /// The part of a group that may be committed. Submissions whose session broke while
+    /// they waited are turned away, and so are those for which there is no space; the
+    /// others are then asked about again, for they may be what frees space.
     fn admit(&self, group: Vec<Submission>) -> Vec<Submission> {
         let group = unbroken(group);
         let bytes = |group: &[Submission]| group.iter().map(|one| one.batch.bytes()).sum();
@@ -368,7 +366,7 @@ impl<E: Engine> Committer<E> {
         let room = engine.admit(bytes, relief);
         drop(engine);
         match &room {
-            // What a modest one gets says nothing about the others.
+            // What a relief write gets says nothing about the others.
             Ok(()) if relief => {}
             Ok(()) => self.note_room(),
             Err(error @ StorageError::Full { .. }) => self.note_refusal(bytes, error),
@@ -377,14 +375,14 @@ impl<E: Engine> Committer<E> {
         room
     }
 
-    /// Tells people once that there is no room.
+    /// Logs once that there is no space.
     fn note_refusal(&self, bytes: usize, error: &StorageError) {
         if self.refused_bytes.fetch_max(bytes.max(1), Ordering::AcqRel) == 0 {
             tracing::error!(%error, "writes are refused until there is room");
         }
     }
 
-    /// Tells people once that there is room again.
+    /// Logs once that there is space again.
     fn note_room(&self) {
         if self.refused_bytes.swap(0, Ordering::AcqRel) != 0 {
             tracing::info!("there is room again, writes go on");
@@ -427,7 +425,7 @@ impl<E: fmt::Debug> fmt::Debug for Committer<E> {
 }
 
 impl Queue {
-    /// A submission larger than the whole queue is let in when it is alone.
+    /// A submission larger than the whole queue is accepted when it is alone.
     fn has_room(&self, bytes: usize) -> bool {
         self.waiting.is_empty() || self.bytes + bytes <= QUEUE_BYTES_MAX
     }
@@ -455,7 +453,7 @@ impl Queue {
         group
     }
 
-    /// Takes nothing more. Whether this is the first time.
+    /// Takes nothing more. Returns whether this is the first call.
     fn close(&mut self) -> bool {
         if self.state == State::Open {
             self.state = State::Closed;
@@ -463,7 +461,7 @@ impl Queue {
         !std::mem::replace(&mut self.ended, true)
     }
 
-    /// Takes out all that waits: it will never be written.
+    /// Takes out everything that waits: it will never be written.
     fn fail(&mut self, detail: String) -> Vec<Submission> {
         if !matches!(self.state, State::Failed { .. }) {
             self.state = State::Failed { detail };
@@ -473,8 +471,8 @@ impl Queue {
     }
 }
 
-/// Fails the store when its leader panics, so that nobody waits for a thread
-/// that is no more. The group in hand resolves as unknown by being dropped.
+/// Fails the store when its leader panics, so that no one waits for a dead thread. The
+/// current group resolves as unknown by being dropped.
 struct PanicGuard<'a, E: Engine> {
     committer: &'a Committer<E>,
 }
@@ -500,7 +498,7 @@ fn merge(group: &mut [Submission]) -> MergedBatch {
     merged
 }
 
-/// Turns away what waited behind a submission of its session that was not written.
+/// Turns away what waited after a submission of its session that was not written.
 fn unbroken(group: Vec<Submission>) -> Vec<Submission> {
     let whole = |one: Submission| match one.breach.outcome() {
         None => Some(one),
@@ -523,11 +521,11 @@ fn resolve_all(group: Vec<Submission>, outcome: CommitStatus) {
     }
 }
 
-/// A session into a [`Committer`].
+/// A session of a [`Committer`].
 pub(crate) struct CommitterSession<E> {
     committer: Arc<Committer<E>>,
     breach: Breach,
-    /// Broken at this end: what was taken in before is written all the same.
+    /// Broken on the submitter's side: what was accepted before is written all the same.
     refused: bool,
 }
 

@@ -1,16 +1,15 @@
 //! An ordered, snapshotting, atomically committing store of byte keys and values.
 //!
-//! This crate is one door ([`Store`]) with interchangeable backends behind it:
-//! [`memory`] for tests and throw-away servers, [`local`] for a folder on a disk.
-//! It offers no transactions, expiry or merge operators: preconditions and layouts
-//! live above it.
+//! This crate is one door ([`Store`]) with interchangeable backends: [`memory`] for tests
+//! and throw-away servers, [`local`] for a folder on a disk. It offers no transactions,
+//! expiry or merge operators: preconditions and layouts live above it.
 //!
 //! The shape follows from one rule, *acknowledged means durable, and readers see
 //! only what is durable*:
 //!
 //! 1. A sequencer submits a [`WriteBatch`] on its [`WriteSession`] and gets a [`Ticket`].
-//! 2. The backend's committer joins everything that waits into one engine batch,
-//!    makes it durable with one sync, and publishes it.
+//! 2. The backend's committer merges everything that waits into one engine batch (group
+//!    commit), makes it durable with one sync, and publishes it.
 //! 3. Only then do the tickets resolve and do new [`View`]s show the writes.
 //!
 //! Callers keep what they submitted but cannot read yet in an overlay of their

@@ -27,7 +27,7 @@ pub fn create() -> Arc<dyn Store> {
     create_within(u64::MAX)
 }
 
-/// Makes an empty store that is full at so many bytes of keys and values.
+/// Makes an empty store that is full at `bytes_max` bytes of keys and values.
 #[must_use]
 pub fn create_within(bytes_max: u64) -> Arc<dyn Store> {
     let shared = Arc::new(Shared::default());
@@ -72,7 +72,7 @@ impl Store for MemoryStore {
         self.committer.alive().map(|()| 0)
     }
 
-    /// Leaves all of it, as it may: what is deleted is gone with the next commit.
+    /// Discards nothing, which is allowed: what is deleted goes with the next commit.
     fn discard(&self, _range: &KeyRange) -> Result<(), StorageError> {
         runtime::may_wait();
         self.committer.alive()
@@ -173,7 +173,7 @@ struct MemoryEngine {
     bytes_max: u64,
 }
 
-/// The part of a bounded store that is kept for those who make room.
+/// The part of a bounded store that is reserved for relief writes.
 const RELIEF_PART: u64 = 16;
 
 impl Engine for MemoryEngine {

@@ -1,4 +1,4 @@
-//! A backup is a state that really was, and nothing else is taken for one.
+//! A backup is a state that existed, and nothing else is taken for one.
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail the test")]
 
 use std::fs;

@@ -1,9 +1,9 @@
-//! An engine that meets a full disk all the same, because somebody else took the space
-//! between asking for room and writing, is opened anew once there is room.
+//! An engine that runs into a full disk all the same, because another program took the
+//! space between the check and the write, is reopened once there is space.
 //!
-//! A limit to the size of files stands in for the disk: it can be set and lifted at the
-//! very moment, on every machine. The limit is for the whole process, so this is a program
-//! of its own with one test, which runs itself with the signal ignored that comes with it.
+//! A limit on the size of files stands in for the disk: it can be set and lifted at any
+//! moment, on every machine. The limit applies to the whole process, so this is a program
+//! of its own with one test, which runs itself with the limit's signal ignored.
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail the test")]
 

@@ -187,7 +187,7 @@ impl World {
         Ok(format!("rows {} bytes {}\n", report.rows, report.bytes))
     }
 
-    /// Memory has nowhere to come back from, so there only the handles go.
+    /// Memory cannot be reopened, so there only the handles go.
     fn reopen(&mut self) -> Result<String, Box<dyn Error>> {
         self.sessions.clear();
         self.views.clear();

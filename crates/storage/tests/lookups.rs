@@ -1,4 +1,4 @@
-//! What finding one row reads from the disk does not grow with the rows around it.
+//! A point lookup does not read more from the disk as rows around it grow.
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail the test")]
 

@@ -1,5 +1,5 @@
-//! A store that is opened for reading stays as it is: every byte, name and time of it.
-//! `damage.rs` holds what is found in damaged ones against what opening finds.
+//! A store that is opened for reading stays as it is: every byte, name and timestamp of it.
+//! `damage.rs` compares what is found in damaged ones with what opening finds.
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail the test")]
 
 use std::collections::BTreeMap;
@@ -24,7 +24,7 @@ fn fill(store: &dyn Store, numbers: std::ops::Range<u32>) {
     }
 }
 
-/// Everything about a folder that somebody could have changed.
+/// Everything about a folder that could have changed.
 fn state(folder: &Path) -> BTreeMap<PathBuf, (Vec<u8>, SystemTime)> {
     let mut found = BTreeMap::new();
     for entry in fs::read_dir(folder).unwrap() {

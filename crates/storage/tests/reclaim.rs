@@ -1,5 +1,5 @@
-//! Giving up a range and rewriting the store gives the disk its space back, and
-//! changes nothing else.
+//! Discarding a range and compacting the store gives the disk its space back, and changes
+//! nothing else.
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail the test")]
 
 use std::collections::BTreeMap;
@@ -57,7 +57,7 @@ fn rows(store: &dyn Store, range: &KeyRange) -> Vec<(Bytes, Bytes)> {
     store.view().unwrap().scan(range, Direction::Forward, ALL).unwrap().rows
 }
 
-/// Gives up a range as its owner has to. How many rows were left to delete.
+/// Discards a range as its owner has to. Returns how many rows were left to delete.
 fn give_up(store: &dyn Store, range: &KeyRange) -> usize {
     store.discard(range).unwrap();
     let left = rows(store, range);
@@ -103,7 +103,7 @@ fn a_range_that_was_given_up_leaves_the_disk() {
     assert_eq!(rows(store.as_ref(), &KeyRange::all()), before);
 }
 
-/// On a store that nobody writes to, where nothing else makes the engine look.
+/// On an idle store, where nothing else makes the engine look.
 #[test]
 fn tables_of_a_discarded_range_go_at_once() {
     let folder = tempfile::tempdir().unwrap();
@@ -141,7 +141,7 @@ fn a_view_keeps_what_is_discarded_and_rewritten() {
 }
 
 /// Tables of a few rows, values that are replaced and deleted at random, and ranges that
-/// are given up: some drops uncover what was replaced before, and no view may show it.
+/// are discarded: some drops uncover what was replaced before, and no view may show it.
 #[test]
 fn whatever_is_given_up_is_gone_and_the_rest_stays() {
     let seed = std::env::var("ORRERY_SEED").map_or(SEED, |text| text.parse().expect("a number"));
@@ -184,7 +184,7 @@ struct Life {
     store: Arc<dyn Store>,
     model: BTreeMap<Bytes, Bytes>,
     random: SeededRandom,
-    /// Rows that a discard took, and older ones that it brought to light.
+    /// Rows that a discard dropped, and older ones that it uncovered.
     dropped: usize,
     uncovered: usize,
 }

@@ -178,8 +178,8 @@ fn the_stores_own_keys_do_not_show() {
     }
 }
 
-/// How many share one depends on the machine; that what gathers during a commit does is a
-/// test of the committer.
+/// How many share one depends on the machine; that what gathers during a commit is merged
+/// is a test of the committer.
 #[test]
 fn every_commit_of_many_writers_is_one_sync() {
     const WRITERS: usize = 64;
@@ -257,8 +257,8 @@ fn a_view_shows_whole_batches_and_never_changes() {
     reader.join().unwrap();
 }
 
-/// The engine flushes on threads of its own. When that fails the store must say so,
-/// take no more writes, and still come to an end.
+/// The engine flushes on threads of its own. When that fails the store must say so, take no
+/// more writes, and still close.
 #[test]
 fn a_flush_that_fails_fails_the_store() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! The committer against an engine that a test holds by the hand.
+//! The committer against an engine that a test steps through.
 
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
@@ -6,7 +6,7 @@ use runtime::{Runtime, TaskHandle};
 
 use super::*;
 
-/// What the engine is told to do with one commit.
+/// What the engine is to do with one commit.
 #[derive(Debug, PartialEq, Eq)]
 enum Verdict {
     Commit,
@@ -112,7 +112,7 @@ fn tickets_resolve_only_after_the_engine_published() {
     assert_eq!(gate.published.lock().unwrap().len(), 1);
 }
 
-/// A little room is no good news to those who asked for more.
+/// A little space is no good news for writes that asked for more.
 #[test]
 fn health_asks_for_as_much_as_was_refused() {
     let gate = Gate::open();
@@ -149,11 +149,11 @@ fn a_failed_commit_is_unknown_and_all_that_follows_is_refused() {
     let mut session = gate.write_session();
     let lost = session.submit(put("a", "1"));
     gate.next_commit();
-    let behind = session.submit(put("b", "1"));
+    let later = session.submit(put("b", "1"));
     let elsewhere = gate.write_session().submit(put("c", "1"));
     gate.decide(Verdict::Fail);
     assert_eq!(lost.wait(), CommitStatus::Unknown);
-    assert_eq!(behind.wait(), CommitStatus::Refused);
+    assert_eq!(later.wait(), CommitStatus::Refused);
     assert_eq!(elsewhere.wait(), CommitStatus::Refused);
     assert_eq!(gate.write_session().submit(put("d", "1")).wait(), CommitStatus::Refused);
     let error = gate.committer.health().unwrap_err().to_string();
@@ -169,10 +169,10 @@ fn a_panicking_engine_fails_the_store_and_leaves_nobody_waiting() {
     let mut session = gate.write_session();
     let lost = session.submit(put("a", "1"));
     gate.next_commit();
-    let behind = session.submit(put("b", "1"));
+    let later = session.submit(put("b", "1"));
     gate.decide(Verdict::Panic);
     assert_eq!(lost.wait(), CommitStatus::Unknown);
-    assert_eq!(behind.wait(), CommitStatus::Refused);
+    assert_eq!(later.wait(), CommitStatus::Refused);
     assert!(gate.thread.join().is_err());
     assert!(matches!(gate.committer.close(), Err(StorageError::Failed { .. })));
 }
@@ -201,12 +201,12 @@ fn closing_waits_for_what_was_submitted() {
     let mut session = gate.write_session();
     let ticket = session.submit(put("a", "1"));
     gate.next_commit();
-    let behind = session.submit(put("b", "1"));
+    let later = session.submit(put("b", "1"));
     gate.decide(Verdict::Commit);
     gate.decide(Verdict::Commit);
     gate.committer.close().unwrap();
     assert_eq!(ticket.outcome(), Some(CommitStatus::Durable));
-    assert_eq!(behind.outcome(), Some(CommitStatus::Durable));
+    assert_eq!(later.outcome(), Some(CommitStatus::Durable));
     assert_eq!(session.submit(put("c", "1")).wait(), CommitStatus::Refused);
     gate.committer.close().unwrap();
     assert_eq!(gate.thread.join(), Ok(()));
@@ -261,7 +261,7 @@ fn without_room_a_session_breaks_and_the_store_goes_on() {
     gate.next_commit();
     // All of these wait in one group while the first is being committed.
     let refused = first.submit(put("refused", "1"));
-    let behind = first.submit(put("behind", "1").for_relief(true));
+    let later = first.submit(put("later", "1").for_relief(true));
     let other = second.submit(put("other", "1").for_relief(true));
     gate.room.store(0, Ordering::Release);
     gate.verdicts.send(Verdict::Commit).unwrap();
@@ -269,7 +269,7 @@ fn without_room_a_session_breaks_and_the_store_goes_on() {
     gate.verdicts.send(Verdict::Commit).unwrap();
     assert_eq!(held.wait(), CommitStatus::Durable);
     assert_eq!(refused.wait(), CommitStatus::Full);
-    assert_eq!(behind.wait(), CommitStatus::Full, "it rests on what was refused");
+    assert_eq!(later.wait(), CommitStatus::Full, "it rests on what was refused");
     assert_eq!(other.wait(), CommitStatus::Durable);
     assert!(matches!(gate.committer.health(), Err(StorageError::Full { .. })));
     assert_eq!(

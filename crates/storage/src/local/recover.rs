@@ -1,9 +1,9 @@
-//! What is done with a folder before the engine may open it.
+//! What happens to a folder before the engine may open it.
 //!
-//! Three things can be found: a folder that adds up, one whose journals do not but whose
-//! tables and watermark show that nothing is missing, and one where something is. The last
+//! There are three cases: a consistent folder, one with inconsistent journals whose tables
+//! and watermark show that nothing is missing, and one where something is missing. The last
 //! is opened only where that was to be expected, after a run that did not wait for the
-//! disk, or where a person accepts it. Deciding only looks; performing writes.
+//! disk, or where an operator accepts it. Planning only reads; performing writes.
 
 use std::path::{Path, PathBuf};
 
@@ -16,23 +16,23 @@ use crate::{Durability, Loss, StorageError};
 #[derive(Debug)]
 pub(super) struct Recovery {
     folder: PathBuf,
-    /// The newest commit that is there.
+    /// The newest commit that was found.
     pub(super) commit: u64,
-    /// What is not there although it was acknowledged.
+    /// What is missing although it was acknowledged.
     pub(super) loss: Option<Loss>,
     plan: RecoveryPlan,
 }
 
 #[derive(Debug)]
 enum RecoveryPlan {
-    /// It adds up.
+    /// It is consistent.
     Tidy(Inspection),
-    /// It does not, for this reason.
+    /// It is not, for this reason.
     Salvage(Salvage, String),
 }
 
 impl Recovery {
-    /// Looks and changes nothing.
+    /// Reads and changes nothing.
     pub(super) fn of(folder: &Path, accept_lost_writes: bool) -> Result<Recovery, StorageError> {
         let watermark = CommitWatermark::load(folder)?;
         let relaxed = watermark.is_some_and(|watermark| watermark.durability == Durability::Os);
@@ -57,7 +57,7 @@ impl Recovery {
         let loss = if !relaxed && is_complete {
             None
         } else if relaxed || accept_lost_writes {
-            // The commit that was seen last may never have been acknowledged, but the one
+            // The newest commit that was seen may never have been acknowledged, but the one
             // before it was.
             let seen = salvage.newest_seen.saturating_sub(1);
             let acknowledged = commit.max(recorded.unwrap_or_default()).max(seen);

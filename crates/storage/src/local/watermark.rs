@@ -1,8 +1,8 @@
 //! `WITNESS`: the commit watermark, the highest commit number that was acknowledged.
 //!
-//! The engine takes damage in the middle of its journal for a write that was cut
-//! off at the end, and drops what follows in silence. It cannot know better, as
-//! nothing outside the journal says how far it went. This file does.
+//! The engine takes damage in the middle of its journal for a write that was cut off at the
+//! end, and silently drops what follows. It cannot know better, as nothing outside the
+//! journal says how far it went. This file does.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Seek, SeekFrom, Write};

@@ -83,8 +83,8 @@ fn lost_writes_can_be_accepted_once_and_for_all() {
     again.close().unwrap();
 }
 
-/// Opens a store whose journals are not as they should be: the value of the newest
-/// commit, and what was lost. Where it waited for the disk, only who accepts the loss.
+/// Opens a store with inconsistent journals and returns the value of the newest commit, and
+/// the loss. With full durability this requires accepting the loss.
 fn open_relaxed(folder: &Path, acknowledged: u64) -> (Option<String>, Loss) {
     let runtime = Runtime::real();
     let mut watermark = WatermarkFile::open(folder, Durability::Full).unwrap();
@@ -126,8 +126,8 @@ fn without_waiting_for_the_disk_the_longest_unbroken_history_is_kept() {
     assert_eq!((value, loss), (None, Loss { found: 0, acknowledged: 7 }));
 }
 
-/// Also where every commit waited for the disk: a journal is emptied when it is not needed
-/// any more, and the power may be cut meanwhile.
+/// With full durability as well: a journal is emptied when it is no longer needed, and the
+/// power may be cut meanwhile.
 #[test]
 fn a_hole_in_what_the_tables_have_costs_nothing() {
     let folder = tempfile::tempdir().unwrap();
@@ -146,7 +146,7 @@ fn a_hole_in_what_the_tables_have_costs_nothing() {
     assert_eq!(store.loss(), None);
     assert_eq!(store.view().unwrap().get(b"key").unwrap().as_deref(), Some(b"3".as_slice()));
     store.close().unwrap();
-    // One that is behind a hole that nothing fills is a loss.
+    // A batch after a hole that nothing fills is a loss.
     append(folder.path(), 0, &[&[0; 999], batch(5, 50).as_slice()].concat());
     assert!(open(folder.path(), LocalConfig::default(), &runtime).is_err());
 }
