@@ -40,9 +40,9 @@ impl fmt::Display for Lsn {
     }
 }
 
-/// The number inside an item's `_rid`: its hash prefix, then a number that
-/// its container never gives out twice. Index entries end in it, so entries of
-/// one logical partition stand together.
+/// The number inside an item's `_rid`: its hash prefix, then a number that its container
+/// never uses twice. Index entries end in it, so entries of one logical partition are
+/// adjacent.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Ordinal(u64);
 

@@ -123,7 +123,7 @@ fn keys_spread_evenly_over_fresh_ranges() {
 
 /// Index entries end in the ordinal, so one hash prefix is one run of entries.
 #[test]
-fn ordinals_of_one_place_stand_together() {
+fn ordinals_of_one_prefix_stand_together() {
     let definition = flat(HashVersion::V2);
     let Location { hash_prefix, .. } = definition.locate(&PartitionKey::new(["a"])).unwrap();
     let (first, last) = (
@@ -218,7 +218,7 @@ proptest! {
 
     /// With one level, hash prefixes follow the ring.
     #[test]
-    fn places_follow_the_ring(keys in vec(key(1), 2..40)) {
+    fn hash_prefixes_follow_the_ring(keys in vec(key(1), 2..40)) {
         for definition in [flat(HashVersion::V1), flat(HashVersion::V2), deep(1)] {
             let mut at: Vec<Location> =
                 keys.iter().map(|key| definition.locate(key).unwrap()).collect();
@@ -236,7 +236,7 @@ proptest! {
     /// With several levels, hash prefixes follow the ring among keys that share all
     /// levels but the last, and stay within those of every key prefix.
     #[test]
-    fn places_follow_the_levels(shared in key(2), a in component(), b in component()) {
+    fn hash_prefixes_follow_the_levels(shared in key(2), a in component(), b in component()) {
         for levels in 2..=3 {
             let definition = deep(levels);
             let with = |last: &KeyComponent| -> PartitionKey {
@@ -273,7 +273,7 @@ proptest! {
         }
     }
 
-    /// The range of one key holds its position and nobody else's.
+    /// The range of one key holds its position and no other.
     #[test]
     fn point_ranges_hold_one_position(a in key(1), b in key(1)) {
         for definition in [flat(HashVersion::V1), flat(HashVersion::V2), deep(1)] {
@@ -285,8 +285,8 @@ proptest! {
         }
     }
 
-    /// Whatever is cut at EPKs, of any number of levels, has a position on the side of
-    /// its EPK; and the ranges that clients make of an EPK have all its positions.
+    /// A cut at an EPK, of any number of levels, leaves a position on the side of its EPK;
+    /// and the ranges that clients make of an EPK hold all its positions.
     #[test]
     fn a_position_lies_where_its_epk_lies(key in key(3), bound in key(3), given in 0usize..=3) {
         for definition in all_definitions() {
@@ -431,7 +431,7 @@ proptest! {
         }
     }
 
-    /// What an id parser accepts, it writes the same way: no resource has two ids.
+    /// An id that a parser accepts is written the same: no resource has two ids.
     #[test]
     fn accepted_ids_are_canonical(
         container in container(),

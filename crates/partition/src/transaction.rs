@@ -76,12 +76,12 @@ impl Transaction<'_> {
         };
         let max = limits.logical_partition_bytes_max;
         if self.writer.size()?.bytes.saturating_add(growth) > max {
-            return Err(PartitionError::KeyFull { gib: limits.gib_told(max) });
+            return Err(PartitionError::KeyFull { gib: limits.gib_unscaled(max) });
         }
         let max = limits.partition_bytes_max(self.config.growth);
         let stored = self.elsewhere.saturating_add(self.writer.bytes());
         if stored.saturating_add(growth) > max {
-            return Err(PartitionError::ContainerFull { gib: limits.gib_told(max) });
+            return Err(PartitionError::ContainerFull { gib: limits.gib_unscaled(max) });
         }
         Ok(())
     }

@@ -241,7 +241,7 @@ fn only_complete_keys_have_a_position() {
 
 /// The shortest reason why several levels of bits cannot follow the ring.
 #[test]
-fn hierarchical_places_follow_the_levels_not_the_ring() {
+fn hierarchical_prefixes_follow_the_levels_not_the_ring() {
     let deep = hash(&["/a", "/b"]);
     let locate = |a: f64, b: f64| deep.locate(&PartitionKey::new([a, b])).unwrap();
     let all: Vec<_> = (0..40)

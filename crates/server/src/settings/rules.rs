@@ -132,7 +132,7 @@ mod tests {
         let rules = Rules::decide(settings).unwrap();
         assert_eq!(rules.limits.throughput_min, 200);
         assert_eq!(rules.limits.physical_partition_bytes_max, 1 << 20);
-        assert_eq!(rules.limits.gib_told(rules.limits.logical_partition_bytes_max), 10);
+        assert_eq!(rules.limits.gib_unscaled(rules.limits.logical_partition_bytes_max), 10);
         assert!(rules.words().ends_with("; the limits of 2018; a scale model, 1 : 1024"));
     }
 
