@@ -1,10 +1,11 @@
 //! Sort keys of rows, and how entries of an index lead to them.
 //!
-//! A *sort key* is the values of a row's ORDER BY as bytes that compare as the rows do, then the
-//! item's ordinal, in the direction of the first value, and the number of the row. It is
-//! written in full, unlike index entries, which cut strings and know arrays and objects
-//! by type alone. So it means the same whichever index is scanned, or none: that is what
-//! a query resumes from. An [`EntryOrder`] finds the entries at which that is.
+//! A *sort key* is the ORDER BY values of a row as bytes that compare as the rows do, then
+//! the item's ordinal, in the direction of the first value, and the number of the row. It
+//! is written in full, unlike index entries, which truncate strings and know arrays and
+//! objects by type alone. So it means the same whichever index is scanned, or none: that is
+//! what a query resumes from (keyset pagination). An [`EntryOrder`] finds the entries to
+//! resume at.
 
 use model::json::{DistinctHash, JsonKind, Value};
 use model::policy::SortOrder;
@@ -26,9 +27,8 @@ pub enum SortValue {
     Hashed(JsonKind, DistinctHash),
 }
 
-/// Appends what a value counts for in an order: bytes that compare as the language
-/// orders values, arrays among themselves and objects by their hashes. `None` is
-/// undefined.
+/// Appends a value's part of a sort key: bytes that compare as the language orders values,
+/// arrays among themselves and objects by their hashes. `None` is undefined.
 pub fn encode_order(value: Option<&Value>, descending: bool, out: &mut Vec<u8>) {
     let start = out.len();
     value.map_or(IndexValue::Undefined, IndexValue::from).encode(usize::MAX, out);
@@ -38,7 +38,7 @@ pub fn encode_order(value: Option<&Value>, descending: bool, out: &mut Vec<u8>) 
     turn(out, start, descending);
 }
 
-/// As [`encode_order`], for a key that may be known by its hash only.
+/// As [`encode_order`], for a value that may be known by its hash only.
 pub fn encode_key(key: &SortValue, descending: bool, out: &mut Vec<u8>) {
     match key {
         SortValue::Undefined => encode_order(None, descending, out),
@@ -74,16 +74,16 @@ pub fn encode_sort_values<'v>(
     sort_key
 }
 
-/// What entries can have of such a sort key, and whether that is all.
+/// The part of such a sort key that entries can have, and whether that is all of it.
 #[must_use]
-pub fn told_of_values(sort_key: &[u8]) -> (&[u8], bool) {
+pub fn entry_part_of_values(sort_key: &[u8]) -> (&[u8], bool) {
     match sort_key.get(..VALUES_BYTES_MAX) {
-        Some(told) if told.len() < sort_key.len() => (told, false),
+        Some(part) if part.len() < sort_key.len() => (part, false),
         Some(_) | None => (sort_key, true),
     }
 }
 
-/// Appends what an item counts for among those with the same keys.
+/// Appends an item's part of a sort key, which orders items with the same values.
 pub fn encode_ordinal(ordinal: u64, backwards: bool, out: &mut Vec<u8>) {
     let ordinal = if backwards { !ordinal } else { ordinal };
     out.extend(ordinal.to_be_bytes());
@@ -95,10 +95,10 @@ fn turn(out: &mut [u8], start: usize, descending: bool) {
     }
 }
 
-/// How the entries of an index lie that is in the order of a query.
+/// How the entries of an index are laid out that is in the order of a query.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EntryOrder {
-    /// What all of them begin with.
+    /// The prefix of all of them.
     pub(crate) before: Vec<u8>,
     /// The direction in which each value is written after it.
     pub(crate) parts: Vec<SortOrder>,
@@ -106,13 +106,13 @@ pub struct EntryOrder {
     pub(crate) text_max: usize,
 }
 
-/// The entries that a sort key is among.
+/// The entries to seek to for a sort key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Seek {
-    /// What they begin with.
+    /// Their prefix.
     pub key: Vec<u8>,
-    /// Whether the sort keys of all their items begin like the sort key. Otherwise it tells more
-    /// than entries do.
+    /// Whether the sort keys of all their items begin with the given one. Otherwise it is
+    /// more precise than entries are.
     pub whole: bool,
 }
 
@@ -120,7 +120,7 @@ pub struct Seek {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EntryEnd {
     pub sort_key: Vec<u8>,
-    /// Whether that is behind the sort keys that begin so. Otherwise it is before them.
+    /// Whether that is after the sort keys with this prefix. Otherwise it is before them.
     pub past: bool,
 }
 
@@ -139,8 +139,8 @@ impl EntryOrder {
         Some(EntryOrder { before, parts, text_max: usize::try_from(number(input)?).ok()? })
     }
 
-    /// The entries of items whose sort keys begin like `sort key`, in an order whose keys
-    /// descend or not. Bytes that are no sort key lead to where sort keys like it would be.
+    /// The entries of items whose sort keys begin with `sort_key`, in an order whose values
+    /// descend or not. Bytes that are no sort key lead to where similar sort keys would be.
     #[must_use]
     pub fn seek(&self, sort_key: &[u8], descends: &[bool]) -> Seek {
         let mut rest = sort_key;
@@ -153,15 +153,15 @@ impl EntryOrder {
         Seek { key, whole: behind.is_empty() }
     }
 
-    /// As [`EntryOrder::seek`], for sort keys that are values and nothing else, of which there
-    /// may be more than entries have.
+    /// As [`EntryOrder::seek`], for sort keys of values alone, of which there may be more
+    /// than entries have.
     #[must_use]
     pub fn seek_values(&self, mut sort_key: &[u8], descends: &[bool]) -> Seek {
         self.seek_keys(&mut sort_key, descends)
     }
 
-    /// What entries have of the keys that a sort key begins with. Keys that they do not tell are
-    /// all that there is.
+    /// The part that entries have of the values at the front of a sort key. Values that
+    /// they do not have end it.
     fn seek_keys(&self, rest: &mut &[u8], descends: &[bool]) -> Seek {
         let mut key = self.before.clone();
         for (part, descends) in self.parts.iter().zip(descends) {
@@ -176,8 +176,8 @@ impl EntryOrder {
         Seek { key, whole: rest.is_empty() }
     }
 
-    /// Takes a key off a sort key and appends what entries have of it. Unless that is all and
-    /// entries have more behind it, says whether it is all that there is.
+    /// Takes a value off a sort key and appends the part that entries have of it. Unless
+    /// that is everything and entries continue after it, returns whether it is everything.
     fn seek_part(
         &self,
         part: SortOrder,
@@ -203,8 +203,8 @@ impl EntryOrder {
         if is_ended && !is_cut { None } else { Some(!is_cut) }
     }
 
-    /// Where the items at an entry end, or at all entries that begin like one which does not
-    /// tell its items apart.
+    /// Where the items at an entry end, or at all entries with the prefix of one that does
+    /// not distinguish its items.
     #[must_use]
     pub fn end(&self, entry: &[u8], descends: &[bool]) -> EntryEnd {
         let (mut sort_key, past) = (Vec::new(), true);
@@ -223,8 +223,8 @@ impl EntryOrder {
                 Ok(Decoded::Cut(text)) => {
                     sort_key.push(STRING);
                     encode_text_open(&text, &mut sort_key);
-                    // The text that is no longer than this comes before all that are, or,
-                    // in a descending order, behind them: it has an entry of its own.
+                    // A text that is exactly this long comes before all longer ones, or, in
+                    // a descending order, after them: it has an entry of its own.
                     sort_key.extend(descends.then_some(WHOLE));
                     turn(&mut sort_key, start, *descends);
                     return EntryEnd { sort_key, past: !*descends };
@@ -239,8 +239,8 @@ impl EntryOrder {
         EntryEnd { sort_key, past }
     }
 
-    /// What an entry has in common with those of all items that have the same values, as far as
-    /// entries tell, and whether they tell.
+    /// What an entry has in common with those of all items with the same values, as far as
+    /// entries have them, and whether they have all of them.
     #[must_use]
     pub fn values<'e>(&self, entry: &'e [u8]) -> (&'e [u8], bool) {
         let cut = self.cut_of(entry);
@@ -254,8 +254,8 @@ impl EntryOrder {
         self.parts.len()
     }
 
-    /// Where entries that share their bytes up to there may differ in what is not in
-    /// them, the number of those bytes.
+    /// The number of leading bytes after which entries that share them may differ in what
+    /// was truncated.
     #[must_use]
     pub fn cut_of(&self, entry: &[u8]) -> Option<usize> {
         let mut rest = entry.strip_prefix(self.before.as_slice())?;
@@ -282,8 +282,8 @@ fn hash_bytes(value: &IndexValue<'_>) -> usize {
     }
 }
 
-/// Takes a text off a sort key, if that is next, and says whether it is all there. Entries cut
-/// texts between any two bytes, so it need not be one that can be read.
+/// Takes a text off a sort key, if that is next, and returns whether it is complete.
+/// Entries truncate texts between any two bytes, so it need not be valid UTF-8.
 fn take_text(sort_key: &mut &[u8], descends: bool) -> Option<(Vec<u8>, bool)> {
     let turned = |byte: &u8| if descends { !*byte } else { *byte };
     let (_, bytes) = sort_key.split_first().filter(|(tag, _)| turned(tag) == STRING)?;
@@ -312,7 +312,7 @@ mod tests {
         sort_key
     }
 
-    /// What entries tell of a sort key leads to the entry, and the entry to the sort key.
+    /// The entry part of a sort key leads to the entry, and the entry back to the sort key.
     #[test]
     fn sort_keys_and_entries_lead_to_each_other() {
         use SortOrder::{Ascending, Descending};
@@ -340,7 +340,7 @@ mod tests {
                 sort_key < end.sort_key
             };
             assert!(is_before && (end.sort_key == sort_key) == whole, "{keys:?}: {end:?}");
-            // Behind its end, no entry like it is met again.
+            // After its end, no entry like it is found again.
             let Seek { key: after, whole: is_whole } = order.seek(&end.sort_key, &descends);
             assert!(is_whole && key.starts_with(&after) == end.past, "{keys:?}");
             let cut = (!whole).then_some(key.len());
@@ -348,8 +348,8 @@ mod tests {
         }
     }
 
-    /// Values lead to their entries, and a walk goes on behind these, also where entries tell
-    /// only the first of them or not all of one.
+    /// Values lead to their entries, and a scan continues after these, even where entries
+    /// have only the first of them or a part of one.
     #[test]
     fn values_lead_to_entries() {
         use SortOrder::{Ascending, Descending};
@@ -369,7 +369,7 @@ mod tests {
                 values.iter().map(Option::as_ref).zip(descends.iter().copied()),
                 true,
             );
-            assert_eq!(told_of_values(&sort_key), (&*sort_key, true));
+            assert_eq!(entry_part_of_values(&sort_key), (&*sort_key, true));
             let Seek { key, whole: is_whole } = order.seek_values(&sort_key, &descends);
             assert_eq!(is_whole, whole, "{keys:?}");
             let entry = [&*key, &7_u64.to_be_bytes()].concat();
@@ -385,7 +385,7 @@ mod tests {
         }
     }
 
-    /// However long values are, their sort keys can be kept, and tell them apart.
+    /// However long values are, their sort keys are bounded, and distinguish them.
     #[test]
     fn sort_keys_of_values_are_short() {
         let sort_key = |text: String, in_order: bool| {
@@ -398,11 +398,11 @@ mod tests {
         let [one, other] = ["a", "b"].map(|end| sort_key(long(end)));
         assert_eq!(one.len(), VALUES_BYTES_MAX + HASH_BYTES);
         assert_ne!(one, other);
-        assert_eq!(told_of_values(&one), (&one[..VALUES_BYTES_MAX], false));
+        assert_eq!(entry_part_of_values(&one), (&one[..VALUES_BYTES_MAX], false));
         assert!(sort_key("x".repeat(300)) < one && one < sort_key("y".to_owned()));
     }
 
-    /// However much of a sort key is there, its entries begin with what is found.
+    /// However much of a sort key is present, its entries begin with what is found.
     #[test]
     fn prefixes_of_sort_keys_lead_before_their_entries() {
         let order = order(&[SortOrder::Ascending, SortOrder::Descending]);

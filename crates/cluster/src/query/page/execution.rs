@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use index::{EntryOrder, Seek, told_of_values};
+use index::{EntryOrder, Seek, entry_part_of_values};
 use model::charge::Scanned;
 use model::partition_key::PartitionKeyDefinition;
 use model::position::Timestamp;
@@ -228,7 +228,7 @@ fn start_along(along: &EntryOrder, point: &Point, descends: &[bool]) -> ScanStar
 
 /// The same for rows that are told apart by values.
 fn start_at_value(along: &EntryOrder, point: &Point, descends: &[bool]) -> ScanStart {
-    let (told, is_all) = told_of_values(&point.sort_key);
-    let Seek { key, whole } = along.seek_values(told, descends);
+    let (part, is_all) = entry_part_of_values(&point.sort_key);
+    let Seek { key, whole } = along.seek_values(part, descends);
     if point.past && whole && is_all { ScanStart::AfterPrefix(key) } else { ScanStart::At(key) }
 }
