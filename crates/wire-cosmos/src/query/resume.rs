@@ -1,8 +1,8 @@
-//! Where clients take an ordered query up again, in the body of a query:
+//! Where clients resume an ordered query, in the body of a query:
 //! `"resumeFilter":{"value":[8],"rid":"…","exclude":false}`.
 //!
 //! There is one value for each key of the order. An empty array stands for undefined;
-//! arrays and objects come by their hashes, as `{"type":"array","low":…,"high":…}`.
+//! arrays and objects are given by their hashes, as `{"type":"array","low":…,"high":…}`.
 
 use model::json::{DistinctHash, JsonKind, Value};
 use model::rid::ItemRid;
