@@ -198,8 +198,8 @@ fn create_all(address: SocketAddr) {
     }
 }
 
-/// Lets all writers write, kills the server once they have said so many lines, and
-/// notes all they said.
+/// Lets all writers write, kills the server once they have printed `lines` lines, and
+/// collects all of them.
 fn write_until_killed(
     server: Program,
     (number, seed, lines): (u64, u64, u64),

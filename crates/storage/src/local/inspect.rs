@@ -86,7 +86,7 @@ impl Inspection {
                  are lost",
                 watermark.commit, self.commit
             ),
-            None => "the file WITNESS is missing or cannot be read, so nobody can tell whether \
+            None => "the file WITNESS is missing or cannot be read, so it is unknown whether \
                      acknowledged writes are missing"
                 .to_owned(),
         };
