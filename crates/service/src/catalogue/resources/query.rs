@@ -1,9 +1,9 @@
 //! Queries on the resources of the catalogue, with the one query engine.
 //!
-//! Resources are few, so every page looks at all of them. Where each gives a row of its
-//! own, a page goes on behind the last one by its name, whatever was created or deleted
-//! meanwhile; what depends on several resources is made as a whole again, and goes on behind
-//! a number of rows.
+//! Resources are few, so every page reads all of them. If each gives a row of its own, a
+//! page continues after the name of the last one, whatever was created or deleted
+//! meanwhile; a result that depends on several resources is computed again, and continues
+//! after a number of rows.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use crate::response::{Feed, ResourceRest};
 use crate::service::Service;
 use crate::verb::{Facts, Subject, Verb};
 
-/// Resources that one catalogue query looks at.
+/// Resources that one catalogue query reads.
 const QUERY_RECORDS_MAX: usize = 10_000;
 
 /// How large they may be together, in answers of the largest size: all of them are in
@@ -95,7 +95,7 @@ impl Service {
         Ok(Feed { owner_rid: parent.rid().to_owned(), bodies, rest })
     }
 
-    /// The resources that a query is about: those behind a name, if it goes on there.
+    /// The resources that a query is about: those after a name, if it continues there.
     async fn queried_records(
         &self,
         parent: &Parent,
@@ -136,7 +136,7 @@ struct PageBuilder {
 }
 
 impl PageBuilder {
-    /// Takes a row in, if there is room for it. The first one always finds some.
+    /// Adds a row, if it fits. The first one always does.
     fn takes(&mut self, row: String) -> bool {
         let fits = self.rows.len() < self.rows_max && self.bytes + row.len() <= self.bytes_max;
         let taken = fits || self.rows.is_empty();
