@@ -44,7 +44,7 @@ pub use cluster::{Cluster, Served};
 pub use cold::MergeRule;
 pub use container::{Container, ContainerSpec};
 pub use error::ClusterError;
-pub use index::SortKey;
+pub use index::SortValue;
 pub use layout::Layout;
 pub use map::{
     ContainerMap, Division, DivisionError, FinalPosition, LayoutError, MapError, PartitionId,

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::Thread;
 
-/// Drives a future on this thread, as an async worker would: nothing in it may wait. The
-/// door needs no more than that: what it waits for is done by threads of its own.
+/// Polls a future on this thread, as an async worker would: nothing in it may block. The
+/// service needs no more than that: what it waits for is done by threads of its own.
 pub fn block_on<F: Future>(future: F) -> F::Output {
     struct Unpark(Thread);
     impl Wake for Unpark {

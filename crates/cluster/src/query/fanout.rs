@@ -15,8 +15,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use model::epk::EpkRange;
 use partition::{
-    ExecuteError, OpenScan, Pace, PartialPage, PartitionError, PartitionQuery, RecordError,
-    ScanProgress, ScanStart, ScanStats, ScanTimes, StatisticsQuery,
+    ExecuteError, OpenScan, PartialPage, PartitionError, PartitionQuery, RecordError, ScanProgress,
+    ScanStart, ScanStats, ScanTimes, StatisticsQuery, TimeSlice,
 };
 use query::Watch;
 
@@ -60,25 +60,25 @@ impl Channel {
         self,
         part: &PartitionSnapshot,
         query: &PartitionQuery,
-        pace: &SlicePace,
+        slice: &QuerySlice,
         memory: &Arc<PageMemory>,
     ) -> Result<PartialPage, QueryFailure> {
         let answered = match self {
-            Channel::Direct => part.snapshot.execute(query, pace, &memory.ledger()),
-            Channel::Bytes => through_bytes(part, query, pace, memory),
+            Channel::Direct => part.snapshot.execute(query, slice, &memory.ledger()),
+            Channel::Bytes => through_bytes(part, query, slice, memory),
         };
-        answered.map_err(|error| pace.failure(error))
+        answered.map_err(|error| slice.failure(error))
     }
 }
 
 fn through_bytes(
     part: &PartitionSnapshot,
     query: &PartitionQuery,
-    pace: &SlicePace,
+    slice: &QuerySlice,
     memory: &Arc<PageMemory>,
 ) -> Result<PartialPage, ExecuteError> {
     let query = query.to_bytes().ok_or_else(unreadable)?;
-    let answered = part.snapshot.execute_bytes(&query, pace, &memory.ledger())?;
+    let answered = part.snapshot.execute_bytes(&query, slice, &memory.ledger())?;
     Ok(PartialPage::from_bytes(&answered).ok_or_else(unreadable)?)
 }
 
@@ -127,7 +127,7 @@ impl Units {
 /// is counted from its beginning.
 pub(super) enum PartitionScan<'p> {
     /// In this process it stays open where it stopped.
-    Open { scan: Box<OpenScan<'p>>, pace: &'p SlicePace },
+    Open { scan: Box<OpenScan<'p>>, slice: &'p QuerySlice },
     /// Another one keeps nothing between two questions: it is asked again from after the last
     /// step.
     Asked(Box<AskedScan<'p>>),
@@ -147,9 +147,9 @@ pub(super) struct AskedScan<'p> {
 
 impl<'p> PartitionScan<'p> {
     /// The scan itself, if it is open in this process.
-    pub(super) fn as_open(&mut self) -> Option<(&mut OpenScan<'p>, &'p SlicePace)> {
+    pub(super) fn as_open(&mut self) -> Option<(&mut OpenScan<'p>, &'p QuerySlice)> {
         match self {
-            PartitionScan::Open { scan, pace } => Some((scan, pace)),
+            PartitionScan::Open { scan, slice } => Some((scan, slice)),
             PartitionScan::Asked(_) => None,
         }
     }
@@ -157,8 +157,8 @@ impl<'p> PartitionScan<'p> {
     /// The steps of the next candidates, so many at most.
     pub(super) fn next_page(&mut self, candidates: u64) -> Result<PartialPage, QueryFailure> {
         match self {
-            PartitionScan::Open { scan, pace } => {
-                scan.next_page(candidates).map_err(|error| pace.failure(error))
+            PartitionScan::Open { scan, slice } => {
+                scan.next_page(candidates).map_err(|error| slice.failure(error))
             }
             PartitionScan::Asked(asked) => asked.next_page(candidates),
         }
@@ -232,7 +232,7 @@ pub(super) struct Fanout<'p> {
     turn: &'p Arc<Turn>,
     pub(super) memory: Arc<PageMemory>,
     /// Of the thread that the page is made on.
-    pace: SlicePace,
+    slice: QuerySlice,
 }
 
 impl<'p> Fanout<'p> {
@@ -242,15 +242,15 @@ impl<'p> Fanout<'p> {
         turn: &'p Arc<Turn>,
         time: Duration,
     ) -> Fanout<'p> {
-        let pace = SlicePace { turn: Arc::clone(turn), time, work: None };
+        let slice = QuerySlice { turn: Arc::clone(turn), time, work: None };
         let memory = PageMemory::new(turn.memory());
-        Fanout { parts, channel: turn.channel(), turn, memory, pace }
+        Fanout { parts, channel: turn.channel(), turn, memory, slice }
     }
 
     /// Asks one partition, on this thread.
     pub(super) fn execute(&self, unit: &Unit) -> Result<PartialPage, QueryFailure> {
         let part = self.parts.get(unit.part).ok_or(ClusterError::Internal)?;
-        self.channel.execute(part, &unit.query, &self.pace, &self.memory)
+        self.channel.execute(part, &unit.query, &self.slice, &self.memory)
     }
 
     /// Opens a scan of one partition.
@@ -258,9 +258,9 @@ impl<'p> Fanout<'p> {
         let part = self.parts.get(unit.part).ok_or(ClusterError::Internal)?;
         Ok(match self.channel {
             Channel::Direct => {
-                let (pace, ledger) = (&self.pace, self.memory.ledger());
-                let scan = OpenScan::new(&part.snapshot, &unit.query, pace, &ledger);
-                PartitionScan::Open { scan: Box::new(scan), pace }
+                let (slice, ledger) = (&self.slice, self.memory.ledger());
+                let scan = OpenScan::new(&part.snapshot, &unit.query, slice, &ledger);
+                PartitionScan::Open { scan: Box::new(scan), slice }
             }
             Channel::Bytes => PartitionScan::Asked(Box::new(AskedScan::new(self, unit.clone()))),
         })
@@ -324,7 +324,7 @@ impl<'p> Fanout<'p> {
             parts: self.parts.to_vec(),
             channel: self.channel,
             memory: Arc::clone(&self.memory),
-            time: self.pace.time,
+            time: self.slice.time,
             results: Mutex::new(units.iter().map(|_| None).collect()),
             next: AtomicUsize::new(0),
             cancelled: AtomicBool::new(false),
@@ -399,8 +399,8 @@ impl Work {
         let mut claim = Claim { work: self, at, answered: Err(ClusterError::Internal.into()) };
         if let Some(part) = self.parts.get(unit.part) {
             let (turn, work) = (Arc::clone(turn), Some(Arc::clone(self)));
-            let pace = SlicePace { turn, time: self.time, work };
-            claim.answered = self.channel.execute(part, &unit.query, &pace, &self.memory);
+            let slice = QuerySlice { turn, time: self.time, work };
+            claim.answered = self.channel.execute(part, &unit.query, &slice, &self.memory);
         }
         true
     }
@@ -432,15 +432,15 @@ impl Drop for Cancels<'_> {
     }
 }
 
-/// The pace of a thread of the pool.
-pub(super) struct SlicePace {
+/// The slice of a thread of the pool.
+pub(super) struct QuerySlice {
     turn: Arc<Turn>,
     time: Duration,
     /// What it is a part of, which may be cancelled.
     work: Option<Arc<Work>>,
 }
 
-impl SlicePace {
+impl QuerySlice {
     fn is_cancelled(&self) -> bool {
         self.work.as_ref().is_some_and(|work| work.cancelled.load(Ordering::Relaxed))
     }
@@ -459,7 +459,7 @@ impl SlicePace {
     }
 }
 
-impl Pace for SlicePace {
+impl TimeSlice for QuerySlice {
     fn may_go_on(&self) -> bool {
         !self.is_cancelled() && self.turn.go_on(self.time)
     }

@@ -1,7 +1,7 @@
 //! Brings what several partitions answer into one order: the one place where answers of
 //! partitions are put together.
 //!
-//! Steps of scans are merged k-way by their positions, sorted runs by the places of their
+//! Steps of scans are merged k-way by their positions, sorted runs by the sort keys of their
 //! rows, groups by their keys. A scan that has more than it answered at once is asked to go on
 //! when the merge comes to its end. What a partition is charged for is what was read up to the
 //! last of its steps that the page took, so it does not matter how far ahead it was asked.
@@ -235,10 +235,10 @@ impl<'p> Input<'p> {
     /// Finds out where the next step is, if that can be done without looking items up.
     fn peek(&mut self) -> Result<bool, QueryFailure> {
         let is_first = self.end.is_none();
-        let Some((scan, pace)) = self.scan.as_open().filter(|_| self.is_lazy) else {
+        let Some((scan, slice)) = self.scan.as_open().filter(|_| self.is_lazy) else {
             return Ok(false);
         };
-        self.peeked = scan.position().map_err(|error| pace.failure(error))?;
+        self.peeked = scan.position().map_err(|error| slice.failure(error))?;
         if scan.groups().len() > self.groups.len() {
             self.groups = scan.groups().to_vec();
         }
@@ -332,7 +332,7 @@ pub(super) fn merge_runs(runs: Vec<(usize, Vec<OutputRow>)>, wanted: usize) -> V
         rows.into_iter().map(move |row| PartRow { row, part })
     };
     let mut rows: Vec<PartRow> = runs.into_iter().flat_map(tagged).collect();
-    rows.sort_by(|one, other| one.row.place.cmp(&other.row.place));
+    rows.sort_by(|one, other| one.row.sort_key.cmp(&other.row.sort_key));
     rows.truncate(wanted);
     rows
 }
@@ -341,19 +341,19 @@ pub(super) fn merge_runs(runs: Vec<(usize, Vec<OutputRow>)>, wanted: usize) -> V
 /// does not tell which these are: rows in order, all that are like the last of them.
 pub(super) fn without_given(points: &[&Point], mut rows: Vec<PartRow>) -> Vec<PartRow> {
     for point in points {
-        let is_among = |row: &PartRow| point.is_among(&row.row.place);
+        let is_among = |row: &PartRow| point.is_among(&row.row.sort_key);
         let Some(first) = rows.iter().position(is_among) else { continue };
-        let among = rows.iter().skip(first).map(|row| &*row.row.place);
+        let among = rows.iter().skip(first).map(|row| &*row.row.sort_key);
         let done = point.done(among);
         rows.drain(first..first + done);
     }
     rows
 }
 
-/// Rows that are told apart by their places, the first of each and no more than wanted.
+/// Rows that are told apart by their sort keys, the first of each and no more than wanted.
 pub(super) fn distinct_runs(runs: Vec<(usize, Vec<OutputRow>)>, wanted: usize) -> Vec<PartRow> {
     let mut rows = merge_runs(runs, usize::MAX);
-    rows.dedup_by(|next, kept| next.row.place == kept.row.place);
+    rows.dedup_by(|next, kept| next.row.sort_key == kept.row.sort_key);
     rows.truncate(wanted);
     rows
 }

@@ -18,7 +18,7 @@ use super::scan::{BucketScan, ScanScope, ScanStart, ScanStats};
 use super::snapshot::{Snapshot, overlapping};
 use super::stopwatch::{Activity, Stopwatch};
 use crate::command::PartitionError;
-use crate::setup::Bucket;
+use crate::config::Bucket;
 
 /// Items that are looked up together, at most.
 const BATCH_MAX: usize = 64;
@@ -213,8 +213,8 @@ impl<'p> Candidates<'p> {
         for BucketRange { bucket, within } in &group.buckets {
             let (ordinals, prefix) = (&query.ordinals, query.prefix.as_ref());
             let scope = ScanScope { within, ordinals, prefix };
-            let (from, setup) = ((view, query.now), self.snapshot.reader().shared_setup());
-            scans.push(BucketScan::open(from, setup, bucket, &query.path, &scope, starts)?);
+            let (from, config) = ((view, query.now), self.snapshot.reader().shared_config());
+            scans.push(BucketScan::open(from, config, bucket, &query.path, &scope, starts)?);
         }
         self.merge = BucketMerge::new(view, scans, query.path.is_backwards());
         if self.begun.is_empty() && query.along.is_some() {

@@ -13,7 +13,7 @@ use wire_cosmos::{EMULATOR_KEY, HttpHead};
 
 use crate::world::{READ_KEY, WRONG_KEY, World, claimed, sign};
 
-/// Headers that say nothing about the request at hand.
+/// Headers that are irrelevant to the request at hand.
 const QUIET: [&str; 14] = [
     "x-ms-activity-id",
     "x-ms-request-duration-ms",
@@ -178,7 +178,7 @@ fn transcripts() {
     assert!(count > 0, "there are no scripts");
 }
 
-/// Which form a batch has makes no difference to what comes of it.
+/// The form of a batch makes no difference to its result.
 #[test]
 fn transcripts_with_batches_in_hybrid_row() {
     let world = || World { hybrid: true, ..World::new() };

@@ -1,7 +1,7 @@
 //! A gateway in front of an empty database, and requests signed as SDKs sign them.
 //!
-//! The signing is code of our own here, so that the server's reading of the rule
-//! is held against a second one.
+//! The signing is implemented again here, so that the server's reading of the rule is
+//! checked against a second one.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use crate::hybrid;
 
 /// A key that may only read.
 pub(crate) const READ_KEY: &str = "cmVhZC1vbmx5LWtleS1vZi10aGUtdGVzdHM=";
-/// A key of nobody.
+/// A key that is not the account's.
 pub(crate) const WRONG_KEY: &str = "d3Jvbmcta2V5LXdyb25nLWtleS13cm9uZw==";
 
 /// A feed inside a resource, and what is inside its resources.
@@ -53,7 +53,7 @@ pub(crate) struct World {
     pub(crate) runtime: Runtime,
     pub(crate) clock: Arc<SimulatedClock>,
     pub(crate) tokio: tokio::runtime::Runtime,
-    /// Values kept from earlier answers, put in for `{name}`.
+    /// Values kept from earlier answers, substituted for `{name}`.
     pub(crate) kept: BTreeMap<String, String>,
     /// Whether batches are sent in HybridRow, wherever a script has them in JSON.
     pub(crate) hybrid: bool,
@@ -65,7 +65,7 @@ impl World {
         World::at(Runtime::simulated_at(Arc::clone(&clock), 1), clock)
     }
 
-    /// One in which things take their time.
+    /// One in which time passes.
     pub(crate) fn real() -> World {
         World::at(Runtime::real(), Arc::new(SimulatedClock::new()))
     }
@@ -175,13 +175,14 @@ impl World {
         }
     }
 
-    /// The signature of somebody who may only read.
+    /// The signature of a read-only key.
     pub(crate) fn signed_to_read(&self, method: &Method, path: &str) -> String {
         let (verb, resource, link) = claimed(method, path);
         sign(READ_KEY, &verb, &resource, &link, &self.date(0))
     }
 
-    /// Puts in what was kept, and for `<<TEXT*NUMBER>>` as many of that text.
+    /// Substitutes what was kept, and for `<<TEXT*NUMBER>>` that many repetitions of the
+    /// text.
     pub(crate) fn fill(&self, text: &str) -> String {
         let fill = |text: String, (name, value): (&String, &String)| {
             text.replace(&format!("{{{name}}}"), value)
@@ -194,7 +195,8 @@ impl World {
     }
 }
 
-/// The first `<<TEXT*NUMBER>>` of a text: what stands before it, in its place, and behind it.
+/// The first `<<TEXT*NUMBER>>` of a text: what precedes it, its replacement, and what
+/// follows it.
 fn repetition(text: &str) -> Option<(&str, String, &str)> {
     let (before, rest) = text.split_once("<<")?;
     let (inner, after) = rest.split_once(">>")?;

@@ -7,7 +7,7 @@
 
 use std::ops::ControlFlow;
 
-use partition::{LONG_STEPS_MAX, OutputRow, Task, value_place};
+use partition::{LONG_STEPS_MAX, OutputRow, Task, value_sort_key};
 use query::{PartialGroups, Row, Run};
 
 use super::builder::{More, PageBuilder};
@@ -84,12 +84,12 @@ fn group_rows(
     }
     let mut rows = Vec::new();
     let _ = run.finish(&mut |row: Row<'_, '_>| {
-        let place = value_place(&execution.query.bound, &execution.order, &row)?;
-        if execution.points.iter().any(|point| point.is_behind(&place)) {
+        let sort_key = value_sort_key(&execution.query.bound, &execution.order, &row)?;
+        if execution.points.iter().any(|point| point.is_after(&sort_key)) {
             return MORE;
         }
         let Some(text) = row.text()? else { return MORE };
-        let row = OutputRow { place, text, identity: String::new() };
+        let row = OutputRow { sort_key, text, identity: String::new() };
         rows.push(PartRow { row, part: 0 });
         Ok(ControlFlow::Continue(()))
     })?;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use index::{EntryOrder, Seek, told_of_values};
+use index::{EntryOrder, Seek, entry_part_of_values};
 use model::charge::Scanned;
 use model::partition_key::PartitionKeyDefinition;
 use model::position::Timestamp;
@@ -83,7 +83,7 @@ impl<'p> Execution<'p> {
             task,
             path: plan.access.clone(),
             along: plan.along.clone(),
-            exact: plan.exact,
+            covers_filter: plan.covers_filter,
             order: self.order.clone(),
             by_value: query.value_order().is_some(),
             within: query.within.clone(),
@@ -103,7 +103,7 @@ impl<'p> Execution<'p> {
     /// enough in them.
     pub(super) fn units_of_all(&self, task: Task) -> Result<Units, QueryFailure> {
         let all = self.units(task, ScanBudget::default());
-        let is_counted = self.plan.exact && self.query.bound.counts_documents();
+        let is_counted = self.plan.covers_filter && self.query.bound.counts_documents();
         if is_counted {
             return Ok(Units::of_unknown_length(all));
         }
@@ -152,7 +152,7 @@ impl<'p> Execution<'p> {
             rows,
             bytes: self.query.bounds.bytes,
             is_last,
-            candidates: self.query.bounds.met,
+            candidates: self.query.bounds.scanned,
             look_ahead: LOOK_AHEAD_MAX,
             steps: STEPS_MAX,
             coalesces: true,
@@ -236,13 +236,13 @@ fn start_after(position: &RowPosition) -> ScanStart {
 
 /// Where the entries begin of which a row may be after a point.
 fn start_along(along: &EntryOrder, point: &Point, descends: &[bool]) -> ScanStart {
-    let Seek { key, whole } = along.seek(&point.place, descends);
+    let Seek { key, whole } = along.seek(&point.sort_key, descends);
     if point.past && whole { ScanStart::AfterPrefix(key) } else { ScanStart::At(key) }
 }
 
 /// The same for rows that are told apart by values.
 fn start_at_value(along: &EntryOrder, point: &Point, descends: &[bool]) -> ScanStart {
-    let (told, is_all) = told_of_values(&point.place);
-    let Seek { key, whole } = along.seek_values(told, descends);
+    let (part, is_all) = entry_part_of_values(&point.sort_key);
+    let Seek { key, whole } = along.seek_values(part, descends);
     if point.past && whole && is_all { ScanStart::AfterPrefix(key) } else { ScanStart::At(key) }
 }

@@ -90,6 +90,6 @@ impl Cost {
 
     /// Whether it has not cost enough.
     pub(super) fn is_affordable(&self, execution: &Execution<'_>) -> bool {
-        self.scanned < execution.query.bounds.met && self.evaluated <= STEPS_MAX / 2
+        self.scanned < execution.query.bounds.scanned && self.evaluated <= STEPS_MAX / 2
     }
 }

@@ -14,12 +14,12 @@ use model::position::Lsn;
 use query::{Ledger, PartialGroups, QueryError, Run, STEPS_MAX};
 
 use super::{
-    Candidate, ExecuteError, Executor, LONG_STEPS_MAX, OutputRow, Pace, PartialPage,
-    PartitionQuery, ScanEnd, ScanStats, Snapshot, Task,
+    Candidate, ExecuteError, Executor, LONG_STEPS_MAX, OutputRow, PartialPage, PartitionQuery,
+    ScanEnd, ScanStats, Snapshot, Task, TimeSlice,
 };
 use crate::query::request::{ScanBudget, ScanProgress, ScanStep};
 
-/// Bytes of a position that a cursor can keep; see [`super::super::PLACE_BYTES_MAX`].
+/// Bytes of a position that a cursor can keep; see [`super::super::SORT_KEY_BYTES_MAX`].
 pub const POSITION_BYTES_MAX: usize = 560;
 
 /// Whether the page would be full, if all of its rows came from here.
@@ -91,10 +91,10 @@ impl<'p> OpenScan<'p> {
     pub fn new(
         snapshot: &'p Snapshot,
         query: &'p PartitionQuery,
-        pace: &'p dyn Pace,
+        slice: &'p dyn TimeSlice,
         ledger: &Rc<Ledger>,
     ) -> OpenScan<'p> {
-        OpenScan::of(Executor::new(snapshot, query, pace, ledger))
+        OpenScan::of(Executor::new(snapshot, query, slice, ledger))
     }
 
     pub(super) fn of(executor: Executor<'p>) -> OpenScan<'p> {
@@ -184,7 +184,7 @@ impl<'p> OpenScan<'p> {
                 return Ok(end);
             }
             // The next page would begin with the same items.
-            executor.pace.go_on_to_the_end()?;
+            executor.slice.go_on_to_the_end()?;
         }
     }
 
@@ -235,7 +235,7 @@ impl<'p> OpenScan<'p> {
 impl Executor<'_> {
     /// Why a scan that can end anywhere should end, if it should.
     fn end_of(&mut self, run: &Run<'_>, is_enough: bool, until: u64) -> Option<ScanEnd> {
-        if self.is_time_to_look(run) && !self.pace.may_go_on() {
+        if self.is_time_to_look(run) && !self.slice.may_go_on() {
             return Some(ScanEnd::Time);
         }
         let costs_enough = self.candidates.scanned >= until;
@@ -268,7 +268,7 @@ impl Executor<'_> {
         let rows = self.rows_like(run, candidate, &shared)?;
         // Of these some were given before; which ones is not known here.
         let is_among =
-            |row: &&OutputRow| self.query.points.iter().any(|point| point.is_among(&row.place));
+            |row: &&OutputRow| self.query.points.iter().any(|point| point.is_among(&row.sort_key));
         for row in rows.iter().filter(|row| !is_among(row)) {
             *flow = fullness.add(row.text.len());
         }
