@@ -12,19 +12,19 @@ use partition::{
 use runtime::Runtime;
 use storage::Store;
 
-use crate::container::{Container, ContainerSpec};
-use crate::due::Due;
 use crate::error::ClusterError;
-use crate::executor::Executors;
+use crate::execution::executor::Executors;
 use crate::layout::Layout;
+use crate::layout::container::{Container, ContainerSpec};
+use crate::layout::map::{ContainerMap, Division, PartitionId};
+use crate::layout::partition_handle::PartitionHandle;
+use crate::layout::stored_map::{StoredMap, Unstored, map_id};
 use crate::maintenance::Maintenance;
-use crate::map::{ContainerMap, Division, PartitionId};
-use crate::partition_handle::PartitionHandle;
+use crate::maintenance::retired::RetiredPrefix;
 use crate::query::QueryThreads;
-use crate::retired::RetiredPrefix;
-use crate::stored_map::{StoredMap, Unstored, map_id};
-use crate::switch::{Observer, TransitionStep};
 use crate::system::{self, SystemWrite};
+use crate::transition::due::Due;
+use crate::transition::switch::{Observer, TransitionStep};
 
 /// Times a request is tried while the layout changes under it or ordinals run out. Each
 /// time somebody else's change of the same range got in between, and those are

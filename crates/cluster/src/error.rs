@@ -4,8 +4,8 @@ use model::partition_key::PartitionKey;
 use partition::{CommandError, DocumentError, PartitionError};
 use storage::StorageError;
 
-use crate::budget::ThrottleRefusal;
-use crate::map::{LayoutError, MapError, PartitionId};
+use crate::layout::map::{LayoutError, MapError, PartitionId};
+use crate::throughput::budget::ThrottleRefusal;
 
 /// Exhaustive on purpose: whoever translates it must look at every new reason.
 #[derive(Debug, thiserror::Error)]

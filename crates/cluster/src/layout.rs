@@ -6,15 +6,20 @@
 //! about the same moment. Only a partition that says it was replaced sends a request to a
 //! newer layout.
 
+pub(crate) mod container;
+pub(crate) mod map;
+pub(crate) mod partition_handle;
+pub(crate) mod stored_map;
+
 use std::sync::Arc;
 
 use model::epk::Epk;
 
-use crate::container::ContainerSpec;
 use crate::error::ClusterError;
-use crate::map::{ContainerMap, PartitionId};
-use crate::partition_handle::PartitionHandle;
-use crate::stored_map::MapVersion;
+use crate::layout::container::ContainerSpec;
+use crate::layout::map::{ContainerMap, PartitionId};
+use crate::layout::partition_handle::PartitionHandle;
+use crate::layout::stored_map::MapVersion;
 
 /// What a container looked like at one moment.
 #[derive(Clone, Debug)]

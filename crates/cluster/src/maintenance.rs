@@ -5,6 +5,13 @@
 //! requests are served, nor where commands are applied, nor does it take turns from
 //! queries. Work that goes on for long is handed over in chunks.
 
+pub(crate) mod check;
+pub(crate) mod clock;
+pub(crate) mod expire;
+pub(crate) mod reindex;
+pub(crate) mod retired;
+pub(crate) mod statistics;
+
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};

@@ -36,9 +36,9 @@ pub(crate) use threads::QueryThreads;
 pub use threads::Turn;
 
 use crate::cluster::{Cluster, Served};
-use crate::container::Container;
 use crate::error::ClusterError;
-use crate::map::PartitionId;
+use crate::layout::container::Container;
+use crate::layout::map::PartitionId;
 
 /// How long a query may take that cannot end before it has seen everything.
 const QUERY_TIME_MAX: Duration = Duration::from_secs(60);

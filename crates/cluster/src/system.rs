@@ -18,10 +18,10 @@ use model::policy::{ContainerDefinition, IndexingPolicy};
 use model::rid::{ContainerRid, DatabaseRid};
 use partition::{Command, ContainerNumber, Document, EtagMatch, Operation};
 
-use crate::container::ContainerSpec;
 use crate::error::ClusterError;
-use crate::map::ContainerMap;
-use crate::stored_map::{MapVersion, StoredMap};
+use crate::layout::container::ContainerSpec;
+use crate::layout::map::ContainerMap;
+use crate::layout::stored_map::{MapVersion, StoredMap};
 
 /// The number of the system container in keys.
 pub(crate) const SYSTEM: ContainerNumber = ContainerNumber(0);

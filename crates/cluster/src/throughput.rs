@@ -4,6 +4,9 @@
 //! is divided. Both change while requests run; what a partition has is then changed in
 //! place, so that requests ask its handle and nobody else.
 
+pub(crate) mod budget;
+pub(crate) mod meter;
+
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 use std::time::Duration;
@@ -13,9 +16,9 @@ use model::epk::Epk;
 use model::limits::Limits;
 use runtime::Clock;
 
-use crate::budget::{Allowance, Burst, Caller, ThrottleRefusal, ThroughputBudget};
-use crate::map::{ContainerMap, PartitionId};
-use crate::meter::{Meter, Totals};
+use crate::layout::map::{ContainerMap, PartitionId};
+use crate::throughput::budget::{Allowance, Burst, Caller, ThrottleRefusal, ThroughputBudget};
+use crate::throughput::meter::{Meter, Totals};
 
 /// What was provided for a container. Rates are RU/s as clients see them.
 #[derive(Clone, Debug)]

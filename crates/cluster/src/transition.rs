@@ -1,17 +1,23 @@
 //! Splits and merges: from what is wanted to a switch of the layout.
 
+pub(crate) mod choose;
+pub(crate) mod cold;
+pub(crate) mod due;
+pub(crate) mod rebucket;
+pub(crate) mod switch;
+
 use std::sync::Arc;
 use std::time::Duration;
 
 use model::epk::Epk;
 
-use crate::choose::{self, Cut, Uncut};
 use crate::cluster::Cluster;
-use crate::container::Container;
 use crate::error::ClusterError;
-use crate::map::{ContainerMap, Division, FinalPosition, LayoutError, PartitionId};
-use crate::statistics::key_at;
-use crate::switch::{Part, Switched};
+use crate::layout::container::Container;
+use crate::layout::map::{ContainerMap, Division, FinalPosition, LayoutError, PartitionId};
+use crate::maintenance::statistics::key_at;
+use crate::transition::choose::{Cut, Uncut};
+use crate::transition::switch::{Part, Switched};
 
 /// Times a cut is looked for: the second time it is a bound, unless a move from
 /// before a restart had to be finished first.

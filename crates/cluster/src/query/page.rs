@@ -32,7 +32,7 @@ use super::scope::PageScope;
 use super::snapshots::{self, PartitionSnapshot, QueryStatistics};
 use super::threads::Turn;
 use super::{PageQuery, QueryFailure, QueryPage, QueryReport};
-use crate::container::Container;
+use crate::layout::container::Container;
 
 /// For whoever takes rows one by one.
 const MORE: Result<ControlFlow<()>, QueryError> = Ok(ControlFlow::Continue(()));

@@ -9,7 +9,7 @@
 use model::epk::{Epk, EpkRange};
 
 use super::cursor::ResumePoint;
-use crate::map::ContainerMap;
+use crate::layout::map::ContainerMap;
 
 /// A part of what is asked for.
 #[derive(Debug, PartialEq, Eq)]

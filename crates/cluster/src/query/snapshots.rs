@@ -12,10 +12,10 @@ use partition::{PartitionError, Snapshot, Statistics, StatisticsQuery, overlappi
 use super::fanout::Channel;
 use super::{PageQuery, QueryFailure};
 use crate::cluster::ATTEMPTS_MAX;
-use crate::container::Container;
 use crate::error::ClusterError;
-use crate::map::PartitionId;
-use crate::partition_handle::{PartitionHandle, ServingState};
+use crate::layout::container::Container;
+use crate::layout::map::PartitionId;
+use crate::layout::partition_handle::{PartitionHandle, ServingState};
 
 /// One partition.
 #[derive(Clone, Debug)]

@@ -5,7 +5,7 @@ use model::position::Lsn;
 use runtime::SimulatedClock;
 
 use super::*;
-use crate::map::FinalPosition;
+use crate::layout::map::FinalPosition;
 
 struct World {
     clock: Arc<SimulatedClock>,

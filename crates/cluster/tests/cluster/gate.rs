@@ -5,8 +5,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
 use bytes::Bytes;
 use storage::{
-    Counters, KeyRange, Resolver, StorageError, Store, Ticket, VerifyReport, View, WriteBatch,
-    WriteSession,
+    CommitStatus, Counters, KeyRange, Resolver, StorageError, Store, Ticket, VerifyReport, View,
+    WriteBatch, WriteSession,
 };
 
 pub(crate) struct Gate {
@@ -27,6 +27,7 @@ struct State {
     held: Vec<Held>,
     blocking: bool,
     blocked: usize,
+    dead: bool,
 }
 
 /// A submission that waits for its ticket.
@@ -55,6 +56,10 @@ impl Gate {
         self.shared.state().held.len()
     }
 
+    pub(crate) fn is_holding(&self) -> bool {
+        self.shared.state().holding.is_some()
+    }
+
     /// Submitting itself blocks from now on, as with a full queue.
     pub(crate) fn block_submissions(&self) {
         self.shared.state().blocking = true;
@@ -66,6 +71,15 @@ impl Gate {
 
     pub(crate) fn await_blocked(&self) {
         drop(self.shared.wait_while(|state| state.blocked == 0));
+    }
+
+    /// The process ends here: what is held is lost, and nothing is written any more.
+    pub(crate) fn die(&self) {
+        let mut state = self.shared.state();
+        state.dead = true;
+        let lost = std::mem::take(&mut state.held);
+        drop(state);
+        drop(lost);
     }
 
     /// Lets everything pass, in its order, now and later.
@@ -149,6 +163,9 @@ impl WriteSession for GateSession {
         self.shared.changed.notify_all();
         state = self.shared.changed.wait_while(state, |state| state.blocking).unwrap();
         state.blocked -= 1;
+        if state.dead {
+            return Ticket::resolved(CommitStatus::Refused);
+        }
         let is_held = state.holding.as_ref().is_some_and(|prefix| {
             // What follows in its session stays behind it.
             let follows = state.held.iter().any(|held| Arc::ptr_eq(&held.session, &self.inner));

@@ -6,6 +6,7 @@ mod changes;
 mod clock;
 mod common;
 mod expire;
+#[allow(dead_code, reason = "shared with the scripts, each uses a part")]
 mod gate;
 mod layout;
 mod life;

@@ -12,11 +12,11 @@ use partition::{Effect, EtagMatch, Head, ItemPage, PartitionError, Position, Rea
 use storage::View;
 
 use crate::cluster::{ATTEMPTS_MAX, Cluster, Served};
-use crate::container::Container;
 use crate::error::ClusterError;
 use crate::layout::Layout;
-use crate::map::{ContainerMap, PartitionId};
-use crate::partition_handle::{PartitionHandle, ServingState};
+use crate::layout::container::Container;
+use crate::layout::map::{ContainerMap, PartitionId};
+use crate::layout::partition_handle::{PartitionHandle, ServingState};
 
 impl Cluster {
     /// Reads one item from the partition that owns its key.

@@ -19,11 +19,11 @@ use partition::{KeyStatistics, PartitionError, Reader};
 use storage::View;
 
 use crate::cluster::Cluster;
-use crate::container::Container;
 use crate::error::ClusterError;
-use crate::map::PartitionId;
-use crate::meter::HeavyKey;
-use crate::read::read_from_owner;
+use crate::execution::read::read_from_owner;
+use crate::layout::container::Container;
+use crate::layout::map::PartitionId;
+use crate::throughput::meter::HeavyKey;
 
 /// Logical partitions that are counted in one range, so that one question cannot
 /// read without end.

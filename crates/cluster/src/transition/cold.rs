@@ -11,11 +11,11 @@ use std::time::Duration;
 use partition::Head;
 
 use crate::cluster::Cluster;
-use crate::container::Container;
 use crate::error::ClusterError;
 use crate::layout::Layout;
-use crate::map::PartitionId;
-use crate::partition_handle::PartitionHandle;
+use crate::layout::container::Container;
+use crate::layout::map::PartitionId;
+use crate::layout::partition_handle::PartitionHandle;
 use crate::transition::Transition;
 
 /// Two neighbours are cold if no second of the last minute cost them more than this

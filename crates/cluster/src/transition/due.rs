@@ -11,9 +11,9 @@ use partition::ContainerNumber;
 use tokio::sync::Notify;
 
 use crate::cluster::Cluster;
-use crate::container::Container;
 use crate::error::ClusterError;
-use crate::map::PartitionId;
+use crate::layout::container::Container;
+use crate::layout::map::PartitionId;
 use crate::transition::{Halve, Transition};
 
 /// The partitions that were noticed and not looked at yet. There are never more

@@ -16,7 +16,7 @@ use storage::CommitStatus;
 use tokio::sync::{Semaphore, oneshot};
 
 use crate::error::ClusterError;
-use crate::partition_handle::{Durable, NotServing, PartitionHandle};
+use crate::layout::partition_handle::{Durable, NotServing, PartitionHandle};
 
 /// Threads that apply commands. Two cores are the norm, and one command costs
 /// far less than the fsync it waits for.

@@ -11,10 +11,10 @@ use model::position::{Lsn, Timestamp};
 use partition::{ContainerNumber, Effect, EtagMatch, PartitionError, Purpose};
 
 use crate::cluster::{ATTEMPTS_MAX, Cluster};
-use crate::container::Container;
 use crate::error::ClusterError;
 use crate::layout::Layout;
-use crate::map::ContainerMap;
+use crate::layout::container::Container;
+use crate::layout::map::ContainerMap;
 use crate::system::SystemWrite;
 
 /// One version of a stored map: the commit that wrote it.

@@ -13,8 +13,8 @@ use partition::{BucketNumber, Position};
 use storage::CommitStatus;
 
 use crate::cluster::Cluster;
-use crate::container::Container;
 use crate::error::ClusterError;
+use crate::layout::container::Container;
 
 /// Items that are brought under the new policy at once. The sequencer takes no
 /// command meanwhile.

@@ -7,9 +7,9 @@ use partition::{BucketNumber, ContainerNumber, Report, check_bucket};
 use storage::{Direction, KeyRange, ScanLimit};
 
 use crate::cluster::Cluster;
-use crate::container::Container;
 use crate::error::ClusterError;
-use crate::retired::RetiredPrefix;
+use crate::layout::container::Container;
+use crate::maintenance::retired::RetiredPrefix;
 
 /// What a check of the whole store has seen.
 #[derive(Clone, Debug, Default)]

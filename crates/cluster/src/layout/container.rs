@@ -15,12 +15,12 @@ use storage::Store;
 use tokio::sync::Semaphore;
 
 use crate::error::ClusterError;
-use crate::expire::Searched;
 use crate::layout::Layout;
-use crate::map::{ContainerMap, PartitionId, PartitionRecord};
-use crate::partition_handle::{PartitionHandle, ServingState};
-use crate::reindex::Reindexed;
-use crate::stored_map::StoredMap;
+use crate::layout::map::{ContainerMap, PartitionId, PartitionRecord};
+use crate::layout::partition_handle::{PartitionHandle, ServingState};
+use crate::layout::stored_map::StoredMap;
+use crate::maintenance::expire::Searched;
+use crate::maintenance::reindex::Reindexed;
 use crate::throughput::ThroughputController;
 
 /// What the catalogue knows about a container, as far as partitions need it.
@@ -270,10 +270,10 @@ mod tests {
     use testkit::wait::block_on;
 
     use super::*;
-    use crate::budget::Caller;
     use crate::cluster::Cluster;
-    use crate::stored_map::MapVersion;
+    use crate::layout::stored_map::MapVersion;
     use crate::system::{self, SystemWrite};
+    use crate::throughput::budget::Caller;
 
     const LONG: Duration = Duration::from_secs(60);
 

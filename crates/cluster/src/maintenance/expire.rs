@@ -11,9 +11,9 @@ use partition::{BucketNumber, PartitionError, Passed, Position};
 use storage::CommitStatus;
 
 use crate::cluster::Cluster;
-use crate::container::Container;
 use crate::error::ClusterError;
-use crate::rebucket::owner;
+use crate::layout::container::Container;
+use crate::transition::rebucket::owner;
 
 /// Items that are removed at once. The sequencer takes no command meanwhile.
 const CHUNK_ITEMS: usize = 32;

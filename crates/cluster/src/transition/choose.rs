@@ -9,7 +9,7 @@ use model::partition_key::PartitionKeyDefinition;
 use partition::{Bucket, BucketNumber, PartitionError, Reader};
 use storage::View;
 
-use crate::map::{ContainerMap, PartitionId, PartitionRecord};
+use crate::layout::map::{ContainerMap, PartitionId, PartitionRecord};
 
 /// A bound this close to the middle, as a part of the range, is the middle: fresh
 /// bounds of odd numbers of ranges differ from it by the rounding of one hash.

@@ -10,10 +10,10 @@ use std::time::Duration;
 use partition::{ChangePage, Changes};
 
 use crate::cluster::{Cluster, Served};
-use crate::container::Container;
 use crate::error::ClusterError;
-use crate::partition_handle::PartitionHandle;
-use crate::read::read_from_owner;
+use crate::execution::read::read_from_owner;
+use crate::layout::container::Container;
+use crate::layout::partition_handle::PartitionHandle;
 
 impl Cluster {
     /// Reads changes, on a thread for queries: those that were asked for may be few

@@ -22,9 +22,9 @@ use storage::{
 
 use crate::cluster::Cluster;
 use crate::error::ClusterError;
-use crate::rebucket::owner;
-use crate::switch::TransitionStep;
 use crate::system::SystemWrite;
+use crate::transition::rebucket::owner;
+use crate::transition::switch::TransitionStep;
 
 const PREFIX: &str = "retired:";
 

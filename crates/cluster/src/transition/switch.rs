@@ -15,11 +15,11 @@ use partition::{Partition, PartitionConfig, PartitionError, Purpose};
 use storage::{CommitStatus, Ticket};
 
 use crate::cluster::{ATTEMPTS_MAX, Cluster};
-use crate::container::Container;
 use crate::error::ClusterError;
-use crate::map::{ContainerMap, FinalPosition, LayoutError, PartitionId};
-use crate::partition_handle::{NotServing, PartitionHandle, Paused};
-use crate::stored_map::Unstored;
+use crate::layout::container::Container;
+use crate::layout::map::{ContainerMap, FinalPosition, LayoutError, PartitionId};
+use crate::layout::partition_handle::{NotServing, PartitionHandle, Paused};
+use crate::layout::stored_map::Unstored;
 use crate::system::SystemWrite;
 
 /// The moments of a transition, in their order. Whoever observes a cluster is

@@ -12,12 +12,12 @@ use partition::{BucketNumber, Partition, PartitionError, Position, Purpose, Reco
 use storage::CommitStatus;
 
 use crate::cluster::Cluster;
-use crate::container::Container;
 use crate::error::ClusterError;
-use crate::map::{ContainerMap, LayoutError};
-use crate::partition_handle::{NotServing, PartitionHandle};
-use crate::retired::RetiredPrefix;
-use crate::switch::{Part, TransitionStep};
+use crate::layout::container::Container;
+use crate::layout::map::{ContainerMap, LayoutError};
+use crate::layout::partition_handle::{NotServing, PartitionHandle};
+use crate::maintenance::retired::RetiredPrefix;
+use crate::transition::switch::{Part, TransitionStep};
 
 /// Items that are copied at once. The sequencer takes no command meanwhile, so
 /// this is what a command may have to wait for on top of its own work.

@@ -7,9 +7,9 @@ use partition::Position;
 use storage::CommitStatus;
 
 use crate::cluster::Cluster;
-use crate::container::Container;
 use crate::error::ClusterError;
-use crate::map::PartitionId;
+use crate::layout::container::Container;
+use crate::layout::map::PartitionId;
 
 /// Items that are given another time between two commands.
 const CHUNK_ITEMS: usize = 256;

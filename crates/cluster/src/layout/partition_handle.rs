@@ -16,9 +16,9 @@ use partition::{
 use storage::{StorageError, Store, Ticket, View};
 use tokio::sync::watch;
 
-use crate::budget::Caller;
 use crate::error::ClusterError;
-use crate::map::{FinalPosition, PartitionId};
+use crate::layout::map::{FinalPosition, PartitionId};
+use crate::throughput::budget::Caller;
 use crate::throughput::{PartitionThrottle, Permit};
 
 /// A partition that could not be split is looked at again when it has grown by
