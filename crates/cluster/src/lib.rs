@@ -1,10 +1,10 @@
-//! Many partitions as one: the map of hash ranges, routing, sequencing.
+//! Many partitions as one: the map of hash ranges, routing, execution, throughput, queries
+//! over partitions, splits and merges.
 //!
-//! A container is a ring of hashes cut into ranges. [`Cluster`] finds the range
-//! that owns a key, hands the command to the executor of that range's partition
-//! and answers when the disk has it. The map and the catalogue are items of one
-//! *system partition* behind the same door as everything else, so they are as
-//! durable and as checked as users' data.
+//! A container is a ring of hashes cut into ranges. [`Cluster`] finds the range that owns a
+//! key, hands the command to the executor of that range's partition and returns when it is
+//! durable. The map and the catalogue are items of one *system partition* in the same store
+//! as everything else, so they are as durable and as checked as users' data.
 //!
 //! Must not know: wire formats.
 

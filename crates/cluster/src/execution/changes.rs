@@ -1,8 +1,8 @@
-//! Following the changes of one physical partition.
+//! The change feed of one physical partition.
 //!
-//! Positions belong to a partition, so a page never spans two. After a split or
-//! merge they mean the same in the partitions that came of it: items keep the
-//! positions of their changes, and new ones are given behind them.
+//! Positions belong to a partition, so a page never spans two. After a split or merge they
+//! mean the same in its successors: items keep the positions of their changes, and new
+//! positions come after them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,8 +16,8 @@ use crate::layout::container::Container;
 use crate::layout::partition_handle::PartitionHandle;
 
 impl Cluster {
-    /// Reads changes, on a thread for queries: those that were asked for may be few
-    /// among many. What is asked for must lie in one range.
+    /// Reads changes, on a query thread: the matching ones may be few among many. The
+    /// requested part of the ring must lie in one range.
     pub async fn list_changes(
         &self,
         container: &Arc<Container>,
@@ -28,8 +28,7 @@ impl Cluster {
         self.list_changes_at(container, partition, changes, time_max).await
     }
 
-    /// The same from the partition that a request was routed to, or from the one that has
-    /// taken its place.
+    /// The same from the partition that a request was routed to, or from its successor.
     pub async fn list_changes_at(
         &self,
         container: &Arc<Container>,

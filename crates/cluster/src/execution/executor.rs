@@ -1,8 +1,8 @@
-//! The few threads that apply commands.
+//! The executors: a few threads that apply commands.
 //!
-//! Working out a command reads from storage and may wait for the committer's
-//! queue, so it never runs on the async workers. A partition always belongs to
-//! the same executor, which keeps its commands in order without further locks.
+//! Applying a command reads from storage and may wait for the committer's queue
+//! (backpressure), so it never runs on the async workers. A partition always belongs to the
+//! same executor, which keeps its commands in order without further locks.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -22,12 +22,12 @@ use crate::layout::partition_handle::{Durable, NotServing, PartitionHandle};
 /// far less than the fsync it waits for.
 const EXECUTORS: usize = 2;
 
-/// Commands that may wait for one executor. At a hundred microseconds each this
-/// is a tenth of a second of work; whoever comes later is told to try again.
+/// Commands that may wait for one executor. At a hundred microseconds each this is a tenth
+/// of a second of work; further ones are refused, to be retried later.
 const QUEUE_MAX: usize = 1024;
 
-/// Calls that may wait for one executor; further ones wait for room. There is one for each
-/// change of a layout that is under way and one for each copier, so this is plenty.
+/// Calls that may wait for one executor; further ones wait for a permit. There is one for
+/// each change of a layout that is under way and one for each copier, so this is plenty.
 const CALLS_MAX: usize = 64;
 
 type Reply = oneshot::Sender<Result<Outcome, ClusterError>>;
@@ -43,7 +43,7 @@ enum Job {
     Wake,
 }
 
-/// Something else that belongs between commands.
+/// Work other than a command that has to run between commands.
 type Call = Box<dyn FnOnce() + Send>;
 
 /// The executors. Dropping it lets them finish what is queued.
@@ -53,13 +53,13 @@ pub(crate) struct Executors {
     threads: Vec<TaskHandle>,
 }
 
-/// The way to one executor.
+/// The queues of one executor.
 struct Lane {
     jobs: SyncSender<Job>,
-    /// Apart from the commands, and looked at first: whoever changes the layout
-    /// must not be turned away because much is going on.
+    /// Apart from the commands, and served first: a change of the layout must not be
+    /// refused under load.
     calls: SyncSender<Call>,
-    /// As many permits as there is room for calls.
+    /// As many permits as the queue of calls has slots.
     room: Arc<Semaphore>,
 }
 
@@ -99,8 +99,8 @@ impl Executors {
         answer.await.unwrap_or(Err(ClusterError::Stopping))
     }
 
-    /// Does something on the thread that applies a partition's commands, before
-    /// those that wait. Never refused because much is going on.
+    /// Runs a closure on the thread that applies a partition's commands, before those that
+    /// wait. Never refused under load.
     pub(crate) async fn call<T: Send + 'static>(
         &self,
         lane: usize,
@@ -115,7 +115,7 @@ impl Executors {
             drop(reply.send(work()));
         });
         lane.calls.try_send(call).map_err(refused)?;
-        // If there is no room, the executor is awake and will come by.
+        // If the queue is full, the executor is awake and will look at the calls.
         drop(lane.jobs.try_send(Job::Wake));
         answer.await.map_err(|_| ClusterError::Internal)
     }
@@ -136,7 +136,8 @@ impl Drop for Executors {
     fn drop(&mut self) {
         self.lanes.clear();
         for thread in self.threads.drain(..) {
-            // A panicked executor has reported itself; there is nobody to tell here.
+            // A panicked executor has logged that itself; a destructor has no caller to
+            // report to.
             let _ = thread.join();
         }
     }
@@ -188,7 +189,7 @@ fn apply(
     }
 }
 
-/// What may be told once the fate of the submission is known.
+/// The answer to a command once the status of its submission is known.
 fn told(
     durable: &Durable,
     fate: CommitStatus,
@@ -196,7 +197,7 @@ fn told(
 ) -> Result<Outcome, ClusterError> {
     match fate {
         CommitStatus::Durable => {}
-        // Surely not written, and so is all that the result rests on.
+        // Surely not written, and so is everything that the result rests on.
         CommitStatus::Refused | CommitStatus::Fenced => return Err(ClusterError::Busy),
         CommitStatus::Full => return Err(ClusterError::Full),
         CommitStatus::Unknown => return Err(ClusterError::Unknown),
@@ -207,7 +208,7 @@ fn told(
     result
 }
 
-/// The caller may have gone away; its write stands all the same.
+/// The caller may have gone away; its write stands nevertheless.
 fn answer(reply: Reply, result: Result<Outcome, ClusterError>) {
     let _ = reply.send(result);
 }

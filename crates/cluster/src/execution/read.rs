@@ -1,5 +1,5 @@
-//! Reading: from views, without asking the sequencers, also while a layout is
-//! being switched.
+//! Point reads and lists: from snapshot views, without asking the sequencers, also during a
+//! switch of the layout.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,8 +30,8 @@ impl Cluster {
         self.read_at(container, &partition, key, if_none_match).await
     }
 
-    /// Reads one item from the partition that a request was routed to, or from the one that
-    /// has taken its place.
+    /// Reads one item from the partition that a request was routed to, or from its
+    /// successor.
     pub async fn read_at(
         &self,
         container: &Container,
@@ -57,7 +57,7 @@ impl Cluster {
         Ok(self.read_short(container, partition, epk, read).await?.value)
     }
 
-    /// How far the partition is that owns a position.
+    /// The durable LSN of the partition that owns a position.
     pub async fn position(
         &self,
         container: &Container,
@@ -67,7 +67,7 @@ impl Cluster {
         self.read_short(container, partition, epk, |_, _| Ok(())).await
     }
 
-    /// Reads a few keys on the async worker that asks. Where a partition stands is found out
+    /// Reads a few keys on the calling async worker. The partition's LSN is looked up
     /// elsewhere, as that is a read for each of its buckets.
     async fn read_short<T>(
         &self,
@@ -81,7 +81,8 @@ impl Cluster {
             if partition.known_lsn().is_none() {
                 let unknown = Arc::clone(&partition);
                 let looking = self.query_threads().run_always(move |_| unknown.durable_lsn());
-                // Once in the life of a partition: it need not have room in every request.
+                // Once in the life of a partition: boxed, so that it does not enlarge every
+                // request's future.
                 Box::pin(looking).await??;
             }
             let answer = read_once(&partition, &mut read);
@@ -93,11 +94,11 @@ impl Cluster {
         Err(ClusterError::Busy)
     }
 
-    /// Reads items in the order of their keys, while they lie in `within`, those whose
-    /// keys begin with `prefix`, from behind `after`, out of the one range that comes next. The page may end
-    /// early, even empty; only its `rest` tells whether there is more. None when
-    /// there is nothing behind `after`. Positions mean the same under every layout.
-    /// There is room for so many items and so many bytes, and always for one item.
+    /// Reads items in key order within `within`, those whose keys begin with `prefix`,
+    /// starting after `after`, from the next single range. The page may end early, even
+    /// empty; only its `rest` says whether there is more. `None` when there is nothing
+    /// after `after`. Positions mean the same under every layout. Limited by a number of
+    /// items and of bytes, but there is always room for one item.
     pub async fn list(
         &self,
         container: &Arc<Container>,
@@ -113,8 +114,8 @@ impl Cluster {
         self.list_at(container, partition, (within, prefix), after, room).await.map(Some)
     }
 
-    /// The same from the partition that a request was routed to, or from the one that has
-    /// taken its place. Something of `within` must be behind `after`.
+    /// The same from the partition that a request was routed to, or from its successor.
+    /// Part of `within` must lie after `after`.
     pub async fn list_at(
         &self,
         container: &Arc<Container>,
@@ -139,19 +140,19 @@ impl Cluster {
         page.await?
     }
 
-    /// The part of the ring that a range has, for whoever addresses it to read.
-    /// That works up to the moment in which others take its place.
+    /// The part of the ring that a range owns, for reads that name the range. Works until
+    /// its successors take over.
     pub fn range(&self, container: &Container, id: PartitionId) -> Result<EpkRange, ClusterError> {
         let layout = container.layout();
         layout.partition(id)?;
         layout.map().range(id).map(|record| record.range.clone()).ok_or(ClusterError::NoRange(id))
     }
 
-    /// Whether a range takes commands, for whoever addresses it to write.
+    /// Whether a range takes commands, for writes that name the range.
     ///
-    /// During a switch the answer waits for its end. Told at once, a client would
-    /// ask for the layout while the old one still counts; the official JavaScript
-    /// SDK asks only once, and would go on asking the same range for ever.
+    /// During a switch the answer waits for its end. Refused at once, a client would ask
+    /// for the layout while the old one still counts; the official JavaScript SDK asks only
+    /// once, and would keep asking the same range for ever.
     pub async fn accepts(
         &self,
         container: &Container,
@@ -175,8 +176,8 @@ impl Cluster {
         sizes.into_iter().next().ok_or(ClusterError::Internal)
     }
 
-    /// The same for several containers, in their order. Few are read where one is, as a
-    /// short read.
+    /// The same for several containers, in their order. Small sets are read on the calling
+    /// worker, as a short read.
     pub async fn sizes_of(&self, layouts: Vec<Arc<Layout>>) -> Result<Vec<Sizes>, ClusterError> {
         let handles = layouts.iter().flat_map(|layout| &layout.partitions);
         let keys: usize = handles.map(|handle| handle.config().buckets.len()).sum();
@@ -191,7 +192,7 @@ impl Cluster {
 /// A layout, with the size and position of each of its ranges in the same order.
 pub type Sizes = (Arc<ContainerMap>, Vec<Head>);
 
-/// Keys that are read for sizes on an async worker, so that other short reads find room
+/// Keys that are read for sizes on an async worker, so that other short reads have time
 /// beside them.
 const SIZES_KEYS_MAX: usize = runtime::SHORT_READ_KEYS_MAX / 4;
 
@@ -201,17 +202,17 @@ fn read_sizes(layout: &Layout) -> Result<Sizes, ClusterError> {
     Ok((Arc::clone(layout.map()), sizes))
 }
 
-/// A page of a partition that has no more goes on where the partition ends, if there is
-/// something after it.
+/// The page of a partition that is exhausted continues where the partition ends, if
+/// something follows it.
 fn on_to_the_next(page: ItemPage, end: &Epk, max: &Epk) -> ItemPage {
     let after = || Position { epk: end.clone(), id: String::new() };
     let rest = page.rest.or_else(|| (end < max).then(after));
     ItemPage { rest, ..page }
 }
 
-/// Reads from the partition that owns a key, as of a moment at which it did:
-/// the keys of a bucket that was moved since are removed sooner or later. Begins with the one
-/// that a request was routed to.
+/// Reads from the partition that owns a key, as of a moment at which it did: the keys of a
+/// bucket that was moved since are removed sooner or later. Begins with the partition that
+/// a request was routed to.
 pub(crate) fn read_from_owner<T>(
     container: &Container,
     partition: &Arc<PartitionHandle>,

@@ -45,10 +45,10 @@ pub struct Container {
     store: Arc<dyn Store>,
     limits: Arc<Limits>,
     controller: ThroughputController,
-    /// Taken once by a request, and only to count a reference: a lock of a few nanoseconds,
-    /// in exchange for which changes are made in order by whoever holds it for writing.
+    /// Taken once per request, and only to count a reference: a lock of a few nanoseconds.
+    /// Changes are made in order under the write lock.
     layout: RwLock<Arc<Layout>>,
-    /// Room for commands that wait for the end of a switch.
+    /// Permits for commands that wait for the end of a switch.
     waiting: Semaphore,
     /// One transition at a time: a second one would choose its cut from a layout
     /// that the first is about to change.
@@ -58,13 +58,13 @@ pub struct Container {
     pub(crate) searched: Searched,
     /// When the layout last changed, or when it was read.
     changed_at: Mutex<Duration>,
-    /// How often a layout was taken.
+    /// Number of calls that took a layout.
     #[cfg(test)]
     taken: std::sync::atomic::AtomicUsize,
 }
 
-/// Commands that may wait for the end of a switch: as many as an executor takes
-/// at once. Whoever comes later is told to try again.
+/// Commands that may wait for the end of a switch: as many as an executor takes at once.
+/// Further ones are refused, to be retried later.
 const WAITING_MAX: usize = 1024;
 
 impl Container {
@@ -99,7 +99,7 @@ impl Container {
         container
     }
 
-    /// The layout in force. Whoever does more than one thing with it takes it once.
+    /// The layout in force. A caller that uses it more than once takes it once.
     #[must_use]
     pub fn layout(&self) -> Arc<Layout> {
         #[cfg(test)]
@@ -119,7 +119,7 @@ impl Container {
         Arc::clone(self.layout().map())
     }
 
-    /// Who divides its throughput between its partitions.
+    /// The controller that divides its throughput between its partitions.
     #[must_use]
     pub fn throughput(&self) -> &ThroughputController {
         &self.controller
@@ -139,8 +139,8 @@ impl Container {
         self.install(|layout| Some(Layout { spec: Arc::new(spec), ..layout.clone() }));
     }
 
-    /// Puts a map that was stored in force, unless a newer one is. Partitions that it does
-    /// not name take no more commands, and whoever waits for them is sent on.
+    /// Puts a stored map in force, unless a newer one is. Partitions that it does not name
+    /// take no more commands, and requests that wait for them are routed again.
     pub(crate) fn adopt(&self, StoredMap { map, version }: StoredMap) {
         self.install(|layout| {
             let is_news = version.is_newer_than(&layout.version);
@@ -148,8 +148,9 @@ impl Container {
         });
     }
 
-    /// Puts the layout in force that `change` makes of the present one, if it makes one, with
-    /// partitions that fit its map. Readers find it first, then sequencers are told.
+    /// Puts the layout in force that `change` makes of the present one, if it makes one,
+    /// with partitions that fit its map. Readers see it first, then the sequencers are
+    /// reconfigured.
     fn install(&self, change: impl FnOnce(&Layout) -> Option<Layout>) {
         let mut layout = self.layout.write().unwrap_or_else(PoisonError::into_inner);
         let Some(mut next) = change(&layout).filter(|_| !layout.dropped) else { return };
@@ -199,15 +200,15 @@ impl Container {
         Ok(())
     }
 
-    /// Refuses whoever still holds it. What is left of it is to be retired.
+    /// Refuses requests to it from now on. Returns its partitions, which are to be retired.
     pub(crate) fn close(&self) -> Vec<Arc<PartitionHandle>> {
         let mut layout = self.layout.write().unwrap_or_else(PoisonError::into_inner);
         *layout = Arc::new(Layout { dropped: true, ..layout.as_ref().clone() });
         layout.partitions.clone()
     }
 
-    /// The partition that owns a key by the layout that a request goes by, or by the one in
-    /// force if others have taken that partition's place.
+    /// The partition that owns a key by the request's layout, or by the one in force if
+    /// that partition was replaced.
     pub fn route_by(
         &self,
         layout: &Layout,
@@ -295,8 +296,8 @@ mod tests {
         assert_eq!(container.taken.load(Ordering::Relaxed), before + 1);
     }
 
-    /// An executor keeps its sequencer while it waits for the store. Nobody else may wait
-    /// for that, least of all with the lock on the container in hand.
+    /// An executor keeps its sequencer while it waits for the store. Nothing else may wait
+    /// for that, least of all while it holds the container's lock.
     #[test]
     fn neither_a_change_nor_a_reader_waits_for_a_sequencer() {
         let (spec, stored) = (system::spec(), system::map());

@@ -23,8 +23,8 @@ const BLOCK_ORDINALS: u64 = 1 << 24;
 /// Clients take the ordinal zero for "none".
 const FIRST_NUMBER: u64 = 1;
 
-/// Where the partitions of a new container stand: in the service, too, making a partition
-/// is its first commit, and clients expect their first write to be the second.
+/// The first LSN of the partitions of a new container: in the service, too, creating a
+/// partition is its first commit, and clients expect their first write to be the second.
 const FIRST_LSN: Lsn = Lsn::from_u64(1);
 
 /// The change that every layout begins with.
@@ -51,13 +51,14 @@ pub struct ContainerMap {
     next_range: u32,
     next_bucket: u32,
     next_number: u64,
-    /// Counts the changes of the layout, so that clients can ask for what is new.
+    /// Counts the changes of the layout, so that clients can ask for those since one they
+    /// know.
     change: u64,
     /// Buckets whose data is being moved into others that will take their place.
     moves: Vec<Move>,
     /// Whether ranges were ever merged: old clients cannot follow that.
     merged: bool,
-    /// Whether ranges have parts of the throughput of their own, not equal ones.
+    /// Whether ranges have weights of their own, instead of equal shares of the throughput.
     weighted: bool,
 }
 
@@ -72,7 +73,7 @@ pub struct PartitionRecord {
     pub ordinal_blocks: Vec<Range<u64>>,
     /// The change of the layout that made this range.
     pub change: u64,
-    /// Its part of the throughput, among the weights of all ranges.
+    /// Its weight: its share of the throughput among the weights of all ranges.
     pub weight: u64,
 }
 

@@ -1,9 +1,9 @@
-//! One partition as this process serves it: closed until it is first used,
-//! closed again when something went wrong, paused while the layout changes, and
-//! retired when its container is dropped or others have taken its place.
+//! The handle of one partition: closed until it is first used, closed again when something
+//! went wrong, paused while the layout changes, and retired when its container is dropped
+//! or it is replaced.
 //!
-//! Whoever was routed here needs nobody else: a request is let in, done and charged at
-//! the partition's handle.
+//! A request that was routed here needs nothing else: it is admitted, executed and charged
+//! at the partition's handle.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
@@ -21,8 +21,8 @@ use crate::layout::map::{FinalPosition, PartitionId};
 use crate::throughput::budget::Caller;
 use crate::throughput::{PartitionThrottle, Permit};
 
-/// A partition that could not be split is looked at again when it has grown by
-/// this part.
+/// A partition that could not be split is considered again when it has grown by this
+/// fraction.
 const POSTPONE_PART: u64 = 16;
 
 /// One partition, shared between its executor and its readers.
@@ -36,7 +36,8 @@ pub struct PartitionHandle {
     /// Apart from the partition, so that readers never wait for a command.
     config: RwLock<Arc<PartitionConfig>>,
     sequencer: Mutex<Sequencer>,
-    /// What those see who do not write. Changes together with the sequencer.
+    /// The state that readers and waiting commands see. Changes together with the
+    /// sequencer.
     serving_state: watch::Sender<ServingState>,
     durable: Durable,
     /// Whether `durable` was set from the disk.
@@ -52,19 +53,19 @@ pub struct PartitionHandle {
 enum Sequencer {
     Closed,
     Open(Box<Partition>),
-    /// Takes no commands for a moment, until it is known who takes them next.
+    /// Takes no commands for a moment, until its successors are known.
     Paused(Box<Partition>),
     /// Nothing may be written here any more.
     Retired,
 }
 
-/// Whether a partition is the one to ask.
+/// Whether a partition serves requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ServingState {
     Serving,
     /// Its layout is being switched: commands wait.
     Switching,
-    /// Others have taken its place, or its container was dropped.
+    /// It was replaced, or its container was dropped.
     Gone,
 }
 
@@ -72,13 +73,13 @@ pub(crate) enum ServingState {
 #[derive(Debug)]
 pub(crate) struct Paused {
     pub(crate) final_position: FinalPosition,
-    /// What it was set up by then.
+    /// The configuration it had then.
     pub(crate) config: Arc<PartitionConfig>,
-    /// Resolves when all that it took is on the disk.
+    /// Resolves when everything that it took is durable.
     pub(crate) drained: Ticket,
 }
 
-/// Why a handle did not look at a command.
+/// Why a handle refused a command without applying it.
 #[derive(Debug)]
 pub(crate) enum NotServing {
     /// Ask again when the switch is over.
@@ -95,8 +96,8 @@ impl From<PartitionError> for NotServing {
 /// The LSN up to which everything is durable. Read before a view is taken, so
 /// what it promises is in the view.
 ///
-/// Apart from the handle, because tickets hold it, and the store must not hold
-/// what holds the store.
+/// Apart from the handle, because tickets hold it: the store must not hold what holds the
+/// store.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Durable(Arc<AtomicU64>);
 
@@ -122,7 +123,8 @@ impl PartitionHandle {
             id,
             store,
             throttle,
-            // Spreads the partitions of one container, and the first ones of many.
+            // Distributes the partitions of one container over the executors, and the first
+            // ones of many containers.
             lane: usize::try_from(config.container.0.wrapping_add(id.0)).unwrap_or_default(),
             config: RwLock::new(config),
             sequencer: Mutex::new(Sequencer::Closed),
@@ -140,19 +142,19 @@ impl PartitionHandle {
         self.id
     }
 
-    /// What it may spend and has spent.
+    /// Its budget and its meter.
     #[must_use]
     pub fn throttle(&self) -> &Arc<PartitionThrottle> {
         &self.throttle
     }
 
-    /// Lets a request in, or says when to come back.
+    /// Admits a request, or refuses it with the time to wait.
     pub fn admit(&self, caller: Caller) -> Result<Permit, ClusterError> {
         let refused = |refusal| ClusterError::Throttled { range: self.id, refusal };
         self.throttle.admit(caller).map_err(refused)
     }
 
-    /// Has the partition's budget pay for what was done here without asking first.
+    /// Charges the partition's budget for work that was done here without admission.
     pub fn bill(&self, caller: Caller, charge: Charge) {
         self.throttle.permit(caller).pay(None, charge);
     }
@@ -181,8 +183,7 @@ impl PartitionHandle {
         Ok(application)
     }
 
-    /// What there is after the last command, if it has been asked for something. Costs
-    /// nothing.
+    /// The size after the last command, if the partition has been used. Costs nothing.
     #[must_use]
     pub fn size(&self) -> Size {
         let of = |number: &AtomicU64| number.load(Ordering::Relaxed);
@@ -194,20 +195,20 @@ impl PartitionHandle {
         self.bytes.store(size.bytes, Ordering::Relaxed);
     }
 
-    /// Whether so much is stored that the partition is to be split.
+    /// Whether the partition has outgrown its limit and is to be split.
     pub(crate) fn is_due(&self) -> bool {
         self.bytes.load(Ordering::Relaxed) > self.due_at.load(Ordering::Relaxed)
     }
 
-    /// Looks at it again only when it has grown: what cannot be split now can be
-    /// once there is something else.
+    /// Considers it again only when it has grown: a partition that cannot be split now can
+    /// be once it holds other keys.
     pub(crate) fn postpone(&self) {
         let bytes = self.bytes.load(Ordering::Relaxed);
         self.due_at.fetch_max(bytes + bytes / POSTPONE_PART, Ordering::Relaxed);
     }
 
-    /// Lets the sequencer do something else than apply a command. Only the handle's
-    /// executor calls this.
+    /// Runs a closure on the sequencer instead of a command. Only the handle's executor
+    /// calls this.
     pub(crate) fn with<T>(
         &self,
         work: impl FnOnce(&mut Partition) -> Result<T, PartitionError>,
@@ -215,16 +216,16 @@ impl PartitionHandle {
         Ok(work(self.opened(&mut self.sequencer())?)?)
     }
 
-    /// Takes a configuration with the same buckets. Readers follow it at once, commands that begin
-    /// after this as well: the sequencer looks for it before each. It is not waited for, as
-    /// it may itself be waiting for the disk.
+    /// Takes a configuration with the same buckets. Readers follow it at once, commands
+    /// that begin after this as well: the sequencer checks for it before each. This does
+    /// not wait for the sequencer, which may itself be waiting for the disk.
     pub(crate) fn reconfigure(&self, config: Arc<PartitionConfig>) {
         *self.config.write().unwrap_or_else(PoisonError::into_inner) = config;
     }
 
-    /// Forgets what is in memory: the next command reads it from the disk again.
-    /// Blocks until all that was submitted has its fate, as the disk does not
-    /// tell the truth before. Only the handle's executor calls this.
+    /// Forgets what is in memory: the next command reads it from the disk again. Blocks
+    /// until all submissions have their status, as the disk is not up to date before. Only
+    /// the handle's executor calls this.
     pub(crate) fn close(&self) {
         let mut sequencer = self.sequencer();
         if let Sequencer::Open(partition) = &mut *sequencer {
@@ -233,9 +234,9 @@ impl PartitionHandle {
         }
     }
 
-    /// Takes no commands until resumed. `last` is done before. Says where the
-    /// partition stands, which counts once the ticket has resolved. Only the
-    /// handle's executor calls this.
+    /// Takes no commands until resumed. Runs `last` before. Returns the partition's final
+    /// position, which counts once the ticket has resolved. Only the handle's executor
+    /// calls this.
     pub(crate) fn pause(
         &self,
         last: impl FnOnce(&mut Partition) -> Result<(), PartitionError>,
@@ -267,13 +268,13 @@ impl PartitionHandle {
         }
     }
 
-    /// Takes no more commands after a pause, as others have taken its place.
+    /// Takes no more commands after a pause, as it was replaced.
     pub(crate) fn replace(&self) {
         *self.paused() = Sequencer::Retired;
         self.serving_state.send_replace(ServingState::Gone);
     }
 
-    /// Takes no more commands. The ticket resolves when the last one has its fate. Only
+    /// Takes no more commands. The ticket resolves when the last one has its status. Only
     /// the handle's executor calls this.
     pub(crate) fn retire(&self) -> Option<Ticket> {
         let mut sequencer = self.sequencer();
@@ -294,7 +295,7 @@ impl PartitionHandle {
     /// Waits until a switch is over. It always ends: its submissions do.
     pub(crate) async fn settled(&self) {
         let mut serving_state = self.serving_state.subscribe();
-        // The sender is ours, so waiting cannot fail.
+        // The handle owns the sender, so waiting cannot fail.
         let _ =
             serving_state.wait_for(|serving_state| *serving_state != ServingState::Switching).await;
     }
@@ -325,14 +326,14 @@ impl PartitionHandle {
         self.opened_once.load(Ordering::Acquire).then(|| self.durable.lsn())
     }
 
-    /// Finds out where the partition stands from what is durable: a reader does not wait
-    /// for the sequencer, which may be waiting for the disk.
+    /// Reads the partition's LSN and size from what is durable: a reader does not wait for
+    /// the sequencer, which may be waiting for the disk.
     fn look_up(&self) -> Result<Lsn, PartitionError> {
         runtime::may_wait();
         let (reader, view) = (self.reader(), self.store.view()?);
         self.durable.raise(reader.lsn(view.as_ref())?);
         let Head { items, bytes, .. } = reader.size(view.as_ref())?;
-        // The sequencer may know better by now.
+        // The sequencer may have newer values by now.
         for (known, found) in [(&self.items, items), (&self.bytes, bytes)] {
             let _ = known.compare_exchange(0, found, Ordering::Relaxed, Ordering::Relaxed);
         }
@@ -343,7 +344,7 @@ impl PartitionHandle {
     fn opened<'a>(&self, sequencer: &'a mut Sequencer) -> Result<&'a mut Partition, NotServing> {
         if matches!(sequencer, Sequencer::Closed) {
             let partition = Partition::open(self.config(), Arc::clone(&self.store))?;
-            // Nothing is pending right after opening: all there is came from the disk.
+            // Nothing is pending right after opening: everything came from the disk.
             self.durable.raise(partition.lsn());
             self.note_size(partition.size());
             self.opened_once.store(true, Ordering::Release);
@@ -368,11 +369,11 @@ impl PartitionHandle {
         self.paused()
     }
 
-    /// The sequencer of a partition that is paused: nobody keeps it for longer than it takes
-    /// to refuse a command.
+    /// The sequencer of a paused partition: its lock is held no longer than it takes to
+    /// refuse a command.
     ///
-    /// A panic while a command was worked out leaves the state unused: the
-    /// executor closes the handle, and the next use reads the disk.
+    /// A panic during a command leaves the state unused: the executor closes the handle,
+    /// and the next use reads the disk.
     fn paused(&self) -> MutexGuard<'_, Sequencer> {
         self.sequencer.lock().unwrap_or_else(PoisonError::into_inner)
     }

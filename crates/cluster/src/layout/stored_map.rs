@@ -1,10 +1,10 @@
-//! The stored maps, and changing them.
+//! The stored maps, and changing them by compare-and-set.
 //!
-//! A container's map is an item of the system partition. Whoever changes it names the version
-//! that the change was worked out from; if somebody else was faster, nothing is written, the
-//! newer map is put in force here as well, and the change is worked out again. So nobody
-//! holds a lock while a map changes: containers do not wait for each other, and two changes
-//! of one map cannot undo each other, whoever makes them.
+//! A container's map is an item of the system partition. A change names the version that it
+//! was computed from; on a conflict nothing is written, the newer map is put in force here
+//! as well, and the change is computed again. So no lock is held while a map changes:
+//! containers do not wait for each other, and concurrent changes of one map cannot undo
+//! each other, whichever process makes them.
 
 use model::etag::Etag;
 use model::position::{Lsn, Timestamp};
@@ -34,7 +34,7 @@ impl MapVersion {
         MapVersion { lsn, etag }
     }
 
-    /// Whether it came after another one of the same map.
+    /// Whether it came after another version of the same map.
     pub(crate) fn is_newer_than(&self, other: &MapVersion) -> bool {
         self.lsn > other.lsn
     }
@@ -50,7 +50,7 @@ pub(crate) struct StoredMap {
 /// A map was not stored, or it is not known whether it was.
 #[derive(Debug)]
 pub(crate) enum Unstored {
-    /// Somebody else has changed it since.
+    /// It was changed concurrently.
     Conflict,
     Surely(ClusterError),
     Unknown,
@@ -122,7 +122,7 @@ impl Cluster {
     }
 
     /// Stores what `change` makes of the map of a container, if it makes something of it,
-    /// and returns it; it is not in force yet. Worked out again when others were faster.
+    /// and returns it; it is not in force yet. Computed again after a conflict.
     pub(crate) async fn change_map(
         &self,
         container: &Container,
@@ -143,7 +143,8 @@ impl Cluster {
         Err(ClusterError::Busy)
     }
 
-    /// Puts in force what others have stored. Whoever stored it may be about to do so.
+    /// Puts a map in force that a concurrent change has stored, and may be about to put in
+    /// force itself.
     pub(crate) fn catch_up(&self, container: &Container) -> Result<(), ClusterError> {
         container.adopt(self.stored_map(container.number())?);
         Ok(())

@@ -1,4 +1,5 @@
-//! Reads everything there is and says what does not agree.
+//! The consistency check of a whole store: reads everything and reports what does not
+//! agree.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -19,7 +20,7 @@ pub struct ClusterReport {
     pub buckets: u64,
     pub rows: u64,
     pub total: Report,
-    /// Where there are keys that belong to nobody and are not being removed.
+    /// Prefixes with keys that have no owner and are not being removed.
     pub strays: Vec<RetiredPrefix>,
 }
 
@@ -32,8 +33,8 @@ impl ClusterReport {
 
 impl Cluster {
     /// Checks the system container and every attached one; `leaving` are containers that
-    /// are no longer attached and still to be dropped. `progress` is told the name of each
-    /// container before it is read.
+    /// are no longer attached and still to be dropped. `progress` is called with the name
+    /// of each container before it is read.
     pub fn check(
         &self,
         leaving: &[ContainerNumber],
@@ -70,7 +71,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// Hops from prefix to prefix, so the cost is a seek for each bucket.
+    /// Skips from prefix to prefix, so the cost is a seek for each bucket.
     fn strays(&self, leaving: &[ContainerNumber]) -> Result<Vec<RetiredPrefix>, ClusterError> {
         let mut known = self.known_buckets()?;
         known.retired.extend(leaving.iter().copied().map(RetiredPrefix::Container));
@@ -109,7 +110,7 @@ struct Known {
 }
 
 impl Known {
-    /// Whose keys these would be, if nobody knows of them.
+    /// The owner that these keys would have, if no known one has them.
     fn stray(&self, prefix: u64) -> Option<RetiredPrefix> {
         let [a, b, c, d, e, f, g, h] = prefix.to_be_bytes();
         let container = ContainerNumber(u32::from_be_bytes([a, b, c, d]));

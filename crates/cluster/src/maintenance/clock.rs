@@ -11,7 +11,7 @@ use crate::error::ClusterError;
 use crate::layout::container::Container;
 use crate::layout::map::PartitionId;
 
-/// Items that are given another time between two commands.
+/// Items whose time is set back between two commands.
 const CHUNK_ITEMS: usize = 256;
 
 /// A partition whose time is ahead of the clock.
@@ -42,7 +42,7 @@ impl Cluster {
     }
 
     /// Sets the time of every partition that is ahead back to the clock, and the times of
-    /// the items that were written later. Says how many items those were.
+    /// the items that were written later. Returns the number of those items.
     pub async fn reset_time(&self) -> Result<u64, ClusterError> {
         let mut items = 0;
         for container in [Arc::clone(self.system())].into_iter().chain(self.containers()) {

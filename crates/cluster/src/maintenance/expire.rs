@@ -1,8 +1,8 @@
-//! Giving back the space of items that have expired.
+//! Removal of expired items, which frees their space.
 //!
-//! Bucket after bucket, a few items at a time between other commands. Where nothing is
-//! due that costs a look or two for each bucket; how far the last search came is only
-//! kept in memory.
+//! Bucket after bucket, a few items at a time between other commands. Where nothing is due
+//! that costs a read or two for each bucket; the position that the last search reached is
+//! only kept in memory.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -23,7 +23,7 @@ const CHUNK_ITEMS: usize = 32;
 pub(crate) struct Searched(Mutex<BTreeMap<BucketNumber, Passed>>);
 
 impl Cluster {
-    /// Removes the items of a container that have expired, and says how many those were.
+    /// Removes the expired items of a container, and returns their number.
     pub async fn expire(&self, container: &Arc<Container>) -> Result<u64, ClusterError> {
         let mut buckets = Vec::new();
         for handle in &container.layout().partitions {
@@ -33,7 +33,8 @@ impl Cluster {
         let mut removed = 0;
         for bucket in buckets {
             match self.expire_bucket(container, bucket, &mut removed).await {
-                // Whoever has the bucket, or its items, by now is asked another time.
+                // The bucket, or its items, belong to another partition by now, which has
+                // its turn next time.
                 Err(
                     ClusterError::Layout(_)
                     | ClusterError::NoRange(_)

@@ -1,9 +1,9 @@
-//! Bringing a container under a changed indexing policy, online.
+//! Online backfill of index entries after a change of the indexing policy.
 //!
-//! Bucket after bucket, in the order of the ring, so that a place on the ring says how
-//! far it has come, whatever splits and merges do meanwhile. Nothing is remembered
-//! across restarts: the catalogue still names the old policies, so it begins again,
-//! and what was done already is passed quickly.
+//! Bucket after bucket, in the order of the ring, so that a position on the ring is the
+//! progress, whatever splits and merges do meanwhile. Nothing is remembered across
+//! restarts: the catalogue still names the old policies, so the backfill begins again and
+//! skips quickly what was done already.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,11 +16,10 @@ use crate::cluster::Cluster;
 use crate::error::ClusterError;
 use crate::layout::container::Container;
 
-/// Items that are brought under the new policy at once. The sequencer takes no
-/// command meanwhile.
+/// Items that are re-indexed at once. The sequencer takes no command meanwhile.
 const CHUNK_ITEMS: usize = 32;
 
-/// How many items have been gone through since the policy was changed.
+/// Items scanned since the policy was changed.
 #[derive(Debug, Default)]
 pub(crate) struct Reindexed(AtomicU64);
 
@@ -33,7 +32,7 @@ impl Container {
 }
 
 impl Cluster {
-    /// Gives all items the entries of the policy in force. Answers the version of that
+    /// Gives all items the entries of the policy in force. Returns the version of that
     /// policy: no item is left under an earlier one.
     pub async fn reindex(&self, container: &Arc<Container>) -> Result<u32, ClusterError> {
         let versions = container.spec();
@@ -48,7 +47,8 @@ impl Cluster {
         Ok(target)
     }
 
-    /// Goes through the bucket that has a place on the ring, and says where it ends.
+    /// Re-indexes the bucket that contains a position on the ring, and returns where it
+    /// ends.
     async fn reindex_bucket(&self, container: &Container, at: &Epk) -> Result<Epk, ClusterError> {
         let handle = container.route(at)?;
         let reader = handle.reader();
@@ -75,7 +75,8 @@ impl Cluster {
         }
     }
 
-    /// Waits for what was taken under an earlier policy: views do not show it before.
+    /// Waits until commands that were taken under an earlier policy are durable: views do
+    /// not show them before.
     async fn settle(
         &self,
         container: &Container,

@@ -1,13 +1,13 @@
-//! Removing the keys of dropped containers and of moved buckets, after the fact and
-//! in small steps.
+//! The sweep: removing the keys of dropped containers and of moved buckets, asynchronously
+//! and in small steps.
 //!
-//! A drop is done when the catalogue says so, a move when the map does; the keys
-//! are garbage from then on and their prefix is never used again. A *retired* item
-//! remembers the prefix until the last key is gone, across restarts.
+//! A drop is complete when the catalogue says so, a move when the map does; the keys are
+//! garbage from then on and their prefix is never used again. A tombstone record, an item
+//! of the system container, names the prefix until the last key is gone, across restarts.
 //!
-//! Most of a large prefix lies in files of its own, which the store discards as they
-//! are. What is left is deleted key by key; the store then has to be rewritten for the
-//! disk to notice, which is worth it when that was much of the store.
+//! Most of a large prefix lies in files of its own, which the store discards whole. What is
+//! left is deleted key by key; the store then has to be compacted before the disk has the
+//! space back, which is worth it when that was much of the store.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -28,15 +28,15 @@ use crate::transition::switch::TransitionStep;
 
 const PREFIX: &str = "retired:";
 
-/// Marks read at once.
+/// Tombstone records read at once.
 const CHUNK_MARKS: usize = 256;
 
-/// Deleted bytes from which on rewriting the store is considered. Nobody misses less, and
-/// those who drop small containers all day would have it rewritten each time.
+/// Deleted bytes from which on compacting the store is considered. Less is not worth it,
+/// and dropping small containers all day would compact it each time.
 const GARBAGE_BYTES_MIN: u64 = 1 << 20;
 
-/// One part in so many of the store's files that must have been deleted for all of it to
-/// be rewritten: a rewrite then moves at most three bytes for each that it frees.
+/// The store is compacted when at least one byte in this many of its files was deleted: a
+/// compaction then moves at most three bytes for each that it frees.
 const GARBAGE_PART: u64 = 4;
 
 /// A part of the store that belongs to one owner.
@@ -56,7 +56,7 @@ impl RetiredPrefix {
         }
     }
 
-    /// The id of the item that remembers it.
+    /// The id of its tombstone record.
     fn mark_id(self) -> String {
         match self {
             RetiredPrefix::Container(container) => format!("{PREFIX}{}", container.0),
@@ -109,18 +109,18 @@ impl Cluster {
         self.aside(move || list_retired(list)).await?
     }
 
-    /// The same on the thread of the caller, which may wait.
+    /// The same on the calling thread, which may block.
     pub(crate) fn retired_blocking(&self) -> Result<Vec<RetiredPrefix>, ClusterError> {
         list_retired(self.system_list(CHUNK_MARKS))
     }
 
-    /// Removes the keys of something retired.
+    /// Removes the keys of a retired prefix.
     pub async fn sweep(&self, retired: RetiredPrefix) -> Result<Removed, ClusterError> {
         self.await_layout_without(retired).await;
         let (store, keys) = (Arc::clone(self.store()), retired.keys());
         self.aside(move || store.discard(&keys)).await??;
         let mut removed = Removed::default();
-        // What was discarded may have covered up older values: until nothing shows.
+        // Discarded files may have hidden older values: repeat until a view shows nothing.
         while self.delete_keys(&retired.keys(), &mut removed).await? {}
         let done = SystemWrite::Delete { id: retired.mark_id(), if_match: None };
         self.write_system_for_relief(vec![done]).await?;
@@ -128,8 +128,8 @@ impl Cluster {
         Ok(removed)
     }
 
-    /// A layout that no longer has the bucket may be stored and not in force yet: waits until
-    /// the partition that has it is replaced.
+    /// A layout without the bucket may be stored and not in force yet: waits until the
+    /// partition that owns it is replaced.
     async fn await_layout_without(&self, retired: RetiredPrefix) {
         let RetiredPrefix::Bucket(number, bucket) = retired else { return };
         let Ok(container) = self.container(number) else { return };
@@ -138,7 +138,7 @@ impl Cluster {
         }
     }
 
-    /// Deletes what there is in a range. Whether there was anything.
+    /// Deletes the keys of a range. Returns whether there were any.
     async fn delete_keys(
         &self,
         range: &KeyRange,
@@ -159,7 +159,7 @@ impl Cluster {
                     rest = chunk.rest;
                 }
                 // A tombstone takes less than what it removes, but comes first: in smaller
-                // portions what one frees is there for the next.
+                // chunks the space that one frees is there for the next.
                 CommitStatus::Full if chunk.rows > 1 => {
                     (session, limit.rows) = (self.store().write_session(), chunk.rows / 2);
                     rest = Some(range);
@@ -173,7 +173,8 @@ impl Cluster {
         Ok(removed.keys > before)
     }
 
-    /// Has the store rewritten when so many deleted bytes are much of it. Whether it was.
+    /// Compacts the store when this many deleted bytes are a large part of it. Returns
+    /// whether it did.
     pub async fn reclaim(&self, garbage: u64) -> Result<bool, ClusterError> {
         if garbage < GARBAGE_BYTES_MIN {
             return Ok(false);

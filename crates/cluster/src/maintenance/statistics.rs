@@ -1,9 +1,9 @@
-//! What is known about the logical partitions of a container: how many there are,
-//! and which hold or cost most.
+//! Statistics about the logical partitions of a container: how many there are, and which
+//! are largest or cost most.
 //!
-//! Sizes are counted when somebody asks, from the exact size that every commit
-//! keeps of each logical partition. A list of the largest that is kept up to date
-//! would cost every write, and statistics are asked for seldom.
+//! Sizes are computed on demand, from the exact size that every commit keeps of each
+//! logical partition. A list of the largest that is kept up to date would cost every write,
+//! and statistics are read seldom.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -25,21 +25,21 @@ use crate::layout::container::Container;
 use crate::layout::map::PartitionId;
 use crate::throughput::meter::HeavyKey;
 
-/// Logical partitions that are counted in one range, so that one question cannot
-/// read without end.
+/// Logical partitions that are counted in one range, so that one request cannot read
+/// without end.
 const KEYS_COUNTED_MAX: u64 = 1_000_000;
 
-/// And how long that may take for all of its ranges: as long as a page of a query.
+/// Time that counting may take for all of its ranges: as long as a page of a query.
 const COUNT_TIME_MAX: Duration = Duration::from_secs(5);
 
-/// Logical partitions between two looks at the clock.
+/// Logical partitions between two checks of the clock.
 const PACE_KEYS: u64 = 1024;
 
 /// The logical partitions of one range.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KeySummary {
     pub keys: u64,
-    /// Whether all were counted; else there are more, and larger ones may be missing.
+    /// Whether all were counted; otherwise there are more, and larger ones may be missing.
     pub complete: bool,
     /// Those with the most bytes, the largest first.
     pub by_bytes: Vec<KeySize>,
@@ -50,7 +50,7 @@ pub struct KeySummary {
 /// The size of one logical partition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeySize {
-    /// As clients compute it, so that several may have the same.
+    /// As clients compute it, so several keys may have the same.
     pub epk: Epk,
     /// None if its items are expired.
     pub key: Option<PartitionKey>,
@@ -58,14 +58,14 @@ pub struct KeySize {
     pub bytes: u64,
 }
 
-/// What one logical partition cost lately.
+/// What one logical partition cost recently.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyCharge {
-    /// As clients compute it, so that several may have the same.
+    /// As clients compute it, so several keys may have the same.
     pub epk: Epk,
     /// None if it holds nothing now.
     pub key: Option<PartitionKey>,
-    /// At most this, and at least `charge` less `error`.
+    /// An upper bound; `charge` less `error` is the lower one.
     pub charge: Charge,
     pub error: Charge,
 }
@@ -132,7 +132,7 @@ pub(crate) fn key_at(
     Ok(found?.value)
 }
 
-/// What is counted, and when.
+/// The input of a count, and its deadline.
 struct Scene<'v> {
     reader: Reader,
     view: &'v dyn View,
@@ -150,7 +150,7 @@ impl Scene<'_> {
             count(&self.reader, self.view, keys_max, go_on)?;
         let mut named = |top: Top| -> Result<Vec<KeySize>, PartitionError> {
             let size = |(position, KeyStatistics { items, bytes })| {
-                // Others get their turn; what was found is named in any case.
+                // Yields to others; the keys that were found are reported in any case.
                 let _ = go_on();
                 let epk = definition.partition_key().epk_at(&position);
                 Ok(KeySize { key: self.key_at(definition, &position)?, epk, items, bytes })
@@ -204,10 +204,10 @@ fn count(
     Ok(count)
 }
 
-/// The largest of what was offered.
+/// A top-N heap of what was offered.
 struct Top {
     size_max: usize,
-    /// The smallest of them on top.
+    /// The smallest of them is at the root.
     heap: BinaryHeap<Reverse<Ranked>>,
 }
 

@@ -1,11 +1,11 @@
-//! Has partitions execute queries, one after the other or side by side.
+//! Fan-out: has partitions execute queries, one after the other or in parallel.
 //!
-//! What a partition is asked and what it answers is plain data, so a [`Channel`] may write
-//! both to bytes and read them again, as it would for a partition in another process.
+//! Queries to partitions and their answers are plain data, so a [`Channel`] may serialise
+//! both, as it would for a partition in another process.
 //!
-//! Units of work that are independent of each other run on the query's own thread and, while
-//! there is a handle to run in, on another one of the pool. Their results are taken in order,
-//! so nothing depends on who was faster.
+//! Independent units of work run on the query's own thread and, while a run slot is free,
+//! on another thread of the pool. Results are consumed in order, so nothing depends on
+//! timing.
 
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -26,7 +26,7 @@ use super::threads::Turn;
 use super::{QUERY_TIME_MAX, QueryFailure};
 use crate::error::ClusterError;
 
-/// Items from which on it pays to ask side by side: half a millisecond.
+/// Items from which on running in parallel pays: half a millisecond.
 pub(super) const SIDE_BY_SIDE_ITEMS: u64 = 500;
 
 /// How partitions are reached.
@@ -35,7 +35,7 @@ pub(super) enum Channel {
     /// They are in this process.
     #[default]
     Direct,
-    /// They are as well, but what is asked and answered goes there and back as bytes.
+    /// They are as well, but queries and answers are serialised.
     Bytes,
 }
 
@@ -82,19 +82,19 @@ fn through_bytes(
     Ok(PartialPage::from_bytes(&answered).ok_or_else(unreadable)?)
 }
 
-/// What was written cannot be read.
+/// A message that was serialised cannot be read again.
 fn unreadable() -> PartitionError {
     RecordError::Malformed { what: "query" }.into()
 }
 
-/// A query for one partition, by its place among those that are asked.
+/// A query for one partition, by its index among the contacted ones.
 #[derive(Clone, Debug)]
 pub(super) struct Unit {
     pub(super) part: usize,
     pub(super) query: PartitionQuery,
 }
 
-/// Independent units of work, and what is known of how long they take.
+/// Independent units of work, and what is known about their duration.
 pub(super) struct Units {
     units: Vec<Unit>,
     length: Length,
@@ -102,10 +102,10 @@ pub(super) struct Units {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Length {
-    /// To wake another thread would take as long.
+    /// Waking another thread would take as long.
     Short,
     Long,
-    /// The first one tells.
+    /// The first one shows it.
     Unknown,
 }
 
@@ -123,17 +123,16 @@ impl Units {
     }
 }
 
-/// A scan of one partition that is asked for a few candidates at a time. What its steps took
-/// is counted from its beginning.
+/// An incremental scan of one partition, a few candidates at a time. Its counts begin with
+/// the scan.
 pub(super) enum PartitionScan<'p> {
     /// In this process it stays open where it stopped.
     Open { scan: Box<OpenScan<'p>>, slice: &'p QuerySlice },
-    /// Another one keeps nothing between two questions: it is asked again from after the last
-    /// step.
+    /// A remote one keeps no state between two queries: it continues after the last step.
     Asked(Box<AskedScan<'p>>),
 }
 
-/// What a partition was asked before.
+/// The last query to a partition.
 pub(super) struct AskedScan<'p> {
     unit: Unit,
     fanout: &'p Fanout<'p>,
@@ -141,7 +140,7 @@ pub(super) struct AskedScan<'p> {
     evaluated: usize,
     taken: ScanStats,
     times: ScanTimes,
-    /// Where the last step was.
+    /// Position of the last step.
     last: Option<(EpkRange, Bytes, bool)>,
 }
 
@@ -154,7 +153,7 @@ impl<'p> PartitionScan<'p> {
         }
     }
 
-    /// The steps of the next candidates, so many at most.
+    /// The steps of the next `candidates` at most.
     pub(super) fn next_page(&mut self, candidates: u64) -> Result<PartialPage, QueryFailure> {
         match self {
             PartitionScan::Open { scan, slice } => {
@@ -178,7 +177,7 @@ impl<'p> AskedScan<'p> {
         }
     }
 
-    /// Asks from after the last step.
+    /// Continues after the last step.
     fn next_page(&mut self, candidates: u64) -> Result<PartialPage, QueryFailure> {
         let (query, last) = (&mut self.unit.query, self.last.take());
         let is_first = last.is_none();
@@ -191,7 +190,7 @@ impl<'p> AskedScan<'p> {
         let mut page = self.fanout.execute(&self.unit)?;
         (self.progress, self.evaluated) = (page.progress, page.evaluated);
         if !is_first {
-            // The first candidates had been found before.
+            // The first candidates were counted before.
             self.taken -= page.opening;
         }
         for stats in page.steps.iter_mut().map(|step| &mut step.stats).chain([&mut page.stats]) {
@@ -208,7 +207,7 @@ impl<'p> AskedScan<'p> {
     }
 }
 
-/// Has a query go on after the step that a scan of it came to.
+/// Makes a query continue after the last step of its scan.
 pub(super) fn go_on_after(
     query: &mut PartitionQuery,
     group: EpkRange,
@@ -225,7 +224,7 @@ pub(super) fn go_on_after(
     }
 }
 
-/// The partitions of a page, and what it takes to ask them.
+/// The partitions of a page, and the context for querying them.
 pub(super) struct Fanout<'p> {
     pub(super) parts: &'p [PartitionSnapshot],
     channel: Channel,
@@ -236,7 +235,7 @@ pub(super) struct Fanout<'p> {
 }
 
 impl<'p> Fanout<'p> {
-    /// A page that can end anywhere may take so much time.
+    /// `time` is the time limit of a page that can end anywhere.
     pub(super) fn new(
         parts: &'p [PartitionSnapshot],
         turn: &'p Arc<Turn>,
@@ -247,7 +246,7 @@ impl<'p> Fanout<'p> {
         Fanout { parts, channel: turn.channel(), turn, memory, slice }
     }
 
-    /// Asks one partition, on this thread.
+    /// Queries one partition, on this thread.
     pub(super) fn execute(&self, unit: &Unit) -> Result<PartialPage, QueryFailure> {
         let part = self.parts.get(unit.part).ok_or(ClusterError::Internal)?;
         self.channel.execute(part, &unit.query, &self.slice, &self.memory)
@@ -266,7 +265,7 @@ impl<'p> Fanout<'p> {
         })
     }
 
-    /// Answers a question of the planner, or about all items.
+    /// Answers a question of the planner, or one about all items.
     pub(super) fn statistics(
         &self,
         part: &PartitionSnapshot,
@@ -276,7 +275,7 @@ impl<'p> Fanout<'p> {
         self.channel.statistics(part, within, query)
     }
 
-    /// Asks for one unit after the other and hands on the answers in order, until `consume`
+    /// Executes one unit after the other and hands on the answers in order, until `consume`
     /// wants no more.
     pub(super) fn each(
         &self,
@@ -292,7 +291,7 @@ impl<'p> Fanout<'p> {
         Ok(())
     }
 
-    /// Asks for all units and hands on the answers in order: side by side where that pays.
+    /// Executes all units and hands on the answers in order: in parallel where that pays.
     pub(super) fn all(
         &self,
         Units { mut units, length }: Units,
@@ -310,8 +309,7 @@ impl<'p> Fanout<'p> {
         if is_long { self.side_by_side(units, consume) } else { self.each(units, consume) }
     }
 
-    /// As `each`, with units side by side: some may be executed that nobody asks for in the
-    /// end.
+    /// As `each`, with units in parallel: some may be executed speculatively.
     pub(super) fn side_by_side(
         &self,
         units: Vec<Unit>,
@@ -360,12 +358,12 @@ struct Work {
     memory: Arc<PageMemory>,
     time: Duration,
     units: Vec<Unit>,
-    /// The first unit that nobody has taken.
+    /// The first unit that no thread has taken.
     next: AtomicUsize,
     results: Mutex<Vec<Option<Answered>>>,
-    /// Told when a result is there.
+    /// Notified when a result is ready.
     ready: Condvar,
-    /// Nobody wants the rest.
+    /// The rest is not needed.
     cancelled: AtomicBool,
 }
 
@@ -406,7 +404,7 @@ impl Work {
     }
 }
 
-/// A unit that somebody has taken. Whoever waits for it hears of its end, also of a panic.
+/// A unit that a thread has taken. Its waiter is notified of its end, also of a panic.
 struct Claim<'w> {
     work: &'w Work,
     at: usize,
@@ -423,7 +421,7 @@ impl Drop for Claim<'_> {
     }
 }
 
-/// Says that nobody wants the rest, however the page ends.
+/// Cancels the remaining units, however the page ends.
 struct Cancels<'w>(&'w Work);
 
 impl Drop for Cancels<'_> {

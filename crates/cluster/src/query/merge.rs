@@ -1,10 +1,11 @@
-//! Brings what several partitions answer into one order: the one place where answers of
-//! partitions are put together.
+//! Merges the answers of several partitions into one order; the only module that combines
+//! them.
 //!
-//! Steps of scans are merged k-way by their positions, sorted runs by the sort keys of their
-//! rows, groups by their keys. A scan that has more than it answered at once is asked to go on
-//! when the merge comes to its end. What a partition is charged for is what was read up to the
-//! last of its steps that the page took, so it does not matter how far ahead it was asked.
+//! Steps of scans are merged k-way by their positions, sorted runs by the sort keys of
+//! their rows, groups by their keys. A scan that has more than its first answer is
+//! continued when the merge reaches the end of that. A partition is charged for what was
+//! read up to the last of its steps that the page consumed, so look-ahead does not change
+//! charges.
 
 use std::cmp::Ordering;
 use std::collections::VecDeque;
@@ -21,8 +22,8 @@ use super::QueryFailure;
 use super::fanout::{Fanout, PartitionScan, Unit};
 
 /// Candidates that each of several partitions is asked for at first beyond its share of the
-/// page. What the page does not take was looked up for nothing, so it is few; each time a
-/// partition is asked again it is for twice as many.
+/// page. What the page does not consume was looked up for nothing, so it is few; each
+/// further request to a partition doubles the number.
 const SPARE_CANDIDATES: u64 = 1;
 
 /// A row and the partition that it is from.
@@ -39,7 +40,7 @@ pub(super) struct MergedStep {
     pub(super) group: EpkRange,
     pub(super) position: Bytes,
     pub(super) is_shared: bool,
-    /// How many steps of one partition it stands for.
+    /// Number of steps of one partition that it stands for.
     pub(super) count: u64,
     pub(super) candidates: u64,
     /// In the order of partitions.
@@ -50,9 +51,9 @@ pub(super) struct MergedStep {
 #[derive(Debug)]
 pub(super) enum Next {
     Step(MergedStep),
-    /// There is nothing left.
+    /// All inputs are exhausted.
     Exhausted,
-    /// The time of the page is over, or the budget of its only partition is used up.
+    /// The time slice of the page is over, or the budget of its only partition is used up.
     Stopped,
 }
 
@@ -75,27 +76,27 @@ struct Input<'p> {
     scan: PartitionScan<'p>,
     groups: Vec<EpkRange>,
     ahead: VecDeque<ScanStep>,
-    /// Where the next step is, if its items were not looked up yet.
+    /// Position of the next step, if its items were not loaded yet.
     peeked: Option<StepPosition>,
-    /// Whether items are looked up only when it is their turn.
+    /// Whether items are loaded only when it is their turn (late materialisation).
     is_lazy: bool,
-    /// Why the last answer ends where it does. None before the first one.
+    /// Why the last answer ended. `None` before the first one.
     end: Option<ScanEnd>,
-    /// Candidates to ask for.
+    /// Candidates to request.
     chunk: u64,
-    /// What was read up to the last step that was taken.
+    /// What was read up to the last consumed step.
     taken: ScanStats,
     /// For all answers.
     all: ScanStats,
     times: ScanTimes,
     lsn: Lsn,
     progress: ScanProgress,
-    /// Items that were looked at for rows that another partition had given.
+    /// Items that were read for rows that another partition had returned already.
     spared: ScanStats,
 }
 
 impl<'p> StepMerge<'p> {
-    /// Merges what each of the units gives. A single one keeps to its own budget; of several,
+    /// Merges the scans of the units. A single one keeps to its own budget; of several,
     /// each is asked for its share of the page first.
     pub(super) fn new(
         fanout: &'p Fanout<'p>,
@@ -141,8 +142,8 @@ impl<'p> StepMerge<'p> {
         Ok(Next::Step(merged))
     }
 
-    /// Adds the steps of other partitions at the same position. Where one row is all that
-    /// there can be, one scan would have looked no further than to the partition that has it.
+    /// Adds the steps of other partitions at the same position. Where there can be only one
+    /// row, a single scan would have read no further than the partition that has it.
     fn gather(&mut self, first: usize, merged: &mut MergedStep) -> Result<(), QueryFailure> {
         let has_rows = |(_, step): &(usize, ScanStep)| step.is_one && !step.rows.is_empty();
         for at in (0..self.inputs.len()).filter(|at| *at != first) {
@@ -168,8 +169,8 @@ impl<'p> StepMerge<'p> {
         self.inputs.get(at).map_or(0, |input| input.unit.part)
     }
 
-    /// Whether there is another step. A single partition has looked when it had filled a page;
-    /// otherwise they are asked again unless one of them has a step.
+    /// Whether there is another step. A single partition has looked ahead when it had
+    /// filled a page; otherwise partitions are queried again unless one of them has a step.
     pub(super) fn has_more(&mut self) -> Result<bool, QueryFailure> {
         if self.inputs.iter().any(|input| input.head().is_some()) {
             return Ok(true);
@@ -187,7 +188,7 @@ impl<'p> StepMerge<'p> {
         Ok(false)
     }
 
-    /// What each partition that was asked did, up to the last step that was taken.
+    /// What each contacted partition did, up to the last consumed step.
     pub(super) fn stats(&self) -> impl Iterator<Item = (usize, PartStats)> {
         let asked = self.inputs.iter().filter(|input| input.end.is_some());
         asked.map(|input| (input.unit.part, input.stats()))
@@ -214,8 +215,8 @@ impl<'p> Input<'p> {
         }
     }
 
-    /// Sees to it that the next step is there, unless there is none; false if it cannot be
-    /// had on this page.
+    /// Makes the next step available, unless there is none; false if it cannot be had on
+    /// this page.
     fn is_ready(&mut self) -> Result<bool, QueryFailure> {
         while self.head().is_none() {
             match &self.end {
@@ -232,7 +233,7 @@ impl<'p> Input<'p> {
         Ok(true)
     }
 
-    /// Finds out where the next step is, if that can be done without looking items up.
+    /// Finds the position of the next step, if that needs no loading of items.
     fn peek(&mut self) -> Result<bool, QueryFailure> {
         let is_first = self.end.is_none();
         let Some((scan, slice)) = self.scan.as_open().filter(|_| self.is_lazy) else {
@@ -251,7 +252,7 @@ impl<'p> Input<'p> {
         Ok(true)
     }
 
-    /// Whether the partition knew that a page was full, and looked for another step.
+    /// Whether the partition knew that a page was full, and looked ahead for another step.
     fn has_looked_ahead(&self) -> bool {
         let (ScanProgress { rows, bytes, .. }, budget) = (self.progress, &self.unit.query.budget);
         rows > 0 && (rows >= budget.rows || bytes >= budget.bytes)
@@ -272,7 +273,7 @@ impl<'p> Input<'p> {
         Ok(())
     }
 
-    /// Where the next step is.
+    /// The position of the next step.
     fn head(&self) -> Option<Head<'_>> {
         let (group, position, is_shared) = match (self.ahead.front(), &self.peeked) {
             (Some(step), _) => (step.group, &step.position, step.is_shared),
@@ -282,7 +283,7 @@ impl<'p> Input<'p> {
         Some(Head { group: self.groups.get(group)?, position, is_shared })
     }
 
-    /// Takes the next step. None if time is over before it.
+    /// Takes the next step. `None` if the time slice ends before it.
     fn pop(&mut self) -> Result<Option<(EpkRange, ScanStep)>, QueryFailure> {
         if self.peeked.take().is_some() {
             self.ask()?;
@@ -306,13 +307,13 @@ impl<'p> Input<'p> {
     }
 }
 
-/// The items that were looked at between two steps.
+/// The items that were read between two steps.
 fn items_since(before: ScanStats, mut after: ScanStats) -> ScanStats {
     after -= before;
     ScanStats { entries: 0, ..after }
 }
 
-/// Where the next step of an input is.
+/// The position of the next step of an input.
 #[derive(Clone, Copy)]
 struct Head<'i> {
     group: &'i EpkRange,
@@ -326,7 +327,8 @@ fn compare(one: Head<'_>, other: Head<'_>, backwards: bool) -> Ordering {
     one.group.min.cmp(&other.group.min).then(positions)
 }
 
-/// The first rows of several sorted runs: a k-way merge, which a stable sort of runs is.
+/// The first rows of several sorted runs: a k-way merge, done as a stable sort, which
+/// detects runs.
 pub(super) fn merge_runs(runs: Vec<(usize, Vec<OutputRow>)>, wanted: usize) -> Vec<PartRow> {
     let tagged = |(part, rows): (usize, Vec<OutputRow>)| {
         rows.into_iter().map(move |row| PartRow { row, part })
@@ -337,8 +339,9 @@ pub(super) fn merge_runs(runs: Vec<(usize, Vec<OutputRow>)>, wanted: usize) -> V
     rows
 }
 
-/// Leaves out those of the rows that the pages before gave, where the point after them
-/// does not tell which these are: rows in order, all that are like the last of them.
+/// Removes rows that previous pages returned, where the resume point does not name them one
+/// by one because its key is truncated: of the rows that begin like it, in order, as many
+/// as are done.
 pub(super) fn without_given(points: &[&Point], mut rows: Vec<PartRow>) -> Vec<PartRow> {
     for point in points {
         let is_among = |row: &PartRow| point.is_among(&row.row.sort_key);
@@ -350,7 +353,7 @@ pub(super) fn without_given(points: &[&Point], mut rows: Vec<PartRow>) -> Vec<Pa
     rows
 }
 
-/// Rows that are told apart by their sort keys, the first of each and no more than wanted.
+/// Rows that their sort keys distinguish: the first of each, and no more than wanted.
 pub(super) fn distinct_runs(runs: Vec<(usize, Vec<OutputRow>)>, wanted: usize) -> Vec<PartRow> {
     let mut rows = merge_runs(runs, usize::MAX);
     rows.dedup_by(|next, kept| next.row.sort_key == kept.row.sort_key);

@@ -1,15 +1,15 @@
-//! The throughput budget of one physical partition.
+//! The throughput budget of one physical partition: token buckets that may run into debt.
 //!
-//! What a request costs is known only after it was done. So a budget is a token bucket
-//! that fills continuously, holds one second's worth, and may run into debt:
-//! requests are let in while there is anything in it, pay when they are done, and
-//! whoever comes during a debt is told how long paying it off takes. On average
-//! no more is spent than flows in, however large or many the requests are.
+//! The cost of a request is known only after it was executed. So a budget is a token bucket
+//! that fills continuously, holds one second's worth, and may run into debt: requests are
+//! admitted while it is above zero and pay when they are done; during a debt they are
+//! refused with the time that paying it off takes. On average no more is spent than flows
+//! in, however large or many the requests are.
 //!
-//! Being refused costs the partition nothing, although clients are billed for it:
-//! a storm of retries must not starve those who wait as they were told.
+//! A refusal costs the partition nothing, although clients are billed for it: a storm of
+//! retries must not starve clients that wait as long as they were asked to.
 //!
-//! Time is handed in, so a life of hours is tested in a moment.
+//! Time is a parameter, so hours are tested in a moment.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -18,14 +18,14 @@ use std::time::Duration;
 /// units available are reset".
 const CAPACITY_SECS: f64 = 1.0;
 
-/// Requests of low priority are let in only above this part of a full token bucket. While
-/// others keep it lower they are refused, and alone they still get everything.
+/// Requests of low priority are admitted only above this fraction of a full token bucket.
+/// While others keep it lower they are refused, and alone they still get everything.
 const LOW_PRIORITY_RESERVE: f64 = 0.1;
 
-/// Nobody is told to come back at once.
+/// A refusal never asks for an immediate retry.
 const RETRY_MIN: Duration = Duration::from_millis(1);
 
-/// How important a request is when there is not enough for all.
+/// The priority of a request when there is not enough for all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Priority {
     #[default]
@@ -34,7 +34,8 @@ pub enum Priority {
     Low,
 }
 
-/// Who wants to spend. Two callers of the same budget may be treated differently.
+/// The request that wants to spend. Two callers of the same budget may be treated
+/// differently.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Caller {
     pub priority: Priority,
@@ -48,7 +49,7 @@ pub struct Caller {
 pub struct Allowance {
     /// Request units per second that flow in.
     pub rate: f64,
-    /// What is not used may be saved, if there is little to begin with.
+    /// What is not used may be saved, if the rate is low.
     pub burst: Option<Burst>,
     /// Throughput buckets: the id and the part of `rate` that it may spend.
     pub buckets: Vec<(u32, f64)>,
@@ -67,7 +68,7 @@ pub struct Burst {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ThrottleRefusal {
     pub reason: Reason,
-    /// When there will be something again, if nobody else spends it.
+    /// When there will be something again, if no other request spends it.
     pub retry_after: Duration,
 }
 
@@ -90,7 +91,7 @@ pub struct ThroughputBudget {
 
 #[derive(Debug)]
 struct State {
-    /// None: metered by others, and not limited.
+    /// `None`: metered by others, and not limited.
     allowance: Option<Allowance>,
     /// When the token buckets were last filled.
     filled_at: Duration,
@@ -114,8 +115,8 @@ impl ThroughputBudget {
         ThroughputBudget::instead_of(&[], now, allowance)
     }
 
-    /// A budget that begins as full, or as deep in debt, as those were together whose
-    /// place it takes. Their savings are gone.
+    /// A budget that begins as full, or as deep in debt, as its predecessors were together.
+    /// Their savings are gone.
     #[must_use]
     pub fn instead_of(
         before: &[&ThroughputBudget],
@@ -147,7 +148,8 @@ impl ThroughputBudget {
         state.allowance.as_ref().map(|_| state.main)
     }
 
-    /// Whether a request may be done now. Ask before, [`ThroughputBudget::pay`] after.
+    /// Whether a request may be executed now. Call before it, [`ThroughputBudget::pay`]
+    /// after it.
     pub fn admit(&self, now: Duration, caller: Caller) -> Result<(), ThrottleRefusal> {
         let mut state = self.state();
         if state.allowance.is_none() {
@@ -219,8 +221,8 @@ impl State {
         self.allowance = allowance;
     }
 
-    /// Lets in what has flowed since the last time. What does not fit is saved, and
-    /// savings flow back as fast as bursts may be.
+    /// Adds what has flowed in since the last call. The overflow is saved, and savings flow
+    /// back at the burst rate.
     fn fill(&mut self, now: Duration) {
         let elapsed = now.saturating_sub(self.filled_at).as_secs_f64();
         let Some(allowance) = self.allowance.as_ref().filter(|_| elapsed > 0.0) else { return };
@@ -250,7 +252,7 @@ impl Allowance {
         Allowance { rate, burst: None, buckets: Vec::new() }
     }
 
-    /// Only who has less than a burst may spend saves for one.
+    /// Only a rate below the burst rate saves for bursts.
     fn saving(&self) -> Option<Burst> {
         self.burst.filter(|burst| self.rate < burst.rate_max)
     }
@@ -274,7 +276,7 @@ impl TokenBucket {
         TokenBucket { rate, balance: self.balance.min(rate * CAPACITY_SECS) }
     }
 
-    /// Adds what fits and returns what does not.
+    /// Adds up to the capacity and returns the overflow.
     fn pour(&mut self, amount: f64) -> f64 {
         let filled = self.balance + amount;
         self.balance = filled.min(self.capacity());

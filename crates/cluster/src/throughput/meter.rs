@@ -1,8 +1,8 @@
-//! What one physical partition was used for.
+//! The meter of one physical partition: what was spent, and by which keys.
 //!
-//! Everything is counted in bounded memory and behind one short lock: totals since
-//! the partition is served, a ring of seconds for the busiest one, and a sketch of
-//! the keys that cost most (see [`Heavy`]).
+//! Everything is counted in bounded memory and under one short lock: totals since the
+//! partition is served, a ring of seconds for the busiest one, and a sketch of the keys
+//! that cost most (see [`Heavy`]).
 
 mod heavy;
 
@@ -17,8 +17,8 @@ use heavy::Heavy;
 /// Seconds over which the busiest is sought: the service's metric is per minute.
 const WINDOW_SECS: u64 = 60;
 
-/// Keys that the sketch tells apart. Any key that costs more than this part of the
-/// whole is surely among them.
+/// Keys that the sketch holds. Any key that costs more than this fraction of the whole is
+/// surely among them.
 const KEYS_MAX: usize = 64;
 
 /// Counts the use of one physical partition.
@@ -37,11 +37,11 @@ struct State {
 /// Counts that only grow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
-    /// Requests that were let in.
+    /// Requests that were admitted.
     pub requests: u64,
     /// Requests that were refused because the throughput was used up.
     pub throttled: u64,
-    /// What the requests that were let in cost.
+    /// What the admitted requests cost.
     pub charge: Charge,
 }
 
@@ -60,9 +60,9 @@ impl Totals {
 /// What a key cost during the last one to two minutes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeavyKey {
-    /// Where it is.
+    /// Its position on the ring.
     pub position: Epk,
-    /// At most this.
+    /// An upper bound.
     pub charge: Charge,
     /// By how much `charge` may be too high.
     pub error: Charge,
@@ -96,13 +96,13 @@ impl Meter {
         self.state().seconds.busiest(now.as_secs())
     }
 
-    /// The keys that cost most lately, the costliest first.
+    /// The keys that cost most recently, the costliest first.
     #[must_use]
     pub fn heaviest(&self, now: Duration, keys_max: usize) -> Vec<HeavyKey> {
         self.state().keys.heaviest(now.as_secs(), keys_max)
     }
 
-    /// Counts cannot be left half-done in a way that matters.
+    /// A panic cannot leave counts in a state that matters.
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

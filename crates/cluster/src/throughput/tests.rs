@@ -96,7 +96,7 @@ fn a_new_map_is_divided_anew_and_nothing_counted_is_lost() {
     assert_eq!(controller.totals().charge, Charge::from_units(21));
 }
 
-/// Splitting and merging makes no throughput: who was in debt stays in debt.
+/// Splitting and merging creates no throughput: a debt stays a debt.
 #[test]
 fn children_begin_as_full_as_their_parents_were() {
     let world = World::new(Limits::default());

@@ -1,4 +1,4 @@
-//! Where to cut a range, and which range to cut.
+//! Choosing the range to split, and the position of the cut.
 //!
 //! A cut for throughput is in the middle of the hashes, as requests spread like
 //! keys; a cut for storage is in the middle of the bytes. Both prefer a bound
@@ -11,15 +11,15 @@ use storage::View;
 
 use crate::layout::map::{ContainerMap, PartitionId, PartitionRecord};
 
-/// A bound this close to the middle, as a part of the range, is the middle: fresh
+/// A bound this close to the middle, as a fraction of the range, is the middle: initial
 /// bounds of odd numbers of ranges differ from it by the rounding of one hash.
 const MIDDLE: f64 = 1.0 / 65_536.0;
 
-/// With less than this part of the bytes in the smaller child, a split for storage
-/// looks for a better place than a bound: the larger child would be due again soon.
+/// With less than this percentage of the bytes in the smaller child, a split for storage
+/// looks for a better cut than a bound: the larger child would be due again soon.
 const BALANCED_PERCENT: u64 = 40;
 
-/// A place to cut.
+/// The position of a cut.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Cut {
     /// Two buckets meet there.
@@ -28,15 +28,15 @@ pub(crate) enum Cut {
     Inside { bucket: BucketNumber, at: Epk },
 }
 
-/// Why no place to cut was found.
+/// Why no cut was found.
 #[derive(Debug)]
 pub(crate) enum Uncut {
     /// There is no position between the ends of the range.
     Narrow,
     /// Nothing is stored, so no middle of the bytes exists.
     Empty,
-    /// All that is stored is at one EPK, which stays together. This is the position of
-    /// the largest key there; hardly ever there are others.
+    /// Everything stored is at one EPK, which is never divided. This is the position of the
+    /// largest key there; there are hardly ever others.
     OneKey(Epk),
     Partition(PartitionError),
 }
@@ -105,9 +105,9 @@ pub(crate) fn by_bytes(
     }
 }
 
-/// Offers the EPK of each logical partition of a bucket; says where the largest is.
-/// Never the position itself: clients could not tell on which side of such a bound the
-/// keys of one EPK are.
+/// Offers the EPK of each logical partition of a bucket; returns the position of the
+/// largest. A cut is never the position itself: clients could not know on which side of
+/// such a bound the keys of one EPK are.
 fn offer_keys(
     key: &PartitionKeyDefinition,
     (reader, view): (&Reader, &dyn View),
@@ -128,7 +128,7 @@ fn offer_keys(
         if largest.as_ref().is_none_or(|(bytes, _)| statistics.bytes > *bytes) {
             largest = Some((statistics.bytes, position));
         }
-        // Behind the first one past the middle it only gets worse.
+        // After the first one past the middle the balance only gets worse.
         started <= total / 2
     })?;
     Ok(largest.map(|(_, position)| position))

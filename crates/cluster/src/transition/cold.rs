@@ -1,9 +1,9 @@
-//! Merging neighbours that nobody needs apart.
+//! Automatic merges of cold neighbours.
 //!
-//! Nothing merges by itself unless whoever runs the database has said after which
-//! quiet time it may. What splits a range is far from what merges it: it must be
-//! small together with its neighbour, unused, and the last change of the layout
-//! long ago. So a pause in the load does not undo what the load has made.
+//! Nothing merges by itself unless the operator has configured after which quiet time it
+//! may. The conditions for a merge are far from those for a split (hysteresis): a range
+//! must be small together with its neighbour, unused, and the last change of the layout
+//! long ago. So a pause in the load does not undo the splits that the load has caused.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +19,7 @@ use crate::layout::partition_handle::PartitionHandle;
 use crate::transition::Transition;
 
 /// Two neighbours are cold if no second of the last minute cost them more than this
-/// part of what a partition that may be merged has.
+/// fraction of what a partition that may be merged has.
 const COLD_PART: f64 = 0.1;
 
 /// When neighbours may be merged.

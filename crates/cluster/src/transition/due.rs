@@ -1,8 +1,8 @@
-//! Partitions that have outgrown their limit, and splitting them.
+//! Automatic splits of partitions that have outgrown their limit.
 //!
-//! The sequencer knows its size after every command, so noticing costs a
-//! comparison. Splitting is somebody else's work: whoever runs the database calls
-//! [`Cluster::relieve`] when told that there is something to do.
+//! The sequencer knows its size after every command, so noticing costs a comparison.
+//! Splitting runs elsewhere: a background task calls [`Cluster::relieve`] when it is
+//! notified.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,8 +16,8 @@ use crate::layout::container::Container;
 use crate::layout::map::PartitionId;
 use crate::transition::{Halve, Transition};
 
-/// The partitions that were noticed and not looked at yet. There are never more
-/// than there are partitions.
+/// Partitions that are due and not looked at yet. There are never more than there are
+/// partitions.
 #[derive(Debug, Default)]
 pub(crate) struct Due {
     noted: Mutex<BTreeSet<(ContainerNumber, PartitionId)>>,
@@ -37,7 +37,7 @@ impl Due {
     }
 }
 
-/// What could not be done for some containers, while it was for others.
+/// Errors of some containers, while others succeeded.
 #[derive(Debug, Default)]
 struct Failures {
     first: Option<ClusterError>,
@@ -54,7 +54,7 @@ impl Failures {
             Err(error) => error,
         };
         if self.first.is_some() {
-            // Only one can be handed on.
+            // Only one error can be returned.
             tracing::warn!(container = container.0, %error, "a layout could not be changed");
         }
         self.first.get_or_insert(error);
@@ -68,10 +68,10 @@ impl Cluster {
         self.due.any.notified().await;
     }
 
-    /// Splits the partitions that have outgrown their limit, in containers that
-    /// `may_grow`, and goes on with moves from before a restart. A partition that
-    /// cannot be split is left until it has grown further. Where something fails the others
-    /// have their turn all the same; the first failure is told when all had it.
+    /// Splits the partitions that have outgrown their limit, in containers that `may_grow`,
+    /// and resumes moves from before a restart. A partition that cannot be split is left
+    /// until it has grown further. An error in one container does not keep the others from
+    /// their turn; the first error is returned after all had it.
     pub async fn relieve(
         &self,
         may_grow: impl Fn(&Container) -> bool,
@@ -109,7 +109,7 @@ impl Cluster {
                 tracing::warn!(%error, "a partition is over its limit and stays as it is");
                 Ok(None)
             }
-            // Somebody else was faster.
+            // A concurrent transition was faster.
             Err(ClusterError::NoRange(_)) => Ok(None),
             Err(error) => Err(error),
         }

@@ -1,9 +1,10 @@
-//! Re-bucketing: giving a range a bound where it has none.
+//! Re-bucketing: moving a bucket into two, so that a range has a bucket boundary where it
+//! is to be cut.
 //!
-//! planned → dual writes → copying → verified → switched → retired. The stored
-//! map says which moves are under way, and a partition that knows of one writes to
-//! the move targets as well. So a restart needs no other memory: it copies from the start, what
-//! is there already is skipped, and the rest follows.
+//! planned → dual writes → copying → verified → switched → retired. The stored map names
+//! the moves that are under way, and the partition of a moving bucket writes to the move
+//! targets as well. So a restart needs no other state: the backfill starts over, skips what
+//! was copied already, and the remaining steps follow.
 
 use std::sync::Arc;
 
@@ -19,17 +20,17 @@ use crate::layout::partition_handle::{NotServing, PartitionHandle};
 use crate::maintenance::retired::RetiredPrefix;
 use crate::transition::switch::{Part, TransitionStep};
 
-/// Items that are copied at once. The sequencer takes no command meanwhile, so
-/// this is what a command may have to wait for on top of its own work.
+/// Items that are copied at once. The sequencer takes no command meanwhile, so this bounds
+/// the additional latency of a command.
 const COPY_ITEMS: usize = 32;
 
-/// Times a bucket is gone through. One is enough, as commands write to the move targets as well;
+/// Passes over a bucket. One is enough, as commands write to the move targets as well;
 /// another one follows where the disk refused something.
 const ROUNDS_MAX: usize = 4;
 
 impl Cluster {
-    /// Moves a bucket into two that meet at `at`. The caller sees to it that the
-    /// container has no other transition under way.
+    /// Moves a bucket into two that meet at `at`. The caller makes sure that the container
+    /// has no other transition under way.
     pub(crate) async fn rebucket(
         &self,
         container: &Arc<Container>,
@@ -40,7 +41,7 @@ impl Cluster {
         self.carry_out_move(container, bucket).await
     }
 
-    /// Goes on with the moves that were under way when the process ended.
+    /// Resumes the moves that were under way when the process ended.
     pub async fn resume_moves(&self, container: &Arc<Container>) -> Result<(), ClusterError> {
         let _one_at_a_time = container.one_transition().await;
         let moving: Vec<_> = container.map().moves().iter().map(|one| one.from).collect();
@@ -58,7 +59,7 @@ impl Cluster {
     ) -> Result<(), ClusterError> {
         let change = |map: &ContainerMap| {
             if map.moves().iter().any(|one| one.from == bucket) {
-                // From before a restart. Whatever its bounds are, it has to end first.
+                // From before a restart. It has to end first, whatever its bounds are.
                 return Ok(None);
             }
             Ok(Some(map.begin_move(bucket, std::slice::from_ref(at))?))
@@ -88,7 +89,7 @@ impl Cluster {
         self.finish_move(container, bucket).await
     }
 
-    /// Copies all that was in the bucket before commands wrote to the move targets as well.
+    /// Backfill: copies everything that was in the bucket before dual writes began.
     async fn copy_bucket(
         &self,
         container: &Container,
@@ -126,8 +127,7 @@ impl Cluster {
         }
     }
 
-    /// Puts the new buckets in the place of the old one, whose keys are garbage
-    /// from then on.
+    /// Replaces the old bucket by the new ones; its keys are garbage from then on.
     async fn finish_move(
         &self,
         container: &Container,
@@ -135,7 +135,7 @@ impl Cluster {
     ) -> Result<(), ClusterError> {
         let range = owner(container, bucket)?.id();
         let last = Box::new(move |partition: &mut Partition| {
-            // Once more: only now no command comes behind it.
+            // Once more: only now no command follows it.
             match partition.complete_move(bucket)? {
                 Some(ticket) => {
                     drop(ticket);
@@ -152,7 +152,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// Lets the sequencer of a bucket do something between commands.
+    /// Runs a closure on the sequencer of a bucket between commands.
     pub(crate) async fn with_owner<T: Send + 'static>(
         &self,
         container: &Container,
@@ -166,7 +166,7 @@ impl Cluster {
     }
 }
 
-/// The partition that has a bucket.
+/// The partition that owns a bucket.
 pub(crate) fn owner(
     container: &Container,
     bucket: BucketNumber,

@@ -1,12 +1,12 @@
-//! The switch: the moment in which one layout takes the place of another.
+//! The switch: the moment in which one layout replaces another.
 //!
-//! Pause → drain → commit → adopt. The partitions concerned take no commands
-//! until it is over, however much data they hold: nothing is copied, and what is
-//! waited for is the disk, twice. Requests by key wait and go to whoever owns the
-//! key then; reads go on from views all the time.
+//! Pause → drain → commit → adopt. The partitions concerned take no commands until it is
+//! over, however much data they hold: nothing is copied, and what is waited for is the
+//! disk, twice. Requests by key wait and are then routed to the new owner; reads continue
+//! on views all the time.
 //!
-//! The stored map alone decides. Before it is written, a failure, a crash or a
-//! dropped future leaves everything as it was; after it, as it will be.
+//! The stored map alone decides. A failure, a crash or a dropped future before it is
+//! written leaves the old layout; after it, the new one.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,8 +22,8 @@ use crate::layout::partition_handle::{NotServing, PartitionHandle, Paused};
 use crate::layout::stored_map::Unstored;
 use crate::system::SystemWrite;
 
-/// The moments of a transition, in their order. Whoever observes a cluster is
-/// told of each: a test stops the process there.
+/// The steps of a transition, in their order. An observer is called at each: a test stops
+/// the process there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TransitionStep {
     /// A bucket has been given its move targets in the stored map.
@@ -36,11 +36,11 @@ pub enum TransitionStep {
     Verified,
     /// The partitions take no commands.
     Paused,
-    /// All that they took is on the disk.
+    /// Everything that they took is durable.
     Drained,
-    /// The new map is on the disk, and not in force yet.
+    /// The new map is durable, and not in force yet.
     Committed,
-    /// The new layout serves.
+    /// The new layout is in force.
     Switched,
     /// The keys of a bucket that was moved have been removed.
     Swept,
@@ -60,7 +60,7 @@ impl TransitionStep {
     ];
 }
 
-/// Whoever wants to know how far transitions have come.
+/// The observer of transitions, if there is one.
 #[derive(Default)]
 pub(crate) struct Observer(pub(crate) Option<Box<dyn Fn(TransitionStep) + Send + Sync>>);
 
@@ -78,7 +78,7 @@ pub struct Switched {
     pub pause: Duration,
 }
 
-/// One partition's part in a switch: its range, and what its sequencer does last.
+/// One partition's part in a switch: its range, and the last work of its sequencer.
 pub(crate) struct Part {
     pub(crate) range: PartitionId,
     pub(crate) last: Last,
@@ -93,8 +93,8 @@ impl Part {
 }
 
 impl Cluster {
-    /// Puts the layout that `change` makes of the present one in force, together
-    /// with `catalogue`. Worked out again if others change the map meanwhile.
+    /// Puts the layout that `change` makes of the present one in force, together with
+    /// `catalogue`. Computed again if the map changes concurrently.
     pub(crate) async fn switch(
         &self,
         container: &Container,
@@ -134,7 +134,7 @@ impl Cluster {
         Err(ClusterError::Busy)
     }
 
-    /// Stops the partitions and waits until all they took is on the disk.
+    /// Pauses the partitions and waits until everything they took is durable.
     async fn pause(
         &self,
         container: &Container,
@@ -159,15 +159,15 @@ impl Cluster {
     }
 }
 
-/// A partition that stands still. However the switch ends, also when nobody waits
-/// for its end any more, this decides what becomes of it.
+/// A paused partition. However the switch ends, also when its future is dropped, this
+/// decides what happens to it.
 #[derive(Debug)]
 struct Held {
     handle: Arc<PartitionHandle>,
     final_position: FinalPosition,
-    /// What it was set up by when it took its last command.
+    /// The configuration it had when it took its last command.
     config: Arc<PartitionConfig>,
-    /// Resolves when all that the partition took is on the disk.
+    /// Resolves when everything that the partition took is durable.
     drained: Option<Ticket>,
     ending: Ending,
 }
@@ -176,9 +176,9 @@ struct Held {
 enum Ending {
     /// Nothing has changed.
     Resume,
-    /// Others have taken its place.
+    /// It was replaced.
     Replace,
-    /// Nobody may write before it is known which map counts. A restart reads it.
+    /// No command may be taken before it is known which map counts. A restart reads it.
     Unknown,
 }
 
@@ -188,7 +188,8 @@ impl Held {
         Ok(Held { handle, final_position, config, drained: Some(drained), ending: Ending::Resume })
     }
 
-    /// Where it stood, as a map sees it: ordinals that were allocated to it since are left, too.
+    /// Its final position, relative to a map: ordinals that were allocated to it since are
+    /// left, too.
     fn final_position_under(&self, map: &ContainerMap) -> (PartitionId, FinalPosition) {
         let mut final_position = self.final_position.clone();
         let allocated =

@@ -1,4 +1,5 @@
-//! A store whose submissions wait, for their tickets or for room, until released.
+//! A store whose submissions wait, for their tickets or for space in the queue, until
+//! released.
 
 use std::fmt;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
@@ -167,7 +168,7 @@ impl WriteSession for GateSession {
             return Ticket::resolved(CommitStatus::Refused);
         }
         let is_held = state.holding.as_ref().is_some_and(|prefix| {
-            // What follows in its session stays behind it.
+            // Later submissions of its session stay after it.
             let follows = state.held.iter().any(|held| Arc::ptr_eq(&held.session, &self.inner));
             follows || prefix.is_empty() || batch.iter().any(|it| it.key().starts_with(prefix))
         });

@@ -1,4 +1,4 @@
-//! Requests that go by the layout of one moment, while others change it.
+//! Requests that use the layout of one moment, while others change it.
 
 use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -12,8 +12,8 @@ use testkit::wait::block_on;
 use crate::common::{self, Fixture, create, id};
 use crate::gate::Gate;
 
-/// Merges keep buckets apart, so a partition can have any number of them; where it stands is
-/// in the heads of all. `block_on` counts what an async worker reads.
+/// Merges keep buckets apart, so a partition can have any number of them; its LSN is in the
+/// heads of all. `block_on` counts what an async worker reads.
 #[test]
 fn a_partition_of_a_hundred_buckets_is_read_like_any_other() {
     let mut fixture = Fixture::new(memory::create());
@@ -59,7 +59,7 @@ fn who_was_routed_to_a_partition_is_sent_on_when_others_take_its_place() {
 
 const LONG: Duration = Duration::from_secs(30);
 
-/// Lets a transition come to a step and keeps it there until told to go on.
+/// Stops a transition at a step until it is allowed to continue.
 struct Stop {
     reached: Receiver<()>,
     go_on: SyncSender<()>,
@@ -124,7 +124,8 @@ fn a_switch_of_one_container_does_not_hold_up_the_ordinals_of_another() {
     assert_eq!(blocks(&second, 0), 2);
 }
 
-/// A split is on its way to the disk while an allocation is worked out from the map before it.
+/// A split is on its way to the disk while an allocation is computed from the map before
+/// it.
 #[test]
 fn two_changes_of_one_map_do_not_undo_each_other() {
     let gate = Gate::new(memory::create());

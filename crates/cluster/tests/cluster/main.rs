@@ -1,4 +1,4 @@
-//! Many partitions behind one door: routing, order, drops, faults.
+//! Many partitions as one: routing, order, drops, faults.
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail the test")]
 #![allow(clippy::print_stdout, reason = "random tests say how to repeat them")]
 
@@ -272,8 +272,8 @@ fn an_answer_waits_for_the_disk_and_readers_see_only_what_is_durable() {
     assert_eq!(read.value.unwrap().kind, EffectKind::Read);
 }
 
-/// What was taken under the old policy and is not durable yet must not be passed by:
-/// once the old policy is forgotten, nobody could change such an item any more.
+/// What was taken under the old policy and is not durable yet must not be skipped: once the
+/// old policy is forgotten, such an item could not be changed any more.
 #[test]
 fn reindexing_waits_for_what_was_written_under_the_old_policy() {
     let gate = Gate::new(memory::create());
@@ -387,7 +387,7 @@ fn no_chunk_has_a_thread_of_its_own() {
     assert!(threads.0.load(Ordering::Relaxed) <= before + 2);
 }
 
-/// Whoever asks for them a thousand times at once must not get a thousand threads.
+/// A thousand requests for statistics at once must not start a thousand threads.
 #[test]
 fn statistics_start_no_more_threads_than_can_run() {
     let threads = Arc::new(Counting::default());
@@ -409,7 +409,7 @@ fn statistics_start_no_more_threads_than_can_run() {
     let keys = block_on(cluster.summarise_keys(&container, 5)).unwrap();
     assert_eq!(keys.values().map(|range| range.keys).sum::<u64>(), 7);
     assert!(keys.values().flat_map(|range| &range.by_items).all(|key| key.key.is_some()));
-    // As many as may run at a moment: nobody who runs here gives way to others.
+    // As many as may run at a moment: queries that run here do not yield.
     assert!(threads.0.load(Ordering::Relaxed) <= before + 2);
 }
 

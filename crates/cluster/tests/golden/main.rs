@@ -1,16 +1,18 @@
-//! Scripts of transitions: a split, a merge or a re-bucketing is stopped at any of its steps,
-//! looked at, ended by a crash or let go on. They run on every backend; any difference fails.
+//! Scripts of transitions: a split, a merge or a re-bucketing is stopped at any of its
+//! steps, inspected, ended by a crash or continued. They run on every backend; any
+//! difference fails.
 //!
 //! Commands:
-//! - `container [partitions=N]` begins anew with one container.
-//! - `upsert KEY ID [n=N]`, `delete KEY ID`, `fill N [bucket=B] [n=N]` (one item for each of
-//!   the keys `k0`, `k1`, …, or of those of them in a bucket) write and wait for the disk. `start NAME upsert KEY ID [n=N]` only begins to;
-//!   `waits NAME` shows that it has no answer yet, `answer NAME` waits for it.
-//! - `split PARTITION [halve=bytes]`, `merge PARTITION…`, each with `[stop=STEP]`: keeps the
-//!   transition at that step until `go_on [stop=STEP]`. `relieve [stop=STEP]` is what the
-//!   background task does: it goes on with moves from before a restart.
-//! - `hold` keeps back what is submitted to the container's partitions, as a disk that takes its
-//!   time; `release` lets it pass.
+//! - `container [partitions=N]` starts over with one container.
+//! - `upsert KEY ID [n=N]`, `delete KEY ID`, `fill N [bucket=B] [n=N]` (one item for each
+//!   of the keys `k0`, `k1`, …, or of those of them in a bucket) write and wait for the
+//!   disk. `start NAME upsert KEY ID [n=N]` only begins to; `waits NAME` shows that it has
+//!   no answer yet, `answer NAME` waits for it.
+//! - `split PARTITION [halve=bytes]`, `merge PARTITION…`, each with `[stop=STEP]`: keeps
+//!   the transition at that step until `go_on [stop=STEP]`. `relieve [stop=STEP]` is what
+//!   the background task does: it resumes moves from before a restart.
+//! - `hold` keeps back what is submitted to the container's partitions, like a slow disk;
+//!   `release` lets it pass.
 //! - `crash` ends the process where it stands, and starts another on what is on the disk.
 //! - `map` shows the stored map, `layout` the partitions in force with their LSNs, items and
 //!   bytes, `disk` what is stored in each bucket, `retired` which buckets are garbage; `sweep`
@@ -78,7 +80,7 @@ impl goldenscript::Runner for Mirror {
         Ok(on_memory?)
     }
 
-    /// Whatever a script did, nothing may be left that does not add up.
+    /// Whatever a script did, the store must be consistent at its end.
     fn end_script(&mut self) -> Result<(), Box<dyn Error>> {
         self.worlds.iter_mut().try_for_each(World::finish)
     }

@@ -1,4 +1,4 @@
-//! One life of the process: a cluster, and at most one transition that can be stopped.
+//! One run of the process: a cluster, and at most one transition that can be stopped.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -73,7 +73,7 @@ impl Process {
         Ok(self.follow())
     }
 
-    /// Lets a transition go on that was stopped.
+    /// Continues a transition that was stopped.
     pub(crate) fn go_on(&mut self, stop: Option<TransitionStep>) -> Answer {
         self.transition.as_ref().ok_or("no transition is under way")?;
         self.stops.go_on(stop);
@@ -113,7 +113,7 @@ impl Process {
         Ok(block_on(write))
     }
 
-    /// Ends the process where it stands; says what became of writes without an answer.
+    /// Ends the process where it stands; returns what became of writes without an answer.
     pub(crate) fn crash(mut self) -> String {
         self.gate.die();
         self.stops.forget();
@@ -128,7 +128,7 @@ impl Process {
     }
 }
 
-/// Where a transition stops, and how far it has come.
+/// Where a transition stops, and its progress.
 #[derive(Default)]
 struct Stops {
     state: Mutex<State>,
@@ -140,9 +140,9 @@ struct State {
     stop: Option<TransitionStep>,
     is_stopped: bool,
     has_ended: bool,
-    /// Nobody follows any more.
+    /// The transition is not followed any more.
     is_forgotten: bool,
-    /// What there is to tell since somebody last asked.
+    /// Output since the last call.
     output: String,
 }
 
@@ -155,7 +155,7 @@ impl Stops {
         *self.state() = State { stop, ..State::default() };
     }
 
-    /// The transition has come to a step.
+    /// The transition has reached a step.
     fn pass(&self, step: TransitionStep) {
         let mut state = self.state();
         writeln!(state.output, "{}", name_of(step)).unwrap();
@@ -192,7 +192,8 @@ impl Stops {
         self.changed.notify_all();
     }
 
-    /// Waits until the transition stops or ends: what it told, and whether it has ended.
+    /// Waits until the transition stops or ends; returns its output, and whether it has
+    /// ended.
     fn follow(&self) -> (String, bool) {
         let moving = |state: &mut State| !state.is_stopped && !state.has_ended;
         let mut state = self.changed.wait_while(self.state(), moving).unwrap();

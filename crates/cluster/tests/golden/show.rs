@@ -1,4 +1,4 @@
-//! Maps and stores in words.
+//! Maps and stores as text.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -8,7 +8,7 @@ use model::epk::EpkRange;
 use partition::{Bucket, ContainerNumber, Head, container_prefix, describe_key};
 use storage::{Direction, KeyRange, ScanLimit, Store};
 
-/// Digits of a bound that tell it from others.
+/// Digits of a bound that distinguish it from others.
 const DIGITS: usize = 4;
 
 /// A map as it is stored.

@@ -91,7 +91,7 @@ impl World {
         Ok(String::new())
     }
 
-    /// Ends a process that has nothing under way, and looks at what it leaves.
+    /// Ends a process that has nothing under way, and checks what it leaves.
     pub(crate) fn finish(&mut self) -> Result<(), Box<dyn Error>> {
         let Some(process) = self.process.take() else { return Ok(()) };
         process.check()?;
@@ -179,7 +179,7 @@ impl Process {
         }
     }
 
-    /// A write that says where it was done.
+    /// A write that reports where it was done.
     fn write(
         &self,
         verb: &str,

@@ -1,5 +1,5 @@
-//! What every layout keeps to, in one place: read from the disk it must, and
-//! after every change it still does.
+//! The invariants of every layout, in one place: checked when one is read from the disk,
+//! and after every change.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use model::epk::EpkRange;
 use super::ContainerMap;
 
 impl ContainerMap {
-    /// Says what is wrong with a layout, if anything is.
+    /// Returns the first invariant that a layout breaks, if any.
     pub(crate) fn audit(&self) -> Result<(), &'static str> {
         let require = |holds: bool, problem| if holds { Ok(()) } else { Err(problem) };
         let (ring, buckets) = (EpkRange::full(), self.buckets.iter().map(|bucket| &bucket.range));

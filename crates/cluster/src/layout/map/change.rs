@@ -1,8 +1,8 @@
 //! Changes of the layout, as pure functions from one map to the next.
 //!
-//! Nothing here moves data or takes effect: a map counts once it is stored.
-//! Whatever the change, ranges go on to cover the ring, ids and ordinals are
-//! never given out twice, and positions never go back.
+//! Nothing here moves data or takes effect: a map counts once it is stored. Every change
+//! keeps the invariants: ranges cover the ring, ids and ordinals are never given out twice,
+//! and positions never go back.
 
 use std::ops::Range;
 
@@ -177,7 +177,7 @@ impl ContainerMap {
         place.ok_or(LayoutError::NoRange(id))
     }
 
-    /// The places of ranges that follow each other without a gap.
+    /// The indexes of ranges that follow each other without a gap.
     fn run_of(&self, ids: impl Iterator<Item = PartitionId>) -> Result<Range<usize>, LayoutError> {
         let mut places = ids.map(|id| self.place_of(id)).collect::<Result<Vec<_>, _>>()?;
         places.sort_unstable();
@@ -198,8 +198,8 @@ impl ContainerMap {
     }
 }
 
-/// All ranges that a child of these comes from, oldest first: clients find the
-/// heir of any range they ever knew by it.
+/// All ranges that a child of these descends from, oldest first: clients find the successor
+/// of any range they ever knew by it.
 fn ancestry<'a>(parents: impl IntoIterator<Item = &'a PartitionRecord>) -> Vec<PartitionId> {
     let mut all: Vec<PartitionId> = parents
         .into_iter()

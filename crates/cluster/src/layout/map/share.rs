@@ -1,32 +1,32 @@
 //! How a container's throughput is divided between its ranges.
 //!
-//! Evenly, unless somebody gave some of them more. Then each range has a weight,
-//! and its part is its weight among all of them: whole numbers, so that halves of
-//! halves stay exact and maps can be compared.
+//! Evenly, unless the throughput was redistributed. Then each range has a weight, and its
+//! share is its weight among all of them: whole numbers, so that halves of halves stay
+//! exact and maps can be compared.
 
 use std::collections::BTreeMap;
 use std::str::FromStr;
 
 use super::{ContainerMap, LayoutError, PartitionId, PartitionRecord};
 
-/// Above this, weights are made smaller before they are doubled. What is lost then
-/// is far below one RU/s.
+/// Above this, weights are scaled down before they are doubled. The rounding error is far
+/// below one RU/s.
 const WEIGHT_MAX: u64 = 1 << WEIGHT_BITS;
 
 /// What a double holds exactly.
 const WEIGHT_BITS: u32 = 53;
 
-/// Who gets the throughput of a range that is split for its storage.
+/// Which ranges get the throughput of a range that is split for its storage.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Division {
-    /// Everyone an equal part, as it is documented.
+    /// All ranges an equal share, as documented.
     #[default]
     Even,
-    /// Its children, as users have reported it.
+    /// Its children, as users have reported.
     Inherited,
 }
 
-/// The name of a division that there is not.
+/// The name of an unknown division.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("'{0}' is neither even nor inherited")]
 pub struct DivisionError(String);
@@ -44,13 +44,13 @@ impl FromStr for Division {
 }
 
 impl ContainerMap {
-    /// Whether ranges have parts of their own instead of equal ones.
+    /// Whether ranges have weights of their own instead of equal shares.
     #[must_use]
     pub fn is_weighted(&self) -> bool {
         self.weighted
     }
 
-    /// The part of the whole that a range has.
+    /// The share of the whole that a range has.
     #[must_use]
     #[expect(clippy::cast_precision_loss, reason = "weights need no more than 53 bits")]
     pub fn fraction(&self, record: &PartitionRecord) -> f64 {
@@ -86,8 +86,8 @@ impl ContainerMap {
         map
     }
 
-    /// The same layout in which every range keeps what it has: if it is split, its
-    /// children share it.
+    /// The same layout in which every range keeps its share: if it is split, its children
+    /// divide it.
     #[must_use]
     pub fn divided_by_inheritance(&self) -> ContainerMap {
         ContainerMap { weighted: true, ..self.clone() }
@@ -107,12 +107,12 @@ impl ContainerMap {
         parent
     }
 
-    /// The weight of the child of these.
+    /// The weight of the range that these are merged into.
     pub(super) fn joined(&self, parents: &[PartitionRecord]) -> u64 {
         if self.weighted { parents.iter().map(|parent| parent.weight).sum() } else { 1 }
     }
 
-    /// Makes the weights as small as they can be.
+    /// Divides the weights by their greatest common divisor.
     pub(super) fn reduce(&mut self) {
         let weights = self.ranges.iter().map(|record| u128::from(record.weight));
         let common = weights.fold(0, divisor);
@@ -132,7 +132,7 @@ impl ContainerMap {
     }
 }
 
-/// The greatest number that divides both.
+/// The greatest common divisor.
 fn divisor(a: u128, b: u128) -> u128 {
     if b == 0 { a } else { divisor(b, a % b) }
 }

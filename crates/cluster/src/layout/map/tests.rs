@@ -1,4 +1,4 @@
-//! Layouts by example, and through random lives.
+//! Layouts by example, and through random histories.
 
 mod life;
 
@@ -192,7 +192,7 @@ fn a_range_with_a_part_of_its_own_shares_it_with_its_children() {
     assert!(even.with_weights(&[(PartitionId(0), 0), (PartitionId(1), 1)].into()).is_err());
 }
 
-/// What the documentation and what users report about splits by storage.
+/// A split by storage: what the documentation says, and what users report.
 #[test]
 fn a_split_is_even_or_inherited() {
     let key = PartitionKeyDefinition::hash(["/pk"]).unwrap();

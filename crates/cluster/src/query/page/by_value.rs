@@ -1,9 +1,8 @@
-//! Groups, and rows that are all different, along an index in the order of whose entries their
-//! values are, until the page is full or has cost enough: scans of all partitions, merged by
-//! value.
+//! Groups, and distinct rows, along an index whose order is that of their values, until the
+//! page is full or its budget is used up: scans of all partitions, merged by value.
 //!
-//! Items with the same values are neighbours there, in each partition, so rows are whole as
-//! soon as the next values come.
+//! Items with the same values are neighbours there, in each partition, so a group is
+//! complete as soon as the next value comes.
 
 use std::ops::ControlFlow;
 
@@ -59,7 +58,7 @@ fn take_values(
     }
 }
 
-/// The rows with the same values, in order and without those that were given before.
+/// The rows with the same values, in order and without those that previous pages returned.
 fn rows_of(
     execution: &Execution<'_>,
     run: &mut Run<'_>,

@@ -1,4 +1,4 @@
-//! Where a page has come to in the order of the query.
+//! The resume point of a page in the order of the query.
 
 use index::EntryEnd;
 use partition::{Point, SORT_KEY_BYTES_MAX};
@@ -12,12 +12,12 @@ use crate::query::merge::PartRow;
 /// Bytes after the values in a sort key: the item and the number of the row.
 const TAIL_BYTES: usize = size_of::<u64>() + size_of::<u32>();
 
-/// The last row that was passed.
+/// Tracks the last row that was passed.
 pub(super) struct OrderTracker<'p> {
     query: &'p PageQuery,
     point: Point,
-    /// What the last row is sorted by, where that tells that all rows sorted by the same are
-    /// passed.
+    /// The sort values of the last row, where they imply that all rows with the same values
+    /// are passed.
     keys: Option<Vec<u8>>,
     by_keys: bool,
 }
@@ -29,8 +29,8 @@ impl<'p> OrderTracker<'p> {
         OrderTracker { query: execution.query, point, keys: None, by_keys: false }
     }
 
-    /// One that ends after all items that are sorted by the same, where it can: the item
-    /// that a row is from may be gone when another has the same row.
+    /// A tracker that ends after all items with the same sort values, where it can: the
+    /// item of a row may be gone when another item has the same row.
     pub(super) fn by_keys(execution: &Execution<'p>) -> OrderTracker<'p> {
         OrderTracker { by_keys: true, ..OrderTracker::new(execution) }
     }
@@ -60,7 +60,7 @@ impl<'p> OrderTracker<'p> {
         }
     }
 
-    /// Goes to where an entry ends.
+    /// Advances to the end of an entry.
     pub(super) fn pass_entry(&mut self, EntryEnd { sort_key, past }: EntryEnd) {
         self.point = Point { sort_key, past, given: None };
     }

@@ -87,7 +87,7 @@ fn savings_are_spent_at_the_burst_rate() {
     assert!((29_900.0..=30_200.0).contains(&spent), "{spent}");
     let spent = saturate(&budget, HIGH, (311.0, 411.0), 0.001, 10.0);
     assert!((9_900.0..=11_300.0).contains(&spent), "savings are used up: {spent}");
-    // Who has as much as a burst may spend saves nothing.
+    // A rate as high as the burst rate saves nothing.
     let budget =
         ThroughputBudget::new(Duration::ZERO, Some(Allowance { rate: 3_000.0, ..allowance }));
     let spent = saturate(&budget, HIGH, (300.0, 301.0), 0.001, 10.0);
@@ -128,8 +128,8 @@ fn a_throughput_bucket_has_its_own_ceiling() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Whatever the pace and the costs: no more than flowed in, the token bucket at the
-    /// beginning and the last request, which nobody could foresee.
+    /// Whatever the pace and the costs: no more than flowed in, the initial token bucket
+    /// and the last request, whose cost is not known in advance.
     #[test]
     fn no_more_is_spent_than_flows_in(
         rate in 10.0..10_000.0,
@@ -149,7 +149,7 @@ proptest! {
         prop_assert!(spent <= bound * (1.0 + 1e-9), "{} of {}", spent, bound);
     }
 
-    /// Who waits as told is let in, and a moment earlier is not.
+    /// After the suggested wait a request is admitted, and a moment earlier it is not.
     #[test]
     fn the_time_to_wait_is_exact(rate in 10.0..10_000.0_f64, cost in 1.0..100_000.0_f64) {
         let budget = budget(rate);

@@ -1,9 +1,9 @@
-//! The few heaviest of very many, in bounded memory: a space-saving sketch.
+//! Heavy hitters in bounded memory: a space-saving sketch.
 //!
-//! While there is room every key has its own count. After that a new key takes
-//! over the smallest count and adds to it, and remembers that much as its possible
-//! error. So counts are never too low, and a key that has more than one part in
-//! `capacity` of the whole cannot be missing.
+//! While there are free counters every key has its own. After that a new key takes over the
+//! smallest counter and adds to it, and remembers its value as the possible error. So
+//! counts are never too low, and a key that has more than one part in `capacity` of the
+//! whole cannot be missing.
 
 use model::charge::Charge;
 use model::epk::Epk;

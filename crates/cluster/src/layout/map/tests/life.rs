@@ -1,4 +1,4 @@
-//! Random lives of a layout, with partitions that give out positions and ordinals.
+//! Random histories of a layout, with partitions that give out positions and ordinals.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -135,7 +135,7 @@ impl Life {
         self.map = self.map.finish_move(bucket.number).unwrap();
     }
 
-    /// Takes a new layout over, and compares it with the one before.
+    /// Adopts a new layout, and compares it with the one before.
     fn adopt(&mut self, map: ContainerMap) {
         let before = std::mem::replace(&mut self.map, map);
         let layout_changed = before.ranges != self.map.ranges;
