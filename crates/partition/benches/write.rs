@@ -164,7 +164,7 @@ fn write_round(first: usize, write: impl Fn(usize) + Clone + Send + 'static) -> 
     CREATES_PER_ROUND as f64 / elapsed.as_secs_f64()
 }
 
-/// Reads at random among what is written.
+/// Reads random items among those that were written.
 fn read_round<T>(among: &[T], read: impl Fn(&T) -> usize) -> f64 {
     let random = SeededRandom::new(among.len() as u64);
     let elapsed = timed(|| {

@@ -24,7 +24,7 @@ pub(crate) struct BucketWriter<'a> {
     resized: bool,
 }
 
-/// The point up to which a partition has come, as heads record it.
+/// The state of a partition that heads record: its position, its time and its next ordinal.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Mark {
     pub(crate) lsn: Lsn,
@@ -33,7 +33,7 @@ pub(crate) struct Mark {
 }
 
 impl Head {
-    /// The head of the same bucket when the partition has come to another point.
+    /// The head of the same bucket at another mark.
     pub(crate) fn at(self, mark: &Mark) -> Head {
         let Mark { lsn, now, next_number } = *mark;
         Head { lsn: lsn.get(), ts_millis: now.millis(), next_number, ..self }
@@ -79,7 +79,7 @@ impl<'a> BucketWriter<'a> {
         Ok(name.map(|(_, id)| id.to_owned()))
     }
 
-    /// The owner of a unique value that a change would take.
+    /// The owner of a unique value that a change would take over.
     pub(crate) fn rival(
         &self,
         writes: &WriteSet<'_>,
@@ -88,7 +88,7 @@ impl<'a> BucketWriter<'a> {
         derived::rival(&self.scope, change, writes)
     }
 
-    /// Writes the item and everything that follows from it.
+    /// Writes the item and its derived data.
     pub(crate) fn write(
         &mut self,
         writes: &mut WriteSet<'_>,
@@ -123,7 +123,7 @@ impl<'a> BucketWriter<'a> {
         Ok(())
     }
 
-    /// Bytes of the bucket with what this command has done so far.
+    /// Bytes of the bucket, including the writes of this command so far.
     pub(crate) fn bytes(&self) -> u64 {
         self.head.bytes
     }
@@ -138,7 +138,7 @@ impl<'a> BucketWriter<'a> {
         derived::read_statistics(&self.scope, writes)
     }
 
-    /// Writes the head, and says what it is now.
+    /// Writes the head, and returns it.
     pub(crate) fn write_head(
         &mut self,
         writes: &mut WriteSet<'_>,

@@ -22,9 +22,8 @@ pub struct Bucket {
     pub range: EpkRange,
 }
 
-/// A bucket whose keys are on their way to other buckets, which cut its range
-/// finer. Until the map names those in its place, what is written to it is
-/// written to them as well.
+/// A bucket whose keys are being moved to other buckets, which divide its range. Until the
+/// map replaces it by those, every write to it goes to them as well (dual write).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Move {
     pub from: BucketNumber,
@@ -32,8 +31,8 @@ pub struct Move {
     pub into: Vec<Bucket>,
 }
 
-/// The configuration of one partition. Plain data: to change it, one hands
-/// the partition another one.
+/// The configuration of one partition. Plain data: to change it, the partition is given
+/// another one.
 #[derive(Clone, Debug)]
 pub struct PartitionConfig {
     pub container: ContainerNumber,
@@ -41,7 +40,7 @@ pub struct PartitionConfig {
     pub definition: Arc<ContainerDefinition>,
     /// Version of the indexing policy that new writes follow.
     pub policy_version: u32,
-    /// How to index under each version that stored items may still have.
+    /// The index plan of each policy version that stored items may still have.
     pub plans: BTreeMap<u32, Arc<IndexPlan>>,
     /// Consecutive, in the order of their ranges.
     pub buckets: Vec<Bucket>,
@@ -57,7 +56,7 @@ pub struct PartitionConfig {
 }
 
 impl PartitionConfig {
-    /// The bucket that owns a key, if it is one of ours.
+    /// The bucket of this partition that owns a key, if there is one.
     pub(crate) fn bucket_of(&self, epk: &Epk) -> Option<&Bucket> {
         owner(&self.buckets, epk)
     }
@@ -106,8 +105,8 @@ impl PartitionConfig {
         self.plans.get(&version).map(AsRef::as_ref).ok_or(RecordError::Policy { version })
     }
 
-    /// Whether the key of an item begins so, if it must. Asked of each item by itself:
-    /// in the range of a prefix are keys that begin otherwise, with the same hashes.
+    /// Whether the partition key of an item has this prefix, if one is required. Checked
+    /// for each item: the range of a prefix also contains other keys, with the same hashes.
     pub(crate) fn has_prefix(&self, item: &Item, prefix: Option<&PartitionKey>) -> bool {
         let key = self.definition.partition_key();
         prefix.is_none_or(|prefix| key.begins_with(item.json(), prefix))

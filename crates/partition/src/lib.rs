@@ -1,14 +1,13 @@
 //! One physical partition as a deterministic state machine.
 //!
-//! A partition owns a run of buckets and is their sequencer: it alone decides
-//! the order of their writes. [`Partition::apply`] takes one [`Command`] at a
-//! time, works it out on top of everything it has applied before, durable or
-//! not, and submits the result as one atomic batch: the item, its index
-//! entries, its place in the log, its unique values, the statistics and the
-//! head. The same commands with the same times give the same bytes.
+//! A partition owns a run of buckets and is their sequencer: it alone decides the order of
+//! their writes. [`Partition::apply`] takes one [`Command`] at a time, executes it on top
+//! of everything it has applied before, durable or not, and submits the result as one
+//! atomic batch: the item, its index entries, its log entry, its unique values, the
+//! statistics and the head. The same commands with the same times give the same bytes.
 //!
-//! [`Reader`] is the other half: it answers clients from views, which show only
-//! what is durable, without asking the sequencer.
+//! [`Reader`] is the other half: it serves clients from views, which show only what is
+//! durable, without asking the sequencer.
 //!
 //! Must not know: other partitions, network, wall clock.
 

@@ -1,12 +1,11 @@
-//! Moving a bucket's items to the buckets that take its place.
+//! Backfill of a move: copying a bucket's items to the buckets that replace it.
 //!
-//! From the moment a partition knows of a move, every write goes to the move target
-//! as well ([`crate::dual_write`]). What was there before is copied in chunks, each
-//! worked out by the sequencer like a command: it looks at the present version of
-//! each item, so a copy can never put an older version over a newer one, and it
-//! leaves out what the move target holds already, so copying may begin again from
-//! the start as often as one likes. Copies keep positions, ordinals and times, and take no
-//! position themselves.
+//! From the moment a partition knows of a move, every write goes to the move target as well
+//! ([`crate::dual_write`]). What was there before is copied in chunks, each computed by the
+//! sequencer like a command: it reads the present version of each item, so a copy can never
+//! overwrite a newer version with an older one, and it skips what the move target holds
+//! already, so copying is idempotent and may start over at any time. Copies keep positions,
+//! ordinals and times, and take no position themselves.
 
 use std::sync::Arc;
 
@@ -35,8 +34,8 @@ impl Partition {
         self.rewrite(names, |writer, id| writer.copy(id))
     }
 
-    /// Writes something about items of which only the names are known, key by key.
-    /// `work` does it for one item, and says whether there was something to do.
+    /// Rewrites items of which only the names are known, key by key. `work` does it for one
+    /// item, and returns whether there was something to do.
     pub(crate) fn rewrite(
         &mut self,
         names: &[Position],
@@ -60,9 +59,9 @@ impl Partition {
         Ok(Copied { items, bytes, ticket: self.barrier() })
     }
 
-    /// Whether the move targets hold all that a moving bucket holds. If so, their
-    /// heads are brought to where the partition is: the bucket's own head, which
-    /// may alone know of the last item number given out, goes away with it.
+    /// Checks whether the move targets hold everything that a moving bucket holds. If so,
+    /// their heads are brought up to the partition's mark: the bucket's own head, which may
+    /// alone record the last ordinal given out, is removed with it.
     pub fn complete_move(&mut self, from: BucketNumber) -> Result<Option<Ticket>, PartitionError> {
         self.recover_if_broken()?;
         let config = Arc::clone(self.config());
@@ -84,7 +83,7 @@ impl Partition {
         Mark { lsn: self.lsn(), now: self.now(), next_number: self.next_number() }
     }
 
-    /// Records a mark in the heads of some buckets.
+    /// Writes a mark to the heads of some buckets.
     pub(crate) fn write_heads<'b>(
         &mut self,
         buckets: impl IntoIterator<Item = &'b Bucket>,
@@ -103,8 +102,8 @@ impl Partition {
 }
 
 impl Reader {
-    /// The names of the items stored in one bucket, from behind `after`, in
-    /// order. Fewer than `max` only at the end.
+    /// The names of the items stored in one bucket, after `after`, in order. Fewer than
+    /// `max` only at the end.
     pub fn names(
         &self,
         view: &dyn View,

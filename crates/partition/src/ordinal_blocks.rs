@@ -40,13 +40,13 @@ impl OrdinalBlocks {
         Some(number)
     }
 
-    /// What has not been used.
+    /// The unused numbers.
     pub(crate) fn left(&self) -> Vec<Range<u64>> {
         let rest = |block: &Range<u64>| block.start.max(self.next)..block.end;
         self.blocks.iter().map(rest).filter(|block| !block.is_empty()).collect()
     }
 
-    /// What a head records.
+    /// The number that a head records.
     pub(crate) fn next(&self) -> u64 {
         self.next
     }
@@ -64,8 +64,8 @@ mod tests {
         assert_eq!(ordinals.left(), blocks);
         while let Some(number) = ordinals.take().filter(|_| taken.len() < 10) {
             taken.push(number);
-            // A restart after every number changes nothing; heads of other
-            // buckets may lag behind or carry another partition's ordinals.
+            // A restart after every number changes nothing; heads of other buckets may lag
+            // or carry another partition's ordinals.
             ordinals = OrdinalBlocks::resume(
                 blocks.clone(),
                 [11, ordinals.next(), 500]

@@ -1,8 +1,8 @@
-//! Writes that were submitted but are not durable yet.
+//! The overlay: writes that were submitted but are not durable yet.
 //!
-//! `apply` must see them, or a hot item could change only once per fsync;
-//! clients must not, or they could read what a crash takes back. So the
-//! sequencer reads the overlay before its view, and everyone else reads views.
+//! `apply` must see them, or a hot item could change only once per fsync; clients must not,
+//! or they could read what a crash undoes. So the sequencer reads the overlay before its
+//! view, and all other readers use views.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -33,7 +33,7 @@ struct Submission {
     keys: Vec<Bytes>,
 }
 
-/// A submission was not made durable: all that was computed on top of it is void.
+/// A submission was not made durable: everything that was computed on top of it is void.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Broken;
 

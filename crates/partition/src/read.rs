@@ -1,4 +1,4 @@
-//! What clients may read: views of what is durable.
+//! Reads for clients: from snapshot views of what is durable.
 
 use std::sync::Arc;
 
@@ -22,14 +22,14 @@ pub struct Reader {
     config: Arc<PartitionConfig>,
 }
 
-/// Some items in the order of their keys, and where to go on.
+/// Some items in key order, and where to continue.
 #[derive(Debug, Default)]
 pub struct ItemPage {
     pub items: Vec<Item>,
     pub rest: Option<Position>,
 }
 
-/// A place between two items: everything up to this item has been read.
+/// A position between two items: everything up to this item has been read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Position {
     pub epk: Epk,
@@ -42,7 +42,7 @@ impl Reader {
         Reader { config }
     }
 
-    /// Where the last bucket of the partition ends.
+    /// The end of the partition's last bucket.
     #[must_use]
     pub fn end(&self) -> &Epk {
         self.config.buckets.last().map_or(&Epk::MIN, |bucket| &bucket.range.max)
@@ -90,10 +90,9 @@ impl Reader {
         Ok((found == *epk).then(|| id.to_owned()))
     }
 
-    /// Reads items in the order of EPK and id, from behind `after`, while they
-    /// lie in `range`, those whose keys begin with `prefix`. The page may end early, even empty; only `rest` tells
-    /// whether there is more. A page has room for at least one item, however many
-    /// bytes that has.
+    /// Reads items in the order of EPK and id, after `after`, within `range`, those whose
+    /// keys begin with `prefix`. The page may end early, even empty; only `rest` says
+    /// whether there is more. A page has room for at least one item, however large.
     pub fn list(
         &self,
         view: &dyn View,
@@ -105,7 +104,7 @@ impl Reader {
         self.list_while(&mut || true, (view, now), (range, prefix), after, room)
     }
 
-    /// The same as long as `go_on` says so, which is asked now and then.
+    /// The same as long as `go_on` returns true, which is called now and then.
     pub fn list_while(
         &self,
         go_on: &mut dyn FnMut() -> bool,
@@ -137,9 +136,9 @@ impl Reader {
         Ok(listing.page)
     }
 
-    /// Reads the items of one logical partition whose ids begin with `prefix`,
-    /// from behind `after`, in order, and says whether there are more. There is room
-    /// for so many items and so many bytes, and always for one item.
+    /// Reads the items of one logical partition whose ids begin with `prefix`, after
+    /// `after`, in order, and whether there are more. Limited by a number of items and of
+    /// bytes, but there is always room for one item.
     pub fn list_prefix(
         &self,
         view: &dyn View,
@@ -154,7 +153,7 @@ impl Reader {
         }
         let (mut items, mut bytes) = (Vec::new(), 0);
         loop {
-            // One more than there is room for tells whether there are more.
+            // One more than the page holds, to detect whether there are more.
             let rows = items_max.saturating_sub(items.len()).saturating_add(1);
             let chunk =
                 view.scan(&range, Direction::Forward, ScanLimit { rows, ..ScanLimit::default() })?;
@@ -173,7 +172,7 @@ impl Reader {
         }
     }
 
-    /// How far the partition is.
+    /// The LSN of the partition.
     pub fn lsn(&self, view: &dyn View) -> Result<Lsn, PartitionError> {
         let mut lsn = self.config.lsn_floor;
         for bucket in self.config.written_buckets() {
@@ -252,7 +251,7 @@ impl Reader {
     }
 }
 
-/// The key and id of the item with that ordinal, which something else refers to.
+/// The key and id of the item with that ordinal, which an entry refers to.
 pub(crate) fn stored_name(
     view: &dyn View,
     keys: &Keys,
@@ -264,11 +263,11 @@ pub(crate) fn stored_name(
     Ok(Position { epk, id: id.to_owned() })
 }
 
-/// Rows that one page looks at, whether or not they are in it: a stretch of
-/// expired items, or of others' items, must not make a page endless.
+/// Rows that one page reads, whether or not they are in it: a run of expired items, or of
+/// other keys' items, must not make a page endless.
 const PAGE_ROWS_MAX: usize = 10_000;
 
-/// A page in the making.
+/// A page under construction.
 struct Listing<'a> {
     reader: &'a Reader,
     go_on: &'a mut dyn FnMut() -> bool,
@@ -279,7 +278,7 @@ struct Listing<'a> {
     items_max: usize,
     bytes_left: u64,
     rows: usize,
-    /// Its `rest` is the last item looked at.
+    /// Its `rest` is the last item read.
     page: ItemPage,
 }
 
@@ -315,7 +314,7 @@ impl Listing<'_> {
         }
     }
 
-    /// Takes one row in; false when the page was full before it.
+    /// Adds one row; false when the page was full before it.
     fn row(&mut self, key: &Bytes, value: &Bytes) -> Result<bool, PartitionError> {
         if self.page.items.len() >= self.items_max || self.rows >= PAGE_ROWS_MAX {
             return Ok(false);

@@ -36,20 +36,20 @@ pub struct Partition {
     overlay: Overlay,
 }
 
-/// The answer to a command, and when it may be told.
+/// The answer to a command, and when it may be given.
 #[derive(Debug)]
 #[must_use = "the answer may be told only after the ticket"]
 pub struct Application {
-    /// What to answer. Also a refusal may rest on writes that are not durable
-    /// yet, so it waits for the ticket as well.
+    /// The answer. Even a refusal may rest on writes that are not durable yet, so it waits
+    /// for the ticket as well.
     pub result: Result<Outcome, CommandError>,
-    /// Resolves when everything that the answer rests on is durable. If it does
-    /// not become durable, the true answer is not known.
+    /// Resolves when everything that the answer rests on is durable. If it does not become
+    /// durable, the true answer is not known.
     pub ticket: Ticket,
 }
 
 impl Partition {
-    /// Reads the heads and continues where the last commit ended.
+    /// Reads the heads and continues after the last commit.
     pub fn open(
         config: Arc<PartitionConfig>,
         store: Arc<dyn Store>,
@@ -90,8 +90,8 @@ impl Partition {
     }
 
     /// Takes a new configuration with the same buckets: another policy, more ordinals, a
-    /// bucket that begins to move. Buckets to move to are new, so nothing has to
-    /// be read to know them.
+    /// bucket that begins to move. Move targets are new, so nothing has to be read about
+    /// them.
     pub fn reconfigure(&mut self, config: Arc<PartitionConfig>) {
         assert_eq!(self.config.buckets, config.buckets, "buckets change hands only by reopening");
         let recorded = self.ordinals.next();
@@ -103,12 +103,12 @@ impl Partition {
         self.config = config;
     }
 
-    /// Works out one command and submits what it writes.
+    /// Executes one command and submits its writes.
     pub fn apply(&mut self, now: Timestamp, command: &Command) -> Application {
         self.apply_as(now, command, Purpose::Any)
     }
 
-    /// The same, for a purpose that may count on a full disk.
+    /// The same, for a purpose that matters on a full disk.
     pub fn apply_as(&mut self, now: Timestamp, command: &Command, purpose: Purpose) -> Application {
         if let Err(problem) = self.recover_if_broken() {
             return Application {
@@ -126,8 +126,8 @@ impl Partition {
         }
     }
 
-    /// What was submitted may have failed since the last command: then all that
-    /// was computed on top of it is void, and the truth is on the disk.
+    /// A submission may have failed since the last command: then everything that was
+    /// computed on top of it is void, and the state is read from the disk again.
     pub(crate) fn recover_if_broken(&mut self) -> Result<(), PartitionError> {
         if self.overlay.settle().is_ok() {
             return Ok(());
@@ -222,7 +222,7 @@ impl Partition {
         self.ordinals.next()
     }
 
-    /// Bytes of all buckets but one, if the partition has a limit; nobody asks otherwise.
+    /// Bytes of all buckets but one, if the partition has a limit; not needed otherwise.
     fn bytes_elsewhere(&self, bucket: BucketNumber) -> u64 {
         match self.config.growth {
             Growth::Fixed => self.size().bytes.saturating_sub(self.head(bucket).bytes),
@@ -246,7 +246,7 @@ impl Partition {
         self.ordinals.left()
     }
 
-    /// Resolves when all that was submitted so far is durable.
+    /// Resolves when everything submitted so far is durable.
     pub fn barrier(&mut self) -> Ticket {
         if self.overlay.is_empty() {
             Ticket::resolved(CommitStatus::Durable)
@@ -256,7 +256,7 @@ impl Partition {
     }
 }
 
-/// How much a partition holds.
+/// The size of a partition.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Size {
     pub items: u64,
@@ -264,12 +264,12 @@ pub struct Size {
     pub bytes: u64,
 }
 
-/// The texts that the operations of a command give back. Each may be an item, so a short
-/// batch could ask for a hundred times as much as an answer can have.
+/// The texts that the operations of a command return. Each may be an item, so a short batch
+/// could ask for a hundred times as much as an answer can have.
 struct Gathered {
     bytes: usize,
     max: usize,
-    /// What was read is given back in any case, and has to fit into an answer.
+    /// What was read is returned in any case, and has to fit into an answer.
     read_bytes: usize,
     read_max: usize,
 }
@@ -289,7 +289,7 @@ impl Gathered {
         if self.bytes > self.max {
             return Err(PartitionError::GivesTooMuch { max: self.max });
         }
-        // One item is an answer however large it is.
+        // A single item is an answer however large it is.
         if self.read_bytes > self.read_max.max(bytes) {
             return Err(PartitionError::GivesTooMuch { max: self.read_max });
         }

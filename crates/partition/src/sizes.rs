@@ -1,4 +1,4 @@
-//! How much there is, and where: what splits are decided by.
+//! Sizes of buckets and logical partitions: the input of split decisions.
 
 use model::epk::Epk;
 use storage::{Direction, KeyRange, ScanLimit, View};

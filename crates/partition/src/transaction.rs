@@ -1,7 +1,7 @@
-//! One command in the making.
+//! The transaction of one command while it is executed.
 //!
-//! Only when all its operations succeeded does a transaction become one batch;
-//! otherwise it is dropped and nothing happened.
+//! Only when all its operations succeed does a transaction become one batch; otherwise it
+//! is dropped and nothing happened.
 
 use bytes::Bytes;
 use model::charge::Written;
@@ -18,7 +18,7 @@ use crate::dual_write::{Changes, DualWriter};
 use crate::ordinal_blocks::OrdinalBlocks;
 use crate::record::Item;
 
-/// One command in the making, in one logical partition.
+/// The transaction of one command, in one logical partition.
 #[derive(Debug)]
 pub(crate) struct Transaction<'a> {
     pub(crate) config: &'a PartitionConfig,
@@ -35,8 +35,8 @@ pub(crate) struct Transaction<'a> {
 }
 
 impl Transaction<'_> {
-    /// The live item of that id. One that has expired is removed on the way:
-    /// for every client it is gone already, and nobody pays for its removal.
+    /// The live item of that id. An expired one is removed as a side effect: for every
+    /// client it is gone already, and its removal is not charged.
     pub(crate) fn find(&mut self, id: &str) -> Result<Option<Item>, PartitionError> {
         let Some(item) = self.writer.find(id)? else {
             return Ok(None);
@@ -68,7 +68,7 @@ impl Transaction<'_> {
         Ok((item, written))
     }
 
-    /// Whether logical partition and container may grow by what a new version has more.
+    /// Whether logical partition and container may grow by the difference of two versions.
     fn check_room(&self, old_bytes: u64, new_bytes: u64) -> Result<(), PartitionError> {
         let limits = &self.config.limits;
         let Some(growth) = new_bytes.checked_sub(old_bytes).filter(|growth| *growth > 0) else {
@@ -90,7 +90,7 @@ impl Transaction<'_> {
         self.writer.remove(old)
     }
 
-    /// The batch of a command, empty when it only read, and the ordinals that are left.
+    /// The batch of a command, empty when it only read, and the remaining ordinals.
     pub(crate) fn finish(self) -> (Changes, OrdinalBlocks) {
         let mark = Mark { lsn: self.lsn, now: self.now, next_number: self.ordinals.next() };
         (self.writer.finish(&mark), self.ordinals)

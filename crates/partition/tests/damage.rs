@@ -1,5 +1,5 @@
-//! For everything that `check` promises to notice: one thing out of place in an
-//! otherwise sound bucket, and the finding that names it.
+//! For everything that `check` promises to notice: one inconsistency in an otherwise sound
+//! bucket, and the finding that reports it.
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail the test")]
 
 #[allow(dead_code, reason = "shared between tests, each uses a part")]
@@ -85,14 +85,14 @@ impl Bench {
         report.findings.iter().map(ToString::to_string).collect()
     }
 
-    /// Exactly one finding, and it says `words`.
+    /// Exactly one finding, and it contains `words`.
     #[track_caller]
     fn assert_found(&self, words: &str) {
         let findings = self.findings();
         assert!(findings.len() == 1 && findings[0].contains(words), "{words}? {findings:#?}");
     }
 
-    /// Several findings, and one says `words`.
+    /// Several findings, and one contains `words`.
     #[track_caller]
     fn assert_among(&self, words: &str) {
         let findings = self.findings();
@@ -196,7 +196,7 @@ fn what_belongs_to_no_item_is_named() {
         bench.assert_found(words);
         bench.assert_found("belongs to no item");
     }
-    // An entry of a real item that its text does not ask for.
+    // An entry of a real item that its text does not require.
     let bench = Bench::new();
     let (key, value) = bench.first(INDEX, "");
     bench.write(&flipped(&key, PREFIX_BYTES + 3), Some(&value));

@@ -1,8 +1,8 @@
-//! A store that refuses, forgets and does not tell, with many commands in flight.
+//! A store that refuses, forgets and fails silently, with many commands in flight.
 //!
-//! The promises: a command whose ticket says durable is there, a refused one is
-//! not, an unknown one is there wholly or not at all; whatever was computed on
-//! top of a lost command is lost with it; and the partition goes on by itself.
+//! The promises: a command whose ticket resolves as durable is there, a refused one is not,
+//! an unknown one is there wholly or not at all; whatever was computed on top of a lost
+//! command is lost with it; and the partition recovers by itself.
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail the test")]
 
 #[allow(dead_code, reason = "shared between tests, each uses a part")]
@@ -59,7 +59,7 @@ fn from_env(name: &str, default: u64) -> u64 {
     std::env::var(name).map_or(default, |text| text.parse().expect("a number"))
 }
 
-/// A command that was applied and whose fate is not known yet.
+/// A command that was applied and whose status is not known yet.
 struct Pending {
     request: Request,
     now_millis: u64,
@@ -116,7 +116,7 @@ impl Run {
         }
     }
 
-    /// Applies some commands, then lets some of what waits reach the store.
+    /// Applies some commands, then lets some of the waiting ones reach the store.
     fn round(&mut self) {
         for _ in 0..1 + self.dice.below(20) {
             self.apply();
@@ -169,7 +169,7 @@ impl Run {
         self.pending.push_back(pending);
     }
 
-    /// Takes in the fates that are known by now, in order.
+    /// Collects the statuses that are known by now, in order.
     fn settle(&mut self) {
         while let Some(fate) = self.pending.front().and_then(|front| front.ticket.outcome()) {
             let pending = self.pending.pop_front().unwrap();
@@ -194,7 +194,7 @@ impl Run {
         self.acknowledged_lsn = self.acknowledged_lsn.max(pending.lsn.unwrap_or(0));
     }
 
-    /// A command did not become durable. Everything behind it must be refused.
+    /// A command did not become durable. Everything after it must be refused.
     fn break_off(&mut self, unknown: Option<&Pending>) {
         self.release(usize::MAX);
         for behind in self.pending.drain(..) {
@@ -243,8 +243,8 @@ fn contents(model: &Model) -> Vec<(String, String)> {
     items
 }
 
-/// The answer to a command that only read rests on the writes before it: it must
-/// not be told before they are durable.
+/// The answer to a command that only read rests on the writes before it: it must not be
+/// given before they are durable.
 #[test]
 fn a_read_waits_for_the_writes_it_saw() {
     let mut run = Run::quiet();
@@ -268,7 +268,7 @@ fn a_read_waits_for_the_writes_it_saw() {
 }
 
 impl Run {
-    /// Nothing fails unless it is told to.
+    /// Nothing fails unless the test asks for it.
     fn quiet() -> Run {
         let mut run = Run::new(Backend::Memory, Shape::Plain, SEED_DEFAULT);
         run.faulty = FaultyStore::new(Arc::clone(&run.home.store));

@@ -176,7 +176,7 @@ impl World {
         Ok(String::new())
     }
 
-    /// Whatever a script did, nothing may be left that does not add up.
+    /// Whatever a script did, the store must be consistent at its end.
     fn finish(&mut self) {
         if let Some(open) = self.open.take() {
             fixture::assert_clean(&open.config, open.gate.as_ref());
@@ -298,7 +298,7 @@ impl Open {
         Ok(location)
     }
 
-    /// The error is what a client is told about an unacceptable request.
+    /// The error is what a client receives for an unacceptable request.
     fn parse_command(&mut self, name: &str, args: &Args) -> Result<Command, Box<dyn Error>> {
         let (key, operations) = match name {
             "batch" => (Some(args.position(0)?), self.parse_batch(args)?),
@@ -483,7 +483,7 @@ impl Open {
         if output.is_empty() { "  nothing written\n".to_owned() } else { output }
     }
 
-    /// A key in words, with partition keys for EPKs and names for paths.
+    /// A key as text, with partition keys for EPKs and names for paths.
     fn show_key(&self, key: &[u8]) -> String {
         let mut words = describe_key(key);
         for (epk, key) in self.keys.iter().filter(|(epk, _)| !epk.is_empty()) {

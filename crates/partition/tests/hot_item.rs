@@ -1,4 +1,4 @@
-//! One item that everybody changes at the same time.
+//! One item that many clients change at the same time.
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail the test")]
 
 #[allow(dead_code, reason = "shared between tests, each uses a part")]
@@ -63,7 +63,7 @@ fn apply(partition: &mut Partition, command: &Command) -> Application {
     application
 }
 
-/// What clients read, and that nothing else is out of order.
+/// What clients read, after a check of the store.
 fn value(config: &Arc<PartitionConfig>, store: &dyn Store) -> String {
     fixture::assert_clean(config, store);
     let (view, now) = (store.view().unwrap(), Timestamp::from_millis(EPOCH_MILLIS));
@@ -91,9 +91,8 @@ fn a_hot_item_does_not_wait_for_the_disk() {
     assert_eq!(value(&counter.config, gate.as_ref()), INCREMENTS.to_string());
 }
 
-/// Commands are applied one after the other, but nobody holds the partition while
-/// waiting for the disk. How many share a sync depends on the disk, so that is
-/// only printed.
+/// Commands are applied one after the other, but the partition is not locked while a client
+/// waits for the disk. How many share a sync depends on the disk, so that is only printed.
 #[test]
 fn no_increment_of_many_threads_is_lost() {
     let home = Home::with_config(Backend::Local, LocalConfig::default());

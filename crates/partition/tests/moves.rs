@@ -1,4 +1,5 @@
-//! Whatever writes items while their bucket moves, writes them to the move target too.
+//! Whatever writes items while their bucket moves must write them to the move target too
+//! (dual write).
 //!
 //! Each writer of the partition runs once while nothing, some or all of the bucket has
 //! been copied. The old bucket and the new ones must agree afterwards, key by key.
@@ -36,7 +37,7 @@ const SOURCE: BucketNumber = BucketNumber(0);
 const WRITTEN: u64 = EPOCH_MILLIS + 60_000;
 const LATER: u64 = WRITTEN + 60_000;
 
-/// Something that writes items, and its name.
+/// A function that writes items, and its name.
 type Writer = (&'static str, fn(&mut World));
 
 const WRITERS: [Writer; 12] = [
@@ -179,7 +180,7 @@ impl World {
         reader.names(view.as_ref(), SOURCE, None, usize::MAX).unwrap()
     }
 
-    /// Copies the first items; says how many were written, and their bytes.
+    /// Copies the first items; returns how many were written, and their bytes.
     fn copy(&mut self, max: usize) -> (u64, u64) {
         let names: Vec<Position> = self.names().into_iter().take(max).collect();
         let copied = self.partition.copy(&names).unwrap();
@@ -213,7 +214,8 @@ impl World {
         fixture::assert_clean(&self.config, self.store.as_ref());
         let source = self.rows(true);
         for (key, value) in self.rows(false) {
-            // Sizes differ until all has been copied; the check above has counted them.
+            // Sizes differ until everything has been copied; the check above has counted
+            // them.
             let is_size = key[0] == STATISTICS;
             assert!(is_size || source.contains(&(key.clone(), value)), "stale: {key:?}");
         }

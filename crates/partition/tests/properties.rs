@@ -1,10 +1,10 @@
-//! Random commands against a map of bodies.
+//! Random commands against a reference model.
 //!
 //! The same commands run on every backend, one at a time and with many in
 //! flight, with and without restarts: the answers must be the model's, and the
 //! stores must end up the same to the byte.
 //!
-//! `ORRERY_COMMANDS` sets how many commands each run has, `ORRERY_SEED` which.
+//! `ORRERY_COMMANDS` sets the number of commands of each run, `ORRERY_SEED` the seed.
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail the test")]
 
 #[allow(dead_code, reason = "shared between tests, each uses a part")]
@@ -36,7 +36,7 @@ use storage::{CommitStatus, Store, Ticket, WriteBatch};
 const COMMANDS_DEFAULT: u64 = 1_000;
 const SEED_DEFAULT: u64 = 20_200_101;
 
-/// One way to run the commands.
+/// A configuration of a run.
 #[derive(Clone, Copy, Debug)]
 struct Way {
     backend: Backend,
@@ -91,8 +91,8 @@ fn assert_same(one: &[(Bytes, Bytes)], other: &[(Bytes, Bytes)]) {
     assert_eq!(one.len(), other.len());
 }
 
-/// The rows without the numbers of their buckets and without heads: what must be
-/// there whatever moved.
+/// The rows without the numbers of their buckets and without heads: the same whatever
+/// moved.
 fn homeless(rows: &[(Bytes, Bytes)]) -> Vec<(Bytes, Bytes)> {
     const HEAD: u8 = 1;
     const PREFIX_BYTES: usize = 8;
@@ -235,7 +235,7 @@ impl Run {
         self.list_uncopied(bucket.number);
     }
 
-    /// What was submitted before the move was known must be seen by the listing.
+    /// The listing must see what was submitted before the move was known.
     fn list_uncopied(&mut self, bucket: BucketNumber) {
         self.drain();
         let (view, reader) = (self.gate.view().unwrap(), Reader::new(Arc::clone(&self.config)));
@@ -279,7 +279,7 @@ impl Run {
         let (gate, partition) = open(&self.home, &self.config, self.way);
         assert_eq!(partition.lsn().get(), self.model.commits);
         (self.gate, self.partition) = (gate, partition);
-        // A copier starts over: it is not told how far it had come.
+        // A copier starts over: its progress is not remembered.
         if let Some(from) = self.config.moves.first().map(|moving| moving.from) {
             self.list_uncopied(from);
         }
@@ -369,7 +369,7 @@ impl Run {
         }
     }
 
-    /// Compares all that can be read, and returns everything that is stored.
+    /// Compares everything that can be read, and returns everything that is stored.
     fn finish(mut self) -> Vec<(Bytes, Bytes)> {
         while !self.config.moves.is_empty() {
             self.move_on();
@@ -438,7 +438,7 @@ fn open(home: &Home, config: &Arc<PartitionConfig>, way: Way) -> (Arc<Gate>, Par
     (gate, Partition::open(Arc::clone(config), store).unwrap())
 }
 
-/// A patch leaves the same bytes behind as reading, editing and replacing.
+/// A patch leaves the same bytes as reading, editing and replacing.
 #[test]
 fn a_patch_is_a_read_an_edit_and_a_replace() {
     let seed = from_env("ORRERY_SEED", SEED_DEFAULT);

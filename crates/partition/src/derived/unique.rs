@@ -27,7 +27,8 @@ impl Maintainer for UniqueValues {
     }
 }
 
-/// The owner of a unique value that a change would take and the item does not have yet.
+/// The owner of a unique value that a change would take over and the item does not have
+/// yet.
 pub(crate) fn rival(
     scope: &Scope<'_>,
     change: Change<'_>,

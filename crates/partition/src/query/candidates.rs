@@ -1,9 +1,9 @@
 //! The candidates of a query in one partition, scan group after scan group.
 //!
 //! Where candidates come in the order of the query, all buckets are one group and their
-//! candidates are merged. Otherwise each bucket is a group, so that no more of them are read
-//! than are needed; only what a cursor was in the middle of is one group, though its bucket
-//! may have been replaced by several since.
+//! candidates are merged. Otherwise each bucket is a group, so that no more of them are
+//! read than needed; only the part that a cursor was in the middle of is one group, though
+//! its bucket may have been replaced by several since.
 
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -27,7 +27,7 @@ const BATCH_MAX: usize = 64;
 const ITEMS_BATCH: usize = 16;
 
 impl AccessPath {
-    /// What going along it counts as: without an index, items are read on the way.
+    /// The activity that advancing it counts as: a full scan reads items at once.
     fn finding(&self) -> Activity {
         match self {
             AccessPath::Items => Activity::Loading,
@@ -46,31 +46,31 @@ struct ScanGroup {
     is_resumed: bool,
 }
 
-/// What a group has of one bucket.
+/// A group's part of one bucket.
 struct BucketRange {
     bucket: Bucket,
     within: Vec<EpkRange>,
 }
 
-/// Goes through all candidates from where the query starts.
+/// A cursor over all candidates from the query's start positions on.
 pub(super) struct Candidates<'p> {
     snapshot: &'p Snapshot,
     query: &'p PartitionQuery,
     watch: Rc<Stopwatch<'p>>,
     groups: std::vec::IntoIter<ScanGroup>,
     merge: BucketMerge<'p>,
-    /// Looked up and not given yet.
+    /// Loaded and not returned yet.
     ahead: VecDeque<Candidate>,
-    /// Given, and then given back.
+    /// Returned, and then put back.
     peeked: Option<Candidate>,
     batch: usize,
     /// The groups that were begun.
     pub(super) begun: Vec<EpkRange>,
-    /// How many there were so far.
+    /// Number of candidates so far.
     pub(super) scanned: u64,
-    /// What the groups before the current one took.
+    /// What was read for the groups before the current one.
     done: ScanStats,
-    /// What was read up to the last candidate that was given.
+    /// What was read up to the last candidate that was returned.
     stats: ScanStats,
     /// What was read before the first candidate.
     pub(super) opening: ScanStats,
@@ -83,7 +83,7 @@ impl<'p> Candidates<'p> {
         watch: &Rc<Stopwatch<'p>>,
     ) -> Candidates<'p> {
         let batch = match query.path {
-            // Items are read on the way: nothing is looked up for nothing.
+            // The scan reads items at once, so no lookup is wasted.
             AccessPath::Nothing | AccessPath::Items => ITEMS_BATCH,
             AccessPath::Entries { .. } | AccessPath::Set(_) => BATCH_MAX,
         };
@@ -136,7 +136,7 @@ impl<'p> Candidates<'p> {
         }
     }
 
-    /// The next candidate, if its position begins like this.
+    /// The next candidate, if its position has this prefix.
     pub(super) fn next_like(&mut self, shared: &[u8]) -> Result<Option<Candidate>, PartitionError> {
         match self.next()? {
             Some(next) if next.position.starts_with(shared) => Ok(Some(next)),
@@ -147,7 +147,7 @@ impl<'p> Candidates<'p> {
         }
     }
 
-    /// Leaves out those whose positions begin like this, if they are what comes next.
+    /// Skips candidates whose positions have this prefix, if they come next.
     pub(super) fn skip(&mut self, shared: &[u8]) -> Result<(), PartitionError> {
         self.peeked.take_if(|next| next.position.starts_with(shared));
         self.ahead.retain(|next| !next.position.starts_with(shared));
@@ -159,7 +159,7 @@ impl<'p> Candidates<'p> {
         skipped
     }
 
-    /// Whether there is another item, among the next few candidates at least.
+    /// Whether there is another item, among the next few candidates at least (look-ahead).
     pub(super) fn has_more(&mut self, looked_at: u64) -> Result<bool, PartitionError> {
         for _ in 0..looked_at {
             self.peeked = self.next()?;
@@ -172,8 +172,8 @@ impl<'p> Candidates<'p> {
         Ok(true)
     }
 
-    /// Counts the next ones, `limit` at most, without looking into items as far as
-    /// entries tell; `None` when there are no more.
+    /// Counts the next ones, `limit` at most, without loading items as far as entries
+    /// suffice; `None` when there are no more.
     pub(super) fn count(&mut self, limit: u64) -> Result<Option<u64>, PartitionError> {
         loop {
             let merge = &mut self.merge;
@@ -187,14 +187,14 @@ impl<'p> Candidates<'p> {
         }
     }
 
-    /// What was read so far, without what was only looked up ahead.
+    /// What was read so far, without what was only loaded ahead.
     pub(super) fn stats(&self) -> ScanStats {
         let mut sum = self.done;
         sum += self.stats;
         sum
     }
 
-    /// Looks up no more at a time than are wanted, about.
+    /// Loads about as many at a time as are wanted.
     pub(super) fn expect(&mut self, wanted: u64) {
         if !matches!(self.query.path, AccessPath::Nothing | AccessPath::Items) {
             self.batch = usize::try_from(wanted).unwrap_or(usize::MAX).clamp(1, BATCH_MAX);

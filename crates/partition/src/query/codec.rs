@@ -1,7 +1,7 @@
-//! What partitions are asked and answer, as bytes.
+//! Queries to partitions and their answers as bytes.
 //!
-//! Both sides are of one version: this is no format that anything keeps. It is what a
-//! partition in another process would be sent, and what shows that nothing else is needed.
+//! Both sides are of the same version: this is not a persistent format. It is what a
+//! partition in another process would be sent, and shows that nothing else is needed.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,7 +24,7 @@ use super::scan::{ScanStart, ScanStats};
 use super::snapshot::StatisticsQuery;
 
 impl PartitionQuery {
-    /// None if the query has no text that could be sent.
+    /// `None` if the query has no text that could be sent.
     #[must_use]
     pub fn to_bytes(&self) -> Option<Vec<u8>> {
         let mut out = Vec::new();
@@ -52,7 +52,7 @@ impl PartitionQuery {
         Some(out)
     }
 
-    /// `container` is what queries may know of the container.
+    /// `container` is what queries may know about the container.
     #[must_use]
     pub fn from_bytes(mut input: &[u8], container: &Context) -> Option<PartitionQuery> {
         let input = &mut input;

@@ -1,5 +1,5 @@
-//! Conditions that one composite index answers together: values of its first paths, and a
-//! range of the next one or an order by it.
+//! Predicates that one composite index satisfies together: equality on its leading paths,
+//! and a range of the next one or an order by it.
 
 use std::ops::Bound as Edge;
 use std::sync::Arc;
@@ -11,18 +11,18 @@ use query::{Comparison, Composite, Indexed as _, Predicate};
 use super::access::IndexRange;
 use super::indexes::Indexes;
 
-/// The part of a composite index that conditions ask for.
+/// The key range of a composite index that satisfies the predicates.
 pub(super) struct Slice {
     pub(super) leaf: IndexRange,
-    /// How many paths have a value.
+    /// Number of paths with equality.
     pub(super) equal: usize,
-    /// How many conditions are answered.
+    /// Number of predicates that are satisfied.
     pub(super) conditions: usize,
     /// Whether all paths have a value, so that its entries are in the order of ordinals.
     pub(super) is_point: bool,
 }
 
-/// A composite index and the values that conditions give to its first paths.
+/// A composite index and the values that predicates give to its leading paths.
 struct Given<'r> {
     plan: &'r IndexPlan,
     index: CompositeIndex,
@@ -31,7 +31,7 @@ struct Given<'r> {
     values: Vec<&'r Value>,
 }
 
-/// The slice that answers most of the conditions, which must hold all together.
+/// The slice that satisfies most of the conjuncts.
 pub(super) fn widest(indexes: Indexes<'_>, parts: &[Predicate]) -> Option<Slice> {
     let composites = indexes.composites();
     let slices = composites.iter().filter_map(|of| Given::by(indexes, of, parts)?.slice(parts));
@@ -49,8 +49,8 @@ pub(super) fn in_order_of(
     let in_order = |of: &Composite| {
         let given = Given::by(indexes, of, parts)?;
         let (last, descends) = given.order.get(given.values.len())?;
-        // An index that begins descending is kept the other way round. Read backwards, a
-        // descending path would ascend, but ordinals would not.
+        // An index that begins with a descending path is stored in reverse. Read backwards,
+        // a descending path would ascend, but ordinals would not.
         let ascends = *descends == given.index.backwards;
         if last != names || given.order.len() != given.values.len() + 1 || !ascends {
             return None;
@@ -101,20 +101,20 @@ impl<'r> Given<'r> {
     }
 }
 
-/// The paths of an order, in words.
+/// The paths of an order, as text.
 pub(super) fn described(order: &[(Vec<&str>, bool)]) -> Arc<str> {
     let paths: Vec<String> =
         order.iter().map(|(names, _)| format!("/{}", names.join("/"))).collect();
     paths.join(", ").into()
 }
 
-/// The value that conditions give to a place.
+/// The value that predicates give to a path.
 pub(super) fn value_at<'r>(parts: &'r [Predicate], names: &[&str]) -> Option<&'r Value> {
     comparisons_at(parts, names)
         .find_map(|(comparison, value)| (comparison == Comparison::Equal).then_some(value))
 }
 
-/// The first lower and the first upper bound that conditions give to a place.
+/// The first lower and the first upper bound that predicates give to a path.
 fn bounds_at<'r>(parts: &'r [Predicate], names: &[&str]) -> (Edge<&'r Value>, Edge<&'r Value>) {
     let (mut lower, mut upper) = (Edge::Unbounded, Edge::Unbounded);
     for (comparison, value) in comparisons_at(parts, names) {

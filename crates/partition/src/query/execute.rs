@@ -1,10 +1,10 @@
-//! Runs a query over the buckets of one partition.
+//! Executes a query over the buckets of one partition.
 //!
-//! Candidates come one after the other along the access path, at a slice that lets other
-//! queries run, and a run of the query makes rows of each. What becomes of the rows is one of
-//! few tasks: they are given as they come, in scan order or along an index of the order
-//! (`steps.rs`); the first ones in an order are kept in a heap, distinct ones in a map, groups
-//! in the run itself (`whole.rs`).
+//! Candidates come one after the other along the access path, in time slices that let other
+//! queries run, and a run of the query makes rows of each. There are few tasks for the
+//! rows: they are returned as they come, in scan order or along an index of the order
+//! (`steps.rs`); the first ones in an order are kept in a top-N heap, distinct ones in a
+//! map, groups in the run itself (`whole.rs`).
 
 mod steps;
 mod whole;
@@ -30,14 +30,15 @@ use super::snapshot::Snapshot;
 use super::stopwatch::{Activity, Stopwatch};
 use crate::record::Item;
 
-/// Candidates between two looks at the clock, and steps: a hundredth of a second.
+/// Candidates, and evaluation steps, between two checks of the clock: a hundredth of a
+/// second.
 const PACE_CANDIDATES: u64 = 16;
 const PACE_STEPS: usize = STEPS_MAX / 100;
 
 /// Steps of a query that cannot stop half-way. It is stopped by the clock long before.
 pub const LONG_STEPS_MAX: usize = STEPS_MAX * 1_000;
 
-/// Whether whoever takes rows wants more.
+/// Whether the consumer of rows wants more.
 type Flow = Result<ControlFlow<()>, QueryError>;
 
 const MORE: Flow = Ok(ControlFlow::Continue(()));
@@ -68,13 +69,13 @@ struct Executor<'p> {
     lsn: Lsn,
     query: &'p PartitionQuery,
     candidates: Candidates<'p>,
-    /// What is kept in memory.
+    /// Counts the memory that is kept.
     ledger: Rc<Ledger>,
     slice: &'p dyn TimeSlice,
     watch: Rc<Stopwatch<'p>>,
-    /// Steps that were left at the last look at the clock.
+    /// Evaluation steps that were left at the last check of the clock.
     paced_at: usize,
-    /// Candidates of the steps so far.
+    /// Candidates that the steps so far account for.
     told: u64,
 }
 
@@ -117,13 +118,13 @@ impl<'p> Executor<'p> {
         }
     }
 
-    /// A run of the query that may take so many steps.
+    /// A run of the query that may take this many evaluation steps.
     fn run(&self, steps: usize) -> Run<'p> {
         let part = (self.query.part, self.slice.watch());
         Run::of_part(&self.query.bound, steps, Rc::clone(&self.ledger), part)
     }
 
-    /// The page with what the candidates took.
+    /// The page, completed by what was read for the candidates.
     fn finished(&self, page: PartialPage, end: ScanEnd) -> PartialPage {
         PartialPage {
             groups: self.candidates.begun.clone(),
@@ -135,8 +136,8 @@ impl<'p> Executor<'p> {
         }
     }
 
-    /// Gives the rows of all items to `keep`, with their sort keys, for as long as
-    /// it wants more.
+    /// Passes the rows of all items to `keep`, with their sort keys, for as long as it
+    /// wants more.
     fn each_row(
         &mut self,
         run: &mut Run<'_>,
@@ -155,12 +156,12 @@ impl<'p> Executor<'p> {
         Ok(())
     }
 
-    /// Lets others run every now and then, where everything has to be looked at.
+    /// Yields to other queries now and then, where everything has to be scanned.
     fn keep_pace(&mut self, run: &Run<'_>) -> Result<(), ExecuteError> {
         if self.is_time_to_look(run) { self.slice.go_on_to_the_end() } else { Ok(()) }
     }
 
-    /// Whether enough was done since the last look at the clock.
+    /// Whether it is time to check the clock.
     fn is_time_to_look(&mut self, run: &Run<'_>) -> bool {
         let left = run.steps_left();
         let many_steps = self.paced_at.saturating_sub(left) >= PACE_STEPS;
@@ -171,7 +172,7 @@ impl<'p> Executor<'p> {
         is_time
     }
 
-    /// The rows of all items whose positions begin so, sorted.
+    /// The rows of all items whose positions have this prefix, sorted.
     fn rows_like(
         &mut self,
         run: &mut Run<'_>,
@@ -188,7 +189,7 @@ impl<'p> Executor<'p> {
         Ok(kept.sorted())
     }
 
-    /// The groups of all items whose positions begin so.
+    /// The groups of all items whose positions have this prefix.
     fn groups_like(
         &mut self,
         run: &mut Run<'_>,
@@ -206,8 +207,8 @@ impl<'p> Executor<'p> {
         Ok(run.take_partial())
     }
 
-    /// The rows of all items whose positions begin so, as far as they differ. If there can be
-    /// only one, it is looked for no further than to the first item that has it.
+    /// The distinct rows of all items whose positions have this prefix. If there can be
+    /// only one, the search ends at the first item that has it (early termination).
     fn distinct_like(
         &mut self,
         run: &mut Run<'_>,
@@ -217,7 +218,7 @@ impl<'p> Executor<'p> {
         let (mut rows, mut next, ledger) = (BTreeMap::new(), Some(first), Rc::clone(&self.ledger));
         while let Some(Candidate { item, .. }) = next {
             self.make(run, item.as_ref(), &mut |row| {
-                // Texts of what is equal may differ.
+                // Equal rows may differ in their text.
                 if let Entry::Vacant(place) = rows.entry(row.sort_key.clone()) {
                     ledger.keep(row.footprint())?;
                     place.insert(row);
@@ -234,7 +235,7 @@ impl<'p> Executor<'p> {
         Ok(rows.into_values().collect())
     }
 
-    /// Gives the rows of an item to `sink`, with their sort keys if there is an order.
+    /// Passes the rows of an item to `sink`, with their sort keys if there is an order.
     fn make(
         &self,
         run: &mut Run<'_>,
@@ -259,7 +260,7 @@ impl<'p> Executor<'p> {
         Ok(())
     }
 
-    /// Where a row of an item belongs.
+    /// The sort key of an item's row.
     fn sort_key(
         &self,
         row: &Row<'_, '_>,
@@ -283,7 +284,7 @@ impl<'p> Executor<'p> {
     }
 }
 
-/// Where a row belongs that is told from others by its values.
+/// The sort key of a row that is distinguished by its values.
 pub fn value_sort_key(
     bound: &query::Bound,
     order: &[bool],
@@ -295,7 +296,7 @@ pub fn value_sort_key(
     Ok(encode_sort_values(values, in_order))
 }
 
-/// Rows that are kept to be sorted. What they take is counted until the execution is done.
+/// Rows that are kept for sorting. Their memory is counted until the execution is done.
 struct SortBuffer {
     rows: Vec<OutputRow>,
     ledger: Rc<Ledger>,

@@ -2,7 +2,7 @@
 //!
 //! Rows are compared by their sort keys: bytes made of what they are sorted by. A point
 //! lies between two sort keys, whether or not there is a row on either side. So it means
-//! the same whichever access path leads to the rows, and whatever was written or removed
+//! the same whichever access path finds the rows, and whatever was written or removed
 //! since; and of two points, rows must be after both.
 
 use index::SortValue;
@@ -16,8 +16,8 @@ pub const SORT_KEY_BYTES_MAX: usize = 560;
 /// Bytes at the end of a sort key that distinguish rows whose sort keys are too long.
 const MARK_BYTES: usize = 16;
 
-/// Rows with sort keys that are too long, of which a point remembers that they are done. If it
-/// is the last ones and one of them is still there, nothing is repeated or missed.
+/// Number of rows with truncated sort keys that a point remembers as done. If those are the
+/// last ones and one of them still exists, nothing is repeated or missed.
 pub const MARKS_MAX: usize = 16;
 
 /// A point in an order of rows.
@@ -25,26 +25,26 @@ pub const MARKS_MAX: usize = 16;
 pub struct Point {
     /// What sort keys are compared with.
     pub sort_key: Vec<u8>,
-    /// Whether rows are done whose sort keys begin like this.
+    /// Whether rows are done whose sort keys have this prefix.
     pub past: bool,
     /// Which of them are done, if only some.
     pub given: Option<Given>,
 }
 
-/// Rows that are done, of those whose sort keys are alike as far as a point keeps them.
+/// The done rows among those whose sort keys are equal as far as a point keeps them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Given {
-    /// How many.
+    /// Their number.
     pub rows: u32,
-    /// Hashes of what the sort keys of the last of them end with: their number changes when
-    /// something is written among them.
+    /// Hashes of the ends of the last ones' sort keys: their number changes when something
+    /// is written among them.
     pub marks: Vec<u32>,
 }
 
 impl Point {
-    /// The point that a client names by what rows are sorted by, each key with whether it
-    /// descends: before the rows with these keys, or after them, or before those of them
-    /// whose items are not before one.
+    /// The point that a client names by sort values, each with whether it descends: before
+    /// the rows with these values, or after them, or before those of them whose items are
+    /// not before one.
     #[must_use]
     pub fn of_keys(keys: &[(SortValue, bool)], item: Option<Ordinal>, is_after: bool) -> Point {
         let mut sort_key = Vec::new();
@@ -74,14 +74,14 @@ impl Point {
         Point { sort_key: kept.to_vec(), past: false, given: Some(Given { rows, marks }) }
     }
 
-    /// The point after all rows whose sort keys begin so.
+    /// The point after all rows whose sort keys have this prefix.
     #[must_use]
     pub fn past(sort_key: Vec<u8>) -> Point {
         Point { sort_key, past: true, given: None }
     }
 
-    /// Whether a row is before it for sure: of rows that are alike as far as it goes, that
-    /// is to be found out among all of them.
+    /// Whether a row is surely before it: rows that are equal to a truncated point are
+    /// decided among all of them.
     #[must_use]
     pub fn is_after(&self, sort_key: &[u8]) -> bool {
         *sort_key < *self.sort_key || (self.past && sort_key.starts_with(&self.sort_key))
@@ -93,8 +93,8 @@ impl Point {
         self.given.is_some() && sort_key.starts_with(&self.sort_key)
     }
 
-    /// How many of the rows are done that begin like its sort key: given in order, all of them
-    /// and nothing else before the first that begins otherwise.
+    /// The number of done rows among those whose sort keys have its prefix. The keys come
+    /// in order: all of these, and nothing else before the first with another prefix.
     pub fn done<'r>(&self, sort_keys: impl Iterator<Item = &'r [u8]>) -> usize {
         let Some(given) = &self.given else { return 0 };
         let among: Vec<&[u8]> = sort_keys.take_while(|sort_key| self.is_among(sort_key)).collect();
@@ -106,7 +106,7 @@ impl Point {
     }
 }
 
-/// FNV-1a of what a sort key ends with.
+/// FNV-1a of the end of a sort key.
 fn mark_of(sort_key: &[u8]) -> u32 {
     let end = sort_key.get(sort_key.len().saturating_sub(MARK_BYTES)..).unwrap_or_default();
     end.iter()
@@ -127,8 +127,8 @@ mod tests {
         assert!(!Point::default().is_after(b""));
     }
 
-    /// Places that are too long are found again by their ends, and by number if none of the
-    /// last ones is there.
+    /// Sort keys that are too long are recognised by their ends, and by number if none of
+    /// the last ones exists any more.
     #[test]
     fn long_places_are_counted() {
         let long = |end: u8| [vec![7; SORT_KEY_BYTES_MAX], vec![end; MARK_BYTES]].concat();

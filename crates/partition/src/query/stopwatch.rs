@@ -1,7 +1,7 @@
-//! Where the time of a scan goes, for clients that want to know.
+//! Timings of a scan, for clients that ask for them.
 //!
-//! Two looks at the clock take about as long as one step along an index, so nothing of
-//! this is measured for anybody else.
+//! Two readings of the clock take about as long as one step along an index, so nothing is
+//! measured otherwise.
 
 use std::cell::Cell;
 use std::time::Duration;
@@ -11,17 +11,17 @@ use super::request::{ScanTimes, TimeSlice};
 /// What is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Activity {
-    /// Going along indexes.
+    /// Reading index entries.
     Finding,
-    /// Reading items.
+    /// Loading items.
     Loading,
-    /// Making texts of rows.
+    /// Serialising rows.
     Writing,
 }
 
 /// Adds up the activities of one execution.
 pub(super) struct Stopwatch<'t> {
-    /// None if nobody wants to know.
+    /// `None` if timings are not requested.
     clock: Option<&'t dyn TimeSlice>,
     finding: Cell<Duration>,
     loading: Cell<Duration>,

@@ -1,4 +1,4 @@
-//! A store that shows what is submitted, and keeps it waiting when told to.
+//! A store that records submissions, and holds them back on request.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -46,7 +46,7 @@ impl Gate {
         self.state().holding = true;
     }
 
-    /// Lets up to `count` waiting submissions pass; says how many did.
+    /// Lets up to `count` waiting submissions pass; returns their number.
     pub(crate) fn release(&self, count: usize) -> usize {
         for passed in 0..count {
             let Some(waiting) = self.state().waiting.pop_front() else { return passed };

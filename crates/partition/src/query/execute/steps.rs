@@ -1,8 +1,8 @@
-//! Tasks that give rows as the scan goes along, and stop when a page is full or has cost
-//! enough.
+//! Tasks that return rows incrementally, and stop when a page is full or its budget is used
+//! up.
 //!
-//! Each step says where it is, what it took to get there and which rows it made, so whoever
-//! merges the steps of several partitions can end a page after any of them.
+//! Each step has its position, its rows and what was read up to it, so a merge of the steps
+//! of several partitions can end a page after any of them.
 
 use std::fmt;
 use std::ops::ControlFlow;
@@ -22,7 +22,7 @@ use crate::query::request::{ScanBudget, ScanProgress, ScanStep};
 /// Bytes of a position that a cursor can keep; see [`super::super::SORT_KEY_BYTES_MAX`].
 pub const POSITION_BYTES_MAX: usize = 560;
 
-/// Whether the page would be full, if all of its rows came from here.
+/// Whether the page would be full, if all of its rows came from this partition.
 struct Fullness<'b> {
     budget: &'b ScanBudget,
     progress: ScanProgress,
@@ -33,7 +33,7 @@ impl<'b> Fullness<'b> {
         Fullness { budget, progress: budget.progress }
     }
 
-    /// Counts a row. Breaks if it is the last that anybody wants.
+    /// Counts a row. Breaks if no further one is needed.
     fn add(&mut self, bytes: usize) -> ControlFlow<()> {
         let (budget, progress) = (self.budget, &mut self.progress);
         progress.made += 1;
@@ -51,32 +51,32 @@ impl<'b> Fullness<'b> {
         if is_enough { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 
-    /// Whether there is no room for the shortest row.
+    /// Whether even the shortest row would not fit.
     fn is_full(&self) -> bool {
         let ScanProgress { rows, bytes, .. } = self.progress;
         let fits = bytes.saturating_add(1) <= self.budget.bytes;
         rows > 0 && !(rows < self.budget.rows && fits)
     }
 
-    /// Whether enough was looked at after the page was full.
+    /// Whether the look-ahead after a full page is used up.
     fn is_enough(&mut self) -> bool {
         self.progress.looked_ahead += u64::from(self.is_full());
         self.progress.looked_ahead > self.budget.look_ahead
     }
 }
 
-/// Where a step is.
+/// The position of a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StepPosition {
     /// The number of the group that it is in.
     pub group: usize,
     pub position: Bytes,
-    /// Whether it is all candidates of the partition whose positions begin so.
+    /// Whether it is all candidates of the partition whose positions have this prefix.
     pub is_shared: bool,
 }
 
-/// A scan that goes on where it stopped. Whoever is in the same process keeps it open between
-/// two questions; whoever is not asks a new one, which starts after the last step.
+/// A resumable scan. In the same process it is kept open between two requests; a remote
+/// client sends a new query, which starts after the last step.
 pub struct OpenScan<'p> {
     executor: Executor<'p>,
     run: Run<'p>,
@@ -86,7 +86,7 @@ pub struct OpenScan<'p> {
 
 impl<'p> OpenScan<'p> {
     /// Opens the scan of a query for rows ([`Task::Scan`]) or for rows and groups that are
-    /// told apart by values ([`Task::Values`]). Nothing is read yet.
+    /// distinguished by values ([`Task::Values`]). Nothing is read yet.
     #[must_use]
     pub fn new(
         snapshot: &'p Snapshot,
@@ -104,7 +104,7 @@ impl<'p> OpenScan<'p> {
         OpenScan { executor, run, fullness, is_begun: false }
     }
 
-    /// Where the next step will be, whose items are not looked up for that.
+    /// The position of the next step, whose items are not loaded for that.
     pub fn position(&mut self) -> Result<Option<StepPosition>, ExecuteError> {
         let Some(position) = self.executor.candidates.position()? else { return Ok(None) };
         let shared = self.executor.shared(&position);
@@ -126,19 +126,18 @@ impl<'p> OpenScan<'p> {
         &self.executor.candidates.begun
     }
 
-    /// What was read so far, without what was only looked up ahead.
+    /// What was read so far, without what was only loaded ahead.
     #[must_use]
     pub fn stats(&self) -> ScanStats {
         self.executor.candidates.stats()
     }
 
-    /// The steps of the next candidates, so many at most. What they took is counted from where
-    /// the scan was opened.
+    /// The steps of the next `candidates` at most. Counts begin where the scan was opened.
     pub fn next_page(&mut self, candidates: u64) -> Result<PartialPage, ExecuteError> {
         let (query, ledger) = (self.executor.query, Rc::clone(&self.executor.ledger));
         let (kept, steps) = (ledger.kept(), self.run.steps_left());
         let until = self.executor.candidates.scanned.saturating_add(candidates);
-        // One more row tells whether there is another page.
+        // One more row, to detect a next page.
         let ScanBudget { skip, rows, is_last, .. } = query.budget;
         let wanted = skip.saturating_add(rows as u64).saturating_add(u64::from(!is_last));
         self.executor.candidates.expect(wanted.min(candidates));
@@ -148,7 +147,7 @@ impl<'p> OpenScan<'p> {
         } else {
             self.scan(&mut page, until)?
         };
-        // What was kept for the steps is theirs now.
+        // The memory that was kept for the steps is theirs now.
         ledger.release(ledger.kept() - kept);
         let progress = self.fullness.progress;
         let evaluated = steps.saturating_sub(self.run.steps_left());
@@ -188,10 +187,10 @@ impl<'p> OpenScan<'p> {
         }
     }
 
-    /// Groups, and rows that are all different, along an index in the order of whose entries
-    /// their values are. Items with the same values are neighbours there, so rows are whole
-    /// as soon as the next values come. Of rows that are all different one item is looked at,
-    /// where entries tell its values.
+    /// Groups, and distinct rows, along an index whose order is that of their values. Items
+    /// with the same values are neighbours there, so a row is complete as soon as the next
+    /// value comes. Of distinct rows one item is loaded, where entries contain its values
+    /// (a skip scan).
     fn values(&mut self, page: &mut PartialPage, until: u64) -> Result<ScanEnd, ExecuteError> {
         let OpenScan { executor, run, fullness, is_begun } = self;
         let budget = &executor.query.budget;
@@ -207,14 +206,14 @@ impl<'p> OpenScan<'p> {
                 Err(end) => return Ok(end),
             };
             step.evaluated = before.saturating_sub(run.steps_left());
-            // Of the first values a page before may have had some.
+            // Some rows of the first value may belong to a previous page.
             let is_told = std::mem::replace(is_begun, true) || executor.query.points.is_empty();
             let groups = if is_told { step.aggregate.len() } else { 0 };
             for bytes in step.rows.iter().map(|row| row.text.len()).chain((0..groups).map(|_| 0)) {
                 let _ = fullness.add(bytes);
             }
             page.steps.push(step);
-            // Groups may give no row, so whether there are too many is not known here.
+            // A group may yield no row, so whether the page is too full is not known here.
             if fullness.is_full() && budget.is_last {
                 return Ok(ScanEnd::Budget);
             }
@@ -242,8 +241,8 @@ impl Executor<'_> {
         (is_enough || costs_enough || run.steps_left() < STEPS_MAX / 2).then_some(ScanEnd::Budget)
     }
 
-    /// One candidate; or, where entries do not tell items apart that the order does, all of
-    /// those.
+    /// One candidate; or, where entries do not distinguish items that the order does, all
+    /// of those.
     fn scan_step(
         &mut self,
         run: &mut Run<'_>,
@@ -266,7 +265,7 @@ impl Executor<'_> {
             return Ok(self.step(position, rows));
         };
         let rows = self.rows_like(run, candidate, &shared)?;
-        // Of these some were given before; which ones is not known here.
+        // Some of these were returned by previous pages; which ones is not known here.
         let is_among =
             |row: &&OutputRow| self.query.points.iter().any(|point| point.is_among(&row.sort_key));
         for row in rows.iter().filter(|row| !is_among(row)) {
@@ -275,7 +274,7 @@ impl Executor<'_> {
         Ok(ScanStep { is_shared: true, ..self.step(shared, rows) })
     }
 
-    /// What the positions of all candidates begin with that are one step with the one there,
+    /// The prefix of the positions of all candidates that form one step with the given one,
     /// if there may be others.
     fn shared(&self, position: &Bytes) -> Option<Bytes> {
         let along = self.query.along.as_ref()?;
@@ -352,8 +351,8 @@ impl fmt::Debug for OpenScan<'_> {
     }
 }
 
-/// A step, unless an item cannot be evaluated: then the scan ends before it, and whoever
-/// comes to its end is told why.
+/// A step, unless an item cannot be evaluated: then the scan ends before it, with the error
+/// as the reason.
 fn usable(made: Result<ScanStep, ExecuteError>) -> Result<Result<ScanStep, ScanEnd>, ExecuteError> {
     match made {
         Ok(step) => Ok(Ok(step)),

@@ -1,4 +1,4 @@
-//! Tasks that look at all items: top-N rows, distinct rows, groups, and the items
+//! Blocking tasks, which scan all items: top-N rows, distinct rows, groups, and the items
 //! themselves.
 
 use std::collections::{BTreeMap, BinaryHeap};
@@ -36,7 +36,7 @@ impl Executor<'_> {
         Ok(self.finished(PartialPage { rows, among, ..page }, ScanEnd::Exhausted))
     }
 
-    /// The first rows of all that are told apart by their sort keys.
+    /// The first of the rows that are distinguished by their sort keys.
     pub(super) fn distinct(
         mut self,
         page: PartialPage,
