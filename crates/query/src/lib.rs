@@ -1,9 +1,9 @@
 //! The query language: text → syntax tree → bound tree → rows.
 //!
-//! A [`Query`] is text that parsed, or a tree that a program made; binding it to parameters resolves names and
-//! functions and gives a [`Bound`] query, which can be asked about one document
-//! at a time or run over many. Documents stay JSON text: a filter looks up the
-//! properties it needs and builds nothing.
+//! A [`Query`] is text that parsed, or a tree that a program made; binding it to parameters
+//! resolves names and functions and gives a [`Bound`] query, which can be evaluated on one
+//! document at a time or executed over many. Documents stay JSON text: a filter looks up
+//! the properties it needs and builds nothing.
 //!
 //! Must not know: storage, partitions, HTTP.
 

@@ -21,9 +21,9 @@ use crate::bind::Path;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Filter {
     pub predicate: Predicate,
-    /// Whether every document that satisfies the predicate passes sources and filter,
-    /// so that there is no residual filter to evaluate. How many
-    /// rows it gives is another matter where the query iterates over arrays.
+    /// Whether every document that satisfies the predicate passes sources and filter, so
+    /// that there is no residual filter to evaluate. The number of its rows may still vary
+    /// where the query iterates over arrays.
     pub covers_filter: bool,
 }
 
@@ -34,8 +34,8 @@ pub enum Predicate {
     Anything,
     /// No document can satisfy it.
     Never,
-    /// A value at the path compares so with the constant. Values of another type
-    /// do not, except for [`Comparison::NotEqual`], which they satisfy.
+    /// The value at the path compares with the constant as named. Values of another type do
+    /// not, except for [`Comparison::NotEqual`], which they satisfy.
     Compare {
         path: Path,
         comparison: Comparison,
@@ -46,13 +46,13 @@ pub enum Predicate {
         path: Path,
         values: Vec<Value>,
     },
-    /// The value at the path is a string that begins so.
+    /// The value at the path is a string with this prefix.
     Prefix {
         path: Path,
         prefix: String,
         ignores_case: bool,
     },
-    /// The value at the path is of one of these types; undefined is none.
+    /// The value at the path has one of these types; undefined has none.
     Types {
         path: Path,
         types: &'static [JsonKind],
@@ -71,7 +71,7 @@ pub enum Comparison {
     GreaterEqual,
 }
 
-/// What a value that is there at all may be.
+/// The types that a defined value may have.
 pub(crate) const ANY_KIND: &[JsonKind] = &[
     JsonKind::Null,
     JsonKind::Bool,
@@ -82,7 +82,7 @@ pub(crate) const ANY_KIND: &[JsonKind] = &[
 ];
 
 impl Comparison {
-    /// The comparison that holds between values of one type where this does not.
+    /// The comparison that holds between values of one type where this one does not.
     pub(crate) fn negated(self) -> Comparison {
         match self {
             Comparison::Equal => Comparison::NotEqual,

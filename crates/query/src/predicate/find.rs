@@ -1,4 +1,4 @@
-//! From bound filters to predicates.
+//! Extraction of predicates from bound filters.
 
 use model::json::{self, JsonKind, Raw, Value};
 
@@ -17,14 +17,14 @@ pub(crate) fn filter_of(program: &Program) -> Filter {
     Scope { program }.of_block(&program.block)
 }
 
-/// What the calls in a query's output ask of single places in a document.
+/// The predicates on single paths of a document that calls in a query's output imply.
 pub(crate) fn calls_of(program: &Program) -> Vec<Predicate> {
     let mut calls = Vec::new();
     Scope { program }.calls(&program.block.output, &mut calls);
     calls
 }
 
-/// Where expressions are looked at: slots stand for places in documents.
+/// The scope of an expression: slots stand for paths in documents.
 struct Scope<'p> {
     program: &'p Program,
 }
@@ -42,10 +42,10 @@ impl Filter {
         Filter { predicate, covers_filter: false }
     }
 
-    /// What both require.
+    /// The conjunction.
     ///
-    /// Conditions on elements of arrays may be met by different elements, so two
-    /// of them together do not say that one element meets both.
+    /// Predicates on elements of arrays may be satisfied by different elements, so two of
+    /// them together do not imply that one element satisfies both.
     fn all(filters: Vec<Filter>) -> Filter {
         if filters.iter().any(|filter| filter.predicate == Predicate::Never) {
             return Filter::NEVER;
@@ -92,13 +92,13 @@ impl Filter {
         Filter { predicate, covers_filter }
     }
 
-    /// The same predicate, which alone does not suffice.
+    /// The same predicate, which no longer covers the filter.
     fn loosely(self) -> Filter {
         Filter { covers_filter: false, ..self }
     }
 }
 
-/// Leaves out that something is there where more is asked of it.
+/// Drops tests of existence where another predicate implies them.
 fn drop_implied(parts: &mut Vec<Predicate>) {
     let asked = parts.iter().filter(|part| !part.is_presence()).filter_map(Predicate::path);
     let asked: Vec<Path> = asked.cloned().collect();
@@ -111,18 +111,18 @@ fn drop_implied(parts: &mut Vec<Predicate>) {
 }
 
 impl Predicate {
-    /// What must hold all together.
+    /// The conjuncts.
     #[must_use]
     pub fn parts(&self) -> &[Predicate] {
         if let Predicate::All(parts) = self { parts } else { std::slice::from_ref(self) }
     }
 
-    /// Whether all it asks is that there is a value.
+    /// Whether it only requires that there is a value.
     pub(crate) fn is_presence(&self) -> bool {
         matches!(self, Predicate::Types { types, .. } if *types == ANY_KIND)
     }
 
-    /// The one place that it is about.
+    /// The one path that it refers to.
     #[must_use]
     pub fn path(&self) -> Option<&Path> {
         match self {
@@ -145,7 +145,7 @@ impl Predicate {
 }
 
 impl Scope<'_> {
-    /// What must hold so that the block gives a row.
+    /// What must hold so that the block returns a row.
     fn of_block(&self, block: &Block) -> Filter {
         let nested = block.sources.iter().any(|source| matches!(source.origin, Origin::Block(_)));
         let mut filters: Vec<Filter> = block.sources.iter().map(|s| self.of_source(s)).collect();
@@ -154,8 +154,8 @@ impl Scope<'_> {
         if nested { filter.loosely() } else { filter }
     }
 
-    /// What must hold so that a subquery gives a row. An aggregate without groups
-    /// gives one in any case.
+    /// What must hold so that a subquery returns a row. An aggregate without groups returns
+    /// one in any case.
     fn of_subquery(&self, block: &Block) -> Filter {
         let always = block.grouping.as_ref().is_some_and(|grouping| grouping.keys.is_empty());
         if always { Filter::ANYTHING } else { self.of_block(block).loosely() }
@@ -232,8 +232,8 @@ impl Scope<'_> {
             (Expr::Constant(constant), expr) => self.against(expr, comparison.flipped(), constant),
             _ => None,
         };
-        // A comparison with nothing is not even false, so a subquery beside the
-        // operator must give a row.
+        // A comparison with undefined is not even false, so a subquery beside the operator
+        // must return a row.
         found.unwrap_or_else(|| Filter::all(vec![self.gives_row(left), self.gives_row(right)]))
     }
 
@@ -352,7 +352,7 @@ impl Scope<'_> {
         Filter { predicate: prefix, covers_filter: !whole }
     }
 
-    /// Either the array or what is looked for in it may stand in the document.
+    /// Either the array or the searched value may be in the document.
     fn array_contains(&self, array: &Expr, rest: &[Expr]) -> Filter {
         let [wanted, partial @ ..] = rest else { return Filter::ANYTHING };
         if let Expr::Constant(constant) = array {
@@ -384,7 +384,7 @@ impl Scope<'_> {
     }
 }
 
-/// Whether a flag is sure not to make a call undefined.
+/// Whether a flag surely does not make a call undefined.
 fn is_flag(expr: &Expr) -> bool {
     matches!(expr, Expr::Constant(Constant::Bool(_) | Constant::Undefined))
 }
@@ -401,8 +401,8 @@ fn comparison(op: BinaryOp) -> Option<Comparison> {
     comparisons.into_iter().find(|(own, _)| *own == op).map(|(_, comparison)| comparison)
 }
 
-/// Order is between values of one primitive type; null is equal to itself and
-/// less than nothing.
+/// Order is between values of one primitive type; null is equal to itself and less than
+/// nothing.
 fn compare(path: Path, comparison: Comparison, value: Value) -> Filter {
     let ordered = !matches!(comparison, Comparison::Equal | Comparison::NotEqual);
     let strict = matches!(comparison, Comparison::Less | Comparison::Greater);
@@ -422,7 +422,7 @@ fn one_of(path: Path, mut values: Vec<Value>) -> Filter {
     }
 }
 
-/// Numbers that are so far from zero.
+/// Numbers of this magnitude.
 fn of_magnitude(path: Path, magnitude: f64) -> Filter {
     if magnitude < 0.0 {
         return Filter::NEVER;
@@ -433,7 +433,7 @@ fn of_magnitude(path: Path, magnitude: f64) -> Filter {
     one_of(path, values)
 }
 
-/// The values of constants that are defined; `None` if one is no constant.
+/// The values of constants that are defined; `None` if one is not a constant.
 fn constants(items: &[Expr]) -> Option<Vec<Value>> {
     let mut values = Vec::with_capacity(items.len());
     for item in items {
@@ -460,7 +460,7 @@ fn checked_types(function: &str) -> Option<&'static [JsonKind]> {
 }
 
 impl Constant {
-    /// `None` for undefined, and for numbers that JSON cannot say.
+    /// `None` for undefined, and for numbers that JSON cannot represent.
     pub(crate) fn to_value(&self) -> Option<Value> {
         match self {
             Constant::Undefined => None,
