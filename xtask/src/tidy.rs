@@ -37,6 +37,10 @@ pub struct Exceptions {
     pub long_functions: Vec<LongFunction>,
     #[serde(default)]
     pub wide_doors: Vec<WideDoor>,
+    #[serde(default)]
+    pub vague_words: Vec<VagueWords>,
+    #[serde(default)]
+    pub vague_comments: Vec<VagueComments>,
 }
 
 /// Texts that no file may contain, or none in some folders.
@@ -67,6 +71,22 @@ pub struct WideDoor {
     pub path: String,
     pub names: usize,
     pub reason: String,
+}
+
+/// Words that comments in the crates' sources must not contain.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct VagueWords {
+    pub words: Vec<String>,
+    pub instead: String,
+}
+
+/// A file whose comments still contain vague words.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct VagueComments {
+    pub path: String,
+    pub words: usize,
 }
 
 /// The Rust files of the repository, read once for all rules.

@@ -52,7 +52,7 @@ pub struct ContainerUsage {
 impl ContainerVerb for ReadStatistics {
     type Reply = Vec<PartitionStatistics>;
 
-    /// They name the largest keys, whoever owns them.
+    /// They name the largest keys, which a grant for one key does not cover.
     fn facts(&self) -> ItemFacts<'_> {
         ItemFacts::reading(Reach::Everything)
     }
