@@ -1,8 +1,8 @@
 //! The rules of the house, as code: layers, sizes, words, names, paths, documentation.
 //!
-//! Clippy holds what it can see; this holds the rest. Every rule is a function
-//! from files to findings, with a test that shows it can fail. They look at the
-//! files alone, never at history, so the verdict on a tree is always the same.
+//! Clippy checks what it can see; this checks the rest. Every rule is a function from files
+//! to findings, with a test that shows it can fail. They look at the files alone, never at
+//! history, so the verdict on a tree is always the same.
 
 mod docs;
 mod names;
@@ -100,8 +100,8 @@ fn text_of<'a>(files: &'a [RepoFile], path: &str) -> Result<&'a str> {
 }
 
 impl RustFiles {
-    /// Reads the Rust files and tells production from tests: by folder, by the
-    /// name `tests.rs`, and by `#[cfg(test)] mod name;` in the parent module.
+    /// Reads the Rust files and separates production from tests: by folder, by the name
+    /// `tests.rs`, and by `#[cfg(test)] mod name;` in the parent module.
     pub fn read(files: &[RepoFile]) -> RustFiles {
         let rust = files.iter().filter(|file| file.path.ends_with(".rs"));
         let sources: Vec<Source> =

@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use model::limits::Limits;
 use model::position::{Lsn, Timestamp};
-use partition::{Command, ContainerNumber, Item, Outcome, PartitionRemedy, Purpose, Setup};
+use partition::{
+    Command, ContainerNumber, Item, Outcome, PartitionConfig, PartitionRemedy, Purpose,
+};
 use runtime::Runtime;
 use storage::Store;
 
@@ -24,7 +26,7 @@ use crate::system::{self, SystemWrite};
 use crate::transition::due::Due;
 use crate::transition::switch::{Observer, TransitionStep};
 
-/// Times a request is tried while the layout or a grant changes under it. Each
+/// Times a request is tried while the layout changes under it or ordinals run out. Each
 /// time somebody else's change of the same range got in between, and those are
 /// far slower than a request.
 pub(crate) const ATTEMPTS_MAX: usize = 16;
@@ -263,7 +265,7 @@ impl Cluster {
         let command = Arc::new(command);
         let mut attempts = 0;
         loop {
-            let (range, setup) = (partition.id(), partition.setup());
+            let (range, config) = (partition.id(), partition.config());
             let work = (Arc::clone(&command), purpose);
             let error = match self.executors.apply(Arc::clone(&partition), work).await {
                 Ok(outcome) => {
@@ -279,17 +281,17 @@ impl Cluster {
                 // Who named a key and no range need not know what is going on with it.
                 return Err(if error.is_about_ownership() { ClusterError::Busy } else { error });
             }
-            self.remedy(container, (&partition, &setup), error).await?;
+            self.remedy(container, (&partition, &config), error).await?;
             partition = container.route(&command.location.position)?;
         }
     }
 
     /// Makes it worth while to try a refused command again, or gives the refusal
-    /// back. The setup is the one under which it was refused.
+    /// back. The configuration is the one under which it was refused.
     async fn remedy(
         &self,
         container: &Container,
-        (handle, setup): (&PartitionHandle, &Setup),
+        (handle, config): (&PartitionHandle, &PartitionConfig),
         error: ClusterError,
     ) -> Result<(), ClusterError> {
         if let ClusterError::Switching(_) = error {
@@ -298,7 +300,9 @@ impl Cluster {
         let ClusterError::Command { range, error } = error else { return Err(error) };
         match error.problem.remedy() {
             PartitionRemedy::Reroute => Ok(()),
-            PartitionRemedy::Grant => self.allocate_ordinals(container, range, setup).await,
+            PartitionRemedy::AllocateOrdinals => {
+                self.allocate_ordinals(container, range, config).await
+            }
             PartitionRemedy::Correct | PartitionRemedy::Reread | PartitionRemedy::Operator => {
                 Err(ClusterError::Command { range, error })
             }
@@ -405,21 +409,22 @@ impl Cluster {
         self.containers.write().unwrap_or_else(PoisonError::into_inner).remove(&number)
     }
 
-    /// Gives a range another block of item numbers, unless somebody did since it
-    /// had the setup that ran out of them.
+    /// Allocates another block of ordinals to a partition, unless that happened since it
+    /// had the configuration that ran out of them.
     async fn allocate_ordinals(
         &self,
         container: &Container,
         range: PartitionId,
-        exhausted: &Setup,
+        exhausted: &PartitionConfig,
     ) -> Result<(), ClusterError> {
         let change = |map: &ContainerMap| {
-            let record = map.range(range).filter(|record| record.numbers == exhausted.numbers);
+            let record =
+                map.range(range).filter(|record| record.ordinal_blocks == exhausted.ordinal_blocks);
             Ok(record.map(|_| map.with_more_ordinals(range)))
         };
         // Small, and a drop may be what waits for it.
-        let granting = Box::pin(self.change_map(container, Purpose::Relief, change));
-        if let Some(stored) = granting.await? {
+        let allocating = Box::pin(self.change_map(container, Purpose::Relief, change));
+        if let Some(stored) = allocating.await? {
             container.adopt(stored);
         }
         Ok(())

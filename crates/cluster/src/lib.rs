@@ -21,7 +21,7 @@ mod transition;
 pub use cluster::{Cluster, Served};
 pub use error::ClusterError;
 pub use execution::read::Sizes;
-pub use index::SortKey;
+pub use index::SortValue;
 pub use layout::Layout;
 pub use layout::container::{Container, ContainerSpec};
 pub use layout::map::{

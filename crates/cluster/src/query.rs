@@ -120,9 +120,9 @@ pub struct PageBounds {
     /// Bytes of all rows together; a single row may be larger.
     pub bytes: usize,
     pub time: Duration,
-    /// Items that are met on the way, whether they give a row or not: what a page can
+    /// Items that are scanned, whether they give a row or not: what a page can
     /// cost.
-    pub met: u64,
+    pub scanned: u64,
 }
 
 /// Some rows, and where to go on.

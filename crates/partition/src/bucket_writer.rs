@@ -9,10 +9,10 @@ use model::epk::Epk;
 use model::position::{Lsn, Timestamp};
 
 use crate::command::PartitionError;
+use crate::config::{Bucket, PartitionConfig};
 use crate::derived::{self, Change, MAINTAINERS, Scope, Version};
 use crate::key::{self, BucketNumber, Keys};
 use crate::record::{Head, Item, KeyStatistics};
-use crate::setup::{Bucket, Setup};
 use crate::write_set::WriteSet;
 
 /// The keys of one logical partition in one bucket, and the bucket's head.
@@ -42,12 +42,12 @@ impl Head {
 
 impl<'a> BucketWriter<'a> {
     pub(crate) fn new(
-        setup: &'a Setup,
+        config: &'a PartitionConfig,
         epk: &'a Epk,
         bucket: &Bucket,
         head: Head,
     ) -> BucketWriter<'a> {
-        let scope = Scope { setup, keys: Keys::new(setup.container, bucket.number), epk };
+        let scope = Scope { config, keys: Keys::new(config.container, bucket.number), epk };
         BucketWriter { scope, bucket: bucket.number, head, resized: false }
     }
 

@@ -80,8 +80,8 @@ impl Reader {
             }
             let read = commit.items.len();
             commit.items.retain(|item| {
-                !self.setup().is_expired(item, now)
-                    && self.setup().has_prefix(item, changes.prefix.as_ref())
+                !self.config().is_expired(item, now)
+                    && self.config().has_prefix(item, changes.prefix.as_ref())
             });
             commit.passed += (read - commit.items.len()) as u64;
             commit.items.sort_by_key(|item| item.step);
@@ -102,7 +102,7 @@ impl Reader {
     /// The position of the last commit that a view shows. Not asked of the sequencer: a
     /// client may have seen a commit that the sequencer has not been told of yet.
     fn end_of_log(&self, view: &dyn View) -> Result<Lsn, PartitionError> {
-        Ok(Lsn::from_u64(self.size(view)?.lsn).max(self.setup().lsn_floor))
+        Ok(Lsn::from_u64(self.size(view)?.lsn).max(self.config().lsn_floor))
     }
 
     /// The logs of the buckets in question, each from where it has to be read.
@@ -115,7 +115,7 @@ impl Reader {
         let asked = self.buckets().iter().filter(|bucket| bucket.range.overlaps(&changes.within));
         asked
             .map(|bucket| {
-                let keys = self.setup().keys(bucket);
+                let keys = self.config().keys(bucket);
                 let mut first = after.get().saturating_add(1);
                 if let Some(since) = changes.since {
                     let end = self.head(view, bucket)?.lsn.saturating_add(1);

@@ -17,10 +17,10 @@ use model::epk::Epk;
 use storage::{Direction, KeyRange, ScanLimit, View};
 
 use crate::command::PartitionError;
+use crate::config::{Bucket, PartitionConfig};
 use crate::derived::{self, Entry, MAINTAINERS, Scope, Version};
 use crate::key::{self, Group, Keys, describe_key};
 use crate::record::{Head, Item, KeyStatistics};
-use crate::setup::{Bucket, Setup};
 
 /// Findings kept in a report; more are only counted.
 const FINDINGS_MAX: usize = 100;
@@ -70,13 +70,13 @@ impl Report {
 
 /// Checks one bucket of a partition.
 pub fn check_bucket(
-    setup: &Setup,
+    config: &PartitionConfig,
     bucket: &Bucket,
     view: &dyn View,
 ) -> Result<Report, PartitionError> {
-    let keys = setup.keys(bucket);
+    let keys = config.keys(bucket);
     let mut check = Check {
-        setup,
+        config,
         bucket,
         keys,
         view,
@@ -94,7 +94,7 @@ pub fn check_bucket(
 }
 
 struct Check<'a> {
-    setup: &'a Setup,
+    config: &'a PartitionConfig,
     bucket: &'a Bucket,
     keys: Keys,
     view: &'a dyn View,
@@ -166,7 +166,7 @@ impl Check<'_> {
         {
             self.found(format!("item {id:?} has another etag in its text"));
         }
-        let definition = self.setup.definition.partition_key();
+        let definition = self.config.definition.partition_key();
         let location = definition.extract(raw).and_then(|key| definition.locate(&key));
         if location.map(|location| location.position).ok().as_ref() != Some(epk) {
             self.found(format!("item {id:?} is not where its partition key belongs"));
@@ -211,7 +211,7 @@ impl Check<'_> {
     }
 
     fn scope<'s>(&'s self, epk: &'s Epk) -> Scope<'s> {
-        Scope { setup: self.setup, keys: self.keys, epk }
+        Scope { config: self.config, keys: self.keys, epk }
     }
 
     /// Compares the logical partition that ended with what is stored about it as a whole.

@@ -167,9 +167,9 @@ pub enum PartitionError {
         recorded.secs(), recorded.secs().saturating_sub(now.secs()), now.secs()
     )]
     ClockBehind { recorded: Timestamp, now: Timestamp },
-    /// The block of item numbers is used up: grant another and try again.
-    #[error("item numbers are used up")]
-    OutOfNumbers,
+    /// The blocks of ordinals are used up: allocate another and try again.
+    #[error("the ordinals are used up")]
+    OutOfOrdinals,
     #[error("stored data cannot be read")]
     Record(#[from] RecordError),
     #[error("storage failed")]
@@ -185,8 +185,8 @@ pub enum PartitionRemedy {
     Reread,
     /// Ask the map again, then try again.
     Reroute,
-    /// Grant numbers, then try again.
-    Grant,
+    /// Allocate ordinals, then try again.
+    AllocateOrdinals,
     /// Try again later; an operator may have to look.
     Operator,
 }
@@ -198,9 +198,9 @@ impl PartitionError {
     pub fn work(&self, attempt: Work) -> Work {
         match self.remedy() {
             PartitionRemedy::Correct | PartitionRemedy::Reread => attempt,
-            PartitionRemedy::Reroute | PartitionRemedy::Grant | PartitionRemedy::Operator => {
-                Work::Nothing
-            }
+            PartitionRemedy::Reroute
+            | PartitionRemedy::AllocateOrdinals
+            | PartitionRemedy::Operator => Work::Nothing,
         }
     }
 
@@ -220,7 +220,7 @@ impl PartitionError {
             | PartitionError::NotFound
             | PartitionError::Precondition => PartitionRemedy::Reread,
             PartitionError::Gone => PartitionRemedy::Reroute,
-            PartitionError::OutOfNumbers => PartitionRemedy::Grant,
+            PartitionError::OutOfOrdinals => PartitionRemedy::AllocateOrdinals,
             PartitionError::ClockBehind { .. }
             | PartitionError::Record(_)
             | PartitionError::Storage(_) => PartitionRemedy::Operator,

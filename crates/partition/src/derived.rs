@@ -17,9 +17,9 @@ use model::charge::Written;
 use model::epk::Epk;
 
 use crate::command::PartitionError;
+use crate::config::PartitionConfig;
 use crate::key::{Group, Keys};
 use crate::record::{Item, KeyStatistics, RecordError};
-use crate::setup::Setup;
 use crate::write_set::WriteSet;
 
 use entries::{Expiry, IndexEntries, Log, Ordinals};
@@ -102,7 +102,7 @@ pub(crate) trait Maintainer: Sync {
 /// One logical partition in one bucket.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Scope<'a> {
-    pub(crate) setup: &'a Setup,
+    pub(crate) config: &'a PartitionConfig,
     pub(crate) keys: Keys,
     pub(crate) epk: &'a Epk,
 }
@@ -121,8 +121,8 @@ impl<'i> Version<'i> {
         Version { id, item, unique_values: OnceCell::new() }
     }
 
-    fn unique_values(&self, setup: &Setup) -> &[UniqueValue] {
-        let policy = setup.definition.unique_keys();
+    fn unique_values(&self, config: &PartitionConfig) -> &[UniqueValue] {
+        let policy = config.definition.unique_keys();
         self.unique_values.get_or_init(|| unique::values(policy, self.item.json()))
     }
 }

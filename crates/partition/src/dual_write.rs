@@ -1,7 +1,7 @@
 //! Which buckets an item is written to: the dual write of a move, in one place.
 //!
 //! An item is in the bucket that owns its key. While that bucket moves (see
-//! [`crate::setup::Move`]), every write goes to the move target as well. The target may
+//! [`crate::config::Move`]), every write goes to the move target as well. The target may
 //! not hold the item yet, so what changes is worked out for each bucket by itself: a
 //! target that does not hold the old version gets the whole of the new one. Reads,
 //! unique values and limits go by the owner alone, and only what happens there is the
@@ -14,18 +14,18 @@ use storage::WriteBatch;
 
 use crate::bucket_writer::{BucketWriter, Mark};
 use crate::command::PartitionError;
+use crate::config::{Bucket, PartitionConfig};
 use crate::derived::{Change, Version};
 use crate::key::BucketNumber;
 use crate::record::{Head, Item, KeyStatistics};
 use crate::sequencer::Partition;
-use crate::setup::{Bucket, Setup};
 use crate::write_set::WriteSet;
 
 /// The one way to write items: to the bucket of a logical partition and, while it
 /// moves, to the move target.
 #[derive(Debug)]
 pub(crate) struct DualWriter<'a> {
-    setup: &'a Setup,
+    config: &'a PartitionConfig,
     writes: WriteSet<'a>,
     owner: BucketWriter<'a>,
     target: Option<BucketWriter<'a>>,
@@ -44,21 +44,21 @@ impl Partition {
         &'a self,
         epk: &'a Epk,
     ) -> Result<DualWriter<'a>, PartitionError> {
-        let setup: &Setup = self.setup();
+        let config: &PartitionConfig = self.config();
         let writer =
-            |bucket: &Bucket| BucketWriter::new(setup, epk, bucket, self.head(bucket.number));
+            |bucket: &Bucket| BucketWriter::new(config, epk, bucket, self.head(bucket.number));
         Ok(DualWriter {
-            setup,
+            config,
             writes: self.write_set()?,
-            owner: setup.bucket_of(epk).map(writer).ok_or(PartitionError::Gone)?,
-            target: setup.move_target_of(epk).map(writer),
+            owner: config.bucket_of(epk).map(writer).ok_or(PartitionError::Gone)?,
+            target: config.move_target_of(epk).map(writer),
         })
     }
 }
 
 impl<'a> DualWriter<'a> {
-    pub(crate) fn setup(&self) -> &'a Setup {
-        self.setup
+    pub(crate) fn config(&self) -> &'a PartitionConfig {
+        self.config
     }
 
     /// The stored item of that id, expired or not.

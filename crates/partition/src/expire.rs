@@ -44,7 +44,7 @@ impl Partition {
     /// clients nothing changes.
     pub fn expire(&mut self, now: Timestamp, names: &[Position]) -> Result<Copied, PartitionError> {
         self.rewrite(names, |writer, id| match writer.find(id)? {
-            Some(item) if writer.setup().is_expired(&item, now) => {
+            Some(item) if writer.config().is_expired(&item, now) => {
                 writer.remove(&Version::new(id, &item))?;
                 Ok(true)
             }
@@ -63,11 +63,11 @@ impl Reader {
         passed: &mut Passed,
         max: usize,
     ) -> Result<Vec<Position>, PartitionError> {
-        let ttl = self.setup().definition.ttl();
+        let ttl = self.config().definition.ttl();
         if ttl == TimeToLive::Off {
             return Ok(Vec::new());
         }
-        let keys = self.setup().keys_of(bucket);
+        let keys = self.config().keys_of(bucket);
         let mut names = Vec::new();
         passed.ttl = by_own_ttl((view, now), &keys, passed.ttl, (&mut names, max))?;
         if matches!(ttl, TimeToLive::After(_)) {
@@ -98,7 +98,7 @@ impl Reader {
             if item.own_ttl.is_some() {
                 continue;
             }
-            if !self.setup().is_expired(&item, now) {
+            if !self.config().is_expired(&item, now) {
                 // Nor have those behind it.
                 break;
             }

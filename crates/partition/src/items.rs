@@ -84,7 +84,7 @@ fn patch(
     old: &Version<'_>,
 ) -> Result<Effect, PartitionError> {
     let json = old.item.json();
-    patch.check_targets(tx.setup.definition.partition_key())?;
+    patch.check_targets(tx.config.definition.partition_key())?;
     if let Some(condition) = &patch.condition {
         let holds =
             condition.holds(json).map_err(|error| PatchError::Condition(error.to_string()))?;
@@ -99,7 +99,7 @@ fn patch(
         }
     }
     patch.perform(&mut value)?;
-    let document = Document::parse(Bytes::from(value.to_string()), &tx.setup.limits)
+    let document = Document::parse(Bytes::from(value.to_string()), &tx.config.limits)
         .map_err(patched_problem)?;
     let (item, mut written) = tx.put(&document, Some(old))?;
     written.patched = patch.len();

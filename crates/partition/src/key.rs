@@ -103,7 +103,7 @@ impl Keys {
             let mut inside = KeyRange::prefix(&self.group(group));
             if group == Group::Head {
                 // One key, not a prefix.
-                inside.end = Some(behind(&inside.start));
+                inside.end = Some(after(&inside.start));
             }
             gaps.push(KeyRange { start, end: Some(inside.start) });
             start = inside.end.unwrap_or_default();
@@ -129,9 +129,9 @@ impl Keys {
         key.into()
     }
 
-    /// The smallest key behind that of an item.
-    pub(crate) fn behind_item(&self, epk: &Epk, id: &str) -> Bytes {
-        behind(&self.item(epk, id))
+    /// The smallest key after that of an item.
+    pub(crate) fn after_item(&self, epk: &Epk, id: &str) -> Bytes {
+        after(&self.item(epk, id))
     }
 
     pub(crate) fn ordinal(&self, ordinal: Ordinal) -> Bytes {
@@ -199,8 +199,8 @@ impl Keys {
     }
 }
 
-/// The smallest key behind `key`.
-fn behind(key: &[u8]) -> Bytes {
+/// The smallest key after `key`.
+fn after(key: &[u8]) -> Bytes {
     [key, &[0]].concat().into()
 }
 
@@ -316,7 +316,7 @@ fn describe_rest(group: Group, rest: &[u8]) -> Option<String> {
 /// The ordinal that follows `front` and ends the key.
 fn describe_ordinal(rest: &[u8], front: &[u8]) -> Option<String> {
     let (found, ordinal) = parse_trailing_ordinal(rest)?;
-    (found == front).then(|| format!(" @{:05x}:{}", ordinal.place().get(), ordinal.number()))
+    (found == front).then(|| format!(" @{:05x}:{}", ordinal.hash_prefix().get(), ordinal.number()))
 }
 
 /// The bytes of a composite entry do not say where its parts end, so they are

@@ -14,11 +14,11 @@ use storage::{Direction, KeyRange, ScanLimit, Ticket, View, WriteBatch};
 
 use crate::bucket_writer::Mark;
 use crate::command::PartitionError;
+use crate::config::Bucket;
 use crate::dual_write::{Changes, DualWriter};
 use crate::key::{BucketNumber, Group};
 use crate::read::{Position, Reader, parse_item_key};
 use crate::sequencer::Partition;
-use crate::setup::Bucket;
 
 /// A chunk of copies.
 #[derive(Debug)]
@@ -65,8 +65,8 @@ impl Partition {
     /// may alone know of the last item number given out, goes away with it.
     pub fn complete_move(&mut self, from: BucketNumber) -> Result<Option<Ticket>, PartitionError> {
         self.recover_if_broken()?;
-        let setup = Arc::clone(self.setup());
-        let Some(moving) = setup.moves.iter().find(|moving| moving.from == from) else {
+        let config = Arc::clone(self.config());
+        let Some(moving) = config.moves.iter().find(|moving| moving.from == from) else {
             return Err(PartitionError::Gone);
         };
         let source = self.head(from);
@@ -93,7 +93,7 @@ impl Partition {
         let (mut writes, mut heads) = (self.write_set()?, Vec::new());
         for bucket in buckets {
             let head = self.head(bucket.number).at(mark);
-            writes.write(self.setup().keys(bucket).head(), Some(head.encode()));
+            writes.write(self.config().keys(bucket).head(), Some(head.encode()));
             heads.push((bucket.number, head));
         }
         let batch = writes.into_batch();
@@ -112,10 +112,10 @@ impl Reader {
         after: Option<&Position>,
         max: usize,
     ) -> Result<Vec<Position>, PartitionError> {
-        let keys = self.setup().keys_of(bucket);
+        let keys = self.config().keys_of(bucket);
         let mut range = KeyRange::prefix(&keys.group(Group::Item));
         if let Some(Position { epk, id }) = after {
-            range.start = keys.behind_item(epk, id);
+            range.start = keys.after_item(epk, id);
         }
         let mut names = Vec::new();
         loop {

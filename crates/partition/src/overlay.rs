@@ -7,11 +7,11 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use bytes::Bytes;
-use storage::{CommitStatus, Receipt, Write, WriteBatch};
+use storage::{CommitStatus, TicketStatus, Write, WriteBatch};
 
 use crate::key;
 
-/// Pending writes by key, and the receipts that tell when are durable.
+/// Pending writes by key, and the status of their tickets, which says when they are durable.
 #[derive(Debug, Default)]
 pub(crate) struct Overlay {
     values: BTreeMap<Bytes, Pending>,
@@ -29,7 +29,7 @@ struct Pending {
 #[derive(Debug)]
 struct Submission {
     number: u64,
-    receipt: Receipt,
+    status: TicketStatus,
     keys: Vec<Bytes>,
 }
 
@@ -65,18 +65,14 @@ impl Overlay {
         Staged { number, keys }
     }
 
-    pub(crate) fn submitted(&mut self, staged: Staged, receipt: Receipt) {
-        self.submissions.push_back(Submission {
-            number: staged.number,
-            receipt,
-            keys: staged.keys,
-        });
+    pub(crate) fn submitted(&mut self, staged: Staged, status: TicketStatus) {
+        self.submissions.push_back(Submission { number: staged.number, status, keys: staged.keys });
     }
 
     /// Forgets what has become durable, and so is in every view from now on.
     pub(crate) fn settle(&mut self) -> Result<(), Broken> {
         while let Some(submission) = self.submissions.front() {
-            match submission.receipt.outcome() {
+            match submission.status.outcome() {
                 None => return Ok(()),
                 Some(CommitStatus::Durable) => self.forget_first(),
                 Some(

@@ -28,13 +28,13 @@ mod snapshot;
 mod stopwatch;
 
 pub use access::AccessPath;
-pub use execute::{LONG_STEPS_MAX, POSITION_BYTES_MAX, value_place};
+pub use execute::{LONG_STEPS_MAX, OpenScan, POSITION_BYTES_MAX, StepPosition, value_sort_key};
 pub(crate) use planner::plan;
 pub use planner::{AccessPlan, OrderError, ScanOrder, Statistics};
-pub use point::{Given, MARKS_MAX, PLACE_BYTES_MAX, Point};
+pub use point::{Given, MARKS_MAX, Point, SORT_KEY_BYTES_MAX};
 pub use request::{
-    ExecuteError, OutputRow, Pace, PartialPage, PartitionQuery, ROW_BYTES, ScanBudget, ScanEnd,
-    ScanProgress, ScanStep, ScanTimes, Task,
+    ExecuteError, OutputRow, PartialPage, PartitionQuery, ROW_BYTES, ScanBudget, ScanEnd,
+    ScanProgress, ScanStep, ScanTimes, Task, TimeSlice,
 };
 pub use scan::{ScanStart, ScanStats, position_epk};
 pub use snapshot::{Snapshot, StatisticsQuery, overlapping};

@@ -17,7 +17,7 @@ impl Partition {
     /// Gives these items the entries of the policy in force.
     pub fn reindex(&mut self, names: &[Position]) -> Result<Copied, PartitionError> {
         self.rewrite(names, |writer, id| {
-            let policy_version = writer.setup().policy_version;
+            let policy_version = writer.config().policy_version;
             match writer.find(id)? {
                 Some(old) if old.policy_version != policy_version => {
                     let new = Item { policy_version, ..old.clone() };

@@ -16,13 +16,13 @@ use storage::Ticket;
 
 use crate::bucket_writer::Mark;
 use crate::command::{Command, Operation, PartitionError};
+use crate::config::{Bucket, PartitionConfig};
 use crate::derived::Version;
 use crate::document;
 use crate::moving::Copied;
 use crate::read::Position;
 use crate::record::{Head, Item};
 use crate::sequencer::Partition;
-use crate::setup::{Bucket, Setup};
 
 /// How far a partition's time may be ahead of the clock: what a step of NTP, a drift or a
 /// resumed virtual machine amounts to, and little enough that nobody minds such a `_ts`.
@@ -57,7 +57,7 @@ impl Partition {
     ) -> Result<Copied, PartitionError> {
         self.rewrite(names, |writer, id| match writer.find(id)? {
             Some(old) if old.ts > now => {
-                let new = restamped(writer.setup(), &old, now);
+                let new = restamped(writer.config(), &old, now);
                 writer.put(Some(&Version::new(id, &old)), &Version::new(id, &new))?;
                 Ok(true)
             }
@@ -69,18 +69,18 @@ impl Partition {
     pub fn reset_time(&mut self, now: Timestamp) -> Result<Ticket, PartitionError> {
         self.recover_if_broken()?;
         let mark = Mark { now: now.min(self.now()), ..self.mark() };
-        let setup = Arc::clone(self.setup());
+        let config = Arc::clone(self.config());
         let written = |bucket: &&Bucket| self.head(bucket.number) != Head::default();
-        let buckets: Vec<&Bucket> = setup.homes().filter(written).collect();
+        let buckets: Vec<&Bucket> = config.written_buckets().filter(written).collect();
         let batch = self.write_heads(buckets, &mark)?;
         self.set_now(mark.now);
         Ok(if batch.is_empty() { self.barrier() } else { self.submit(batch) })
     }
 }
 
-fn restamped(setup: &Setup, old: &Item, now: Timestamp) -> Item {
+fn restamped(config: &PartitionConfig, old: &Item, now: Timestamp) -> Item {
     let mut item = Item { ts: now, text: Bytes::new(), ..old.clone() };
-    let rid = ItemRid::new(setup.container_rid, item.ordinal);
+    let rid = ItemRid::new(config.container_rid, item.ordinal);
     item.text = document::stored(old.json(), rid, &item.etag(), now);
     item
 }

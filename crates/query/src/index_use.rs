@@ -26,7 +26,7 @@ use model::json::write_string;
 
 use crate::bind::{Path, PathStep, Program, path_of};
 use crate::execute::AggregateKind;
-use crate::requirement::{Comparison, Requirement, calls_of, filter_of};
+use crate::predicate::{Comparison, Predicate, calls_of, filter_of};
 
 /// Paths of a composite index: no policy takes more.
 const COMPOSITE_PATHS_MAX: usize = 8;
@@ -69,15 +69,15 @@ pub trait Indexed {
 pub type Composite = Vec<(Vec<String>, bool)>;
 
 pub(crate) fn index_use(program: &Program, indexed: &dyn Indexed) -> IndexUse {
-    let requirement = filter_of(program).requirement;
-    if requirement == Requirement::Never {
+    let predicate = filter_of(program).predicate;
+    if predicate == Predicate::Never {
         return IndexUse::default();
     }
-    let mut places = Places { indexed, found: Vec::new() };
-    places.require(&requirement, true);
+    let mut places = FilteredPaths { indexed, found: Vec::new() };
+    places.require(&predicate, true);
     calls_of(program).iter().for_each(|call| places.require(call, true));
     places.summed_up(program);
-    let shape = Shape::of(program, &requirement, indexed);
+    let shape = Shape::of(program, &predicate, indexed);
     let proposed = shape.proposed();
     places.order(program, &proposed);
     places.found.sort_by_key(|place| place.path.names().is_some_and(|names| names == ["id"]));
@@ -96,13 +96,13 @@ pub(crate) fn index_use(program: &Program, indexed: &dyn Indexed) -> IndexUse {
     }
 }
 
-/// Places that conditions are about, in the order of the query.
-struct Places<'p> {
+/// Paths that conditions are about, in the order of the query.
+struct FilteredPaths<'p> {
     indexed: &'p dyn Indexed,
-    found: Vec<ErrorLocation>,
+    found: Vec<FilteredPath>,
 }
 
-struct ErrorLocation {
+struct FilteredPath {
     path: Path,
     used: bool,
     impact: Impact,
@@ -117,23 +117,23 @@ enum Served {
     Yes,
 }
 
-impl Places<'_> {
+impl FilteredPaths<'_> {
     /// Notes the places of a condition, which can be of use unless there is another one
     /// that all items must be looked at for.
-    fn require(&mut self, requirement: &Requirement, of_use: bool) {
-        if let Requirement::All(parts) = requirement {
+    fn require(&mut self, predicate: &Predicate, of_use: bool) {
+        if let Predicate::All(parts) = predicate {
             return parts.iter().for_each(|part| self.require(part, of_use));
         }
-        let served = self.served(requirement);
-        if let Requirement::Either(parts) = requirement {
+        let served = self.served(predicate);
+        if let Predicate::Either(parts) = predicate {
             if served > Served::No {
                 let of_use = of_use && served == Served::Yes;
                 parts.iter().for_each(|part| self.require(part, of_use));
             }
             return;
         }
-        let impact = if requirement.is_presence() { Impact::Low } else { Impact::High };
-        match (served, requirement.path()) {
+        let impact = if predicate.is_presence() { Impact::Low } else { Impact::High };
+        match (served, predicate.path()) {
             (Served::Yes, Some(path)) if of_use => self.note(path, true, impact),
             (Served::IfIndexed, Some(path)) => self.note(path, false, impact),
             (Served::Yes | Served::IfIndexed | Served::No, _) => {}
@@ -141,21 +141,21 @@ impl Places<'_> {
     }
 
     /// One of several conditions suffices, of alternatives each must be served.
-    fn served(&self, requirement: &Requirement) -> Served {
-        let each = |parts: &[Requirement]| -> Vec<Served> {
+    fn served(&self, predicate: &Predicate) -> Served {
+        let each = |parts: &[Predicate]| -> Vec<Served> {
             parts.iter().map(|part| self.served(part)).collect()
         };
-        match requirement {
-            Requirement::All(parts) => each(parts).into_iter().max().unwrap_or(Served::No),
-            Requirement::Either(parts) => each(parts).into_iter().min().unwrap_or(Served::No),
+        match predicate {
+            Predicate::All(parts) => each(parts).into_iter().max().unwrap_or(Served::No),
+            Predicate::Either(parts) => each(parts).into_iter().min().unwrap_or(Served::No),
             // Nearly all values differ from one.
-            Requirement::Compare { comparison: Comparison::NotEqual, .. }
-            | Requirement::Anything
-            | Requirement::Never => Served::No,
-            Requirement::Compare { path, .. }
-            | Requirement::OneOf { path, .. }
-            | Requirement::Prefix { path, .. }
-            | Requirement::Types { path, .. } => match self.indexed.place(path) {
+            Predicate::Compare { comparison: Comparison::NotEqual, .. }
+            | Predicate::Anything
+            | Predicate::Never => Served::No,
+            Predicate::Compare { path, .. }
+            | Predicate::OneOf { path, .. }
+            | Predicate::Prefix { path, .. }
+            | Predicate::Types { path, .. } => match self.indexed.place(path) {
                 None => Served::No,
                 Some(false) => Served::IfIndexed,
                 Some(true) => Served::Yes,
@@ -166,7 +166,7 @@ impl Places<'_> {
     fn note(&mut self, path: &Path, used: bool, impact: Impact) {
         match self.found.iter_mut().find(|place| place.path == *path) {
             Some(place) => place.impact = place.impact.max(impact),
-            None => self.found.push(ErrorLocation { path: path.clone(), used, impact }),
+            None => self.found.push(FilteredPath { path: path.clone(), used, impact }),
         }
     }
 
@@ -221,11 +221,11 @@ struct Shape<'p> {
 }
 
 impl<'p> Shape<'p> {
-    fn of(program: &'p Program, requirement: &'p Requirement, indexed: &dyn Indexed) -> Shape<'p> {
+    fn of(program: &'p Program, predicate: &'p Predicate, indexed: &dyn Indexed) -> Shape<'p> {
         let fits = |path: &Path| path.names().is_some() && indexed.place(path).is_some();
         let (mut equal, mut ranges) = (Vec::new(), Vec::new());
-        for part in requirement.parts() {
-            let Requirement::Compare { path, comparison, .. } = part else { continue };
+        for part in predicate.parts() {
+            let Predicate::Compare { path, comparison, .. } = part else { continue };
             match comparison {
                 _ if !fits(path) => {}
                 Comparison::Equal => equal.push(path),

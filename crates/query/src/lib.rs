@@ -23,8 +23,8 @@ mod number;
 mod parameters;
 mod parser;
 mod plan;
+mod predicate;
 mod query;
-mod requirement;
 mod run;
 pub mod syntax;
 mod transfer;
@@ -48,10 +48,10 @@ pub use plan::{
     AggregateKind, DistinctType, Feature, Features, KeyBound, KeyRanges, KeyShape, Plan,
     PlanOptions, PlannedRange, QueryInfo, RingRange,
 };
+pub use predicate::{Comparison, Filter, Predicate};
 pub use query::{
     Bound, CONDITION_STEPS_MAX, Condition, Order, Query, canonical_expression,
     check_computed_property, evaluate, evaluate_in,
 };
-pub use requirement::{Comparison, Filter, Requirement};
 pub use run::{Aggregated, Argument, Row, RowSink, Run, ValueKey};
 pub use syntax::EXPRESSION_HEIGHT_MAX;

@@ -19,7 +19,7 @@ use crate::ledger::Ledger;
 use crate::parameters::Parameters;
 use crate::parser::{self, QueryLimits};
 use crate::plan::{self, Features, KeyRanges, KeyShape, Plan, PlanOptions};
-use crate::requirement::{self, Filter};
+use crate::predicate::{self, Filter};
 use crate::run::{Row, RowSink};
 use crate::syntax::Select;
 use crate::transfer::BoundText;
@@ -188,7 +188,7 @@ impl Bound {
     /// What the query requires of a document.
     #[must_use]
     pub fn filter(&self) -> Filter {
-        requirement::filter_of(&self.program)
+        predicate::filter_of(&self.program)
     }
 
     /// The indexes that the query can be served from, and those that it lacks.

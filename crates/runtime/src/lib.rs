@@ -1,10 +1,10 @@
-//! The outside world as three small traits: time, randomness and threads; and memory as
-//! something that can be used up.
+//! The outside world as three small traits: time, randomness and threads; and memory as a
+//! budget.
 //!
-//! Everything above takes these as arguments instead of reaching for the
-//! operating system, so that a test owns what it would otherwise have to wait
-//! for or hope for. The workspace's `clippy.toml` bans the direct calls; the
-//! twins in this crate are the only places that may make them.
+//! Everything above takes these as arguments instead of reaching for the operating system,
+//! so that a test controls what it would otherwise have to wait for or hope for. The
+//! workspace's `clippy.toml` bans the direct calls; only the twins in this crate may make
+//! them.
 //!
 //! A simulated runtime fixes time and randomness. Its tasks are threads that run as they like,
 //! unless a test runs in [`SeededTasks::run`] and hands that down: then one runs at a time, and
@@ -39,7 +39,7 @@ pub struct Runtime {
     pub clock: Arc<dyn Clock>,
     pub random: Arc<dyn Random>,
     pub tasks: Arc<dyn Tasks>,
-    /// For what queries keep while they run. Unlimited unless somebody says otherwise.
+    /// For what queries keep while they run. Unlimited by default.
     pub memory: Arc<MemoryBudget>,
 }
 
@@ -62,8 +62,7 @@ impl Runtime {
         Runtime::simulated_at(Arc::new(SimulatedClock::new()), seed)
     }
 
-    /// Like [`Runtime::simulated`], for a test that keeps the clock in its hand
-    /// to move it.
+    /// Like [`Runtime::simulated`], for a test that moves the clock itself.
     #[must_use]
     pub fn simulated_at(clock: Arc<SimulatedClock>, seed: u64) -> Runtime {
         let random = Arc::new(SeededRandom::new(seed));

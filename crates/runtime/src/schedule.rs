@@ -2,14 +2,14 @@
 //!
 //! The seeded twin of [`ThreadTasks`](crate::ThreadTasks): each task still is a thread of the
 //! operating system, but only the one that has the *turn* runs. It gives the turn away where
-//! it waits, where it wakes others and where it says that others may go on
-//! ([`reschedule`]); there the seed decides who is next. Whatever happens between two such
+//! it waits, where it wakes others and where it calls [`reschedule`]; there the seed decides
+//! which task is next. Whatever happens between two such
 //! points is one step, so the same seed gives the same steps in the same order, which the
 //! hash of the [`Trace`] tells.
 //!
 //! The scheduler has to know of every wait: a task that waits for a lock of the standard
-//! library while it has the turn waits for ever. So nobody may give the turn away while
-//! holding a lock that others take. What waits in this crate's ways (`sync.rs`) is known;
+//! library while it has the turn waits for ever. So a task must not give the turn away while
+//! it holds a lock that other tasks take. What waits in this crate's ways (`sync.rs`) is known;
 //! docs/design/simulation.md says what is not.
 
 use std::cell::RefCell;
@@ -28,7 +28,7 @@ use crate::tasks::{Body, TaskHandle, Tasks};
 /// does not know of, or that never ends, has it for so long.
 const TURN_MAX: Duration = Duration::from_secs(120);
 
-/// Simulations under way. While there are none, nobody looks further.
+/// Tasks of simulations that are running. While there are none, no thread is asked further.
 static SIMULATIONS: AtomicUsize = AtomicUsize::new(0);
 
 thread_local! {
@@ -105,7 +105,7 @@ impl fmt::Debug for SeededTasks {
     }
 }
 
-/// Lets others go on, if the seed says so. Does nothing outside of a simulation.
+/// Lets other tasks go on, if the seed says so. Does nothing outside of a simulation.
 pub fn reschedule() {
     if let Some(current) = current() {
         current.reschedule();
@@ -123,7 +123,7 @@ pub(crate) fn current() -> Option<Scheduled> {
 /// What a task waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wait {
-    /// Something at this address, which whoever waits for it keeps alive.
+    /// An object at this address, which the waiting task keeps alive.
     Object(usize),
     /// Being unparked.
     Parked,
@@ -145,12 +145,12 @@ impl Scheduled {
         self.give_turn(Status::Ready);
     }
 
-    /// Waits until somebody wakes those who wait for this.
+    /// Waits until the tasks that wait for this are woken.
     pub(crate) fn wait(&self, wait: Wait) {
         self.give_turn(Status::Waiting(wait));
     }
 
-    /// Has all go on who wait for this, and maybe one of them at once.
+    /// Makes all tasks ready that wait for this; the seed may choose one of them at once.
     pub(crate) fn wake(&self, wait: Wait) {
         self.schedule.state().wake(wait);
         self.reschedule();
@@ -170,7 +170,7 @@ impl Scheduled {
         self.schedule.state().task(self.task).is_unparked = false;
     }
 
-    /// Ends the waiting of a task that is parked, whoever calls.
+    /// Ends the waiting of a parked task. Any thread may call this.
     pub(crate) fn unpark(&self) {
         let mut state = self.schedule.state();
         let task = state.task(self.task);
@@ -209,7 +209,7 @@ impl Scheduled {
     fn give_turn(&self, status: Status) {
         let mut state = self.schedule.state();
         if state.is_stuck() {
-            // Nothing goes on any more; whoever unwinds must not wait for others.
+            // Nothing goes on any more: a task that unwinds must not wait for others.
             return;
         }
         state.task(self.task).status = status;
@@ -269,7 +269,7 @@ struct Task {
     name: String,
     status: Status,
     is_unparked: bool,
-    /// Told when it is this task's turn.
+    /// Notified when it is this task's turn.
     turn: Arc<Condvar>,
 }
 
@@ -321,8 +321,8 @@ impl State {
         }
     }
 
-    /// Gives the turn to one of those who can go on. Without any, the first is told, which
-    /// fails its test.
+    /// Gives the turn to one of the tasks that are ready. If there is none, the first task gets
+    /// it, and panics.
     fn choose(&mut self) {
         let ready = |(_, task): &(usize, &Task)| task.status == Status::Ready;
         let ready: Vec<usize> =

@@ -1,8 +1,8 @@
 //! Ways to wait for other threads, known to the scheduler of a simulation.
 //!
 //! They are those of the standard library. Only where the calling thread is a task of a
-//! simulation ([`SeededTasks`](crate::SeededTasks)) they wait by giving the turn away. What
-//! that costs everybody else is one look at a number that nobody changes.
+//! simulation ([`SeededTasks`](crate::SeededTasks)) they wait by giving the turn away. All other
+//! threads pay one relaxed load for that.
 
 use std::fmt;
 use std::sync::mpsc::{self, RecvError, TryRecvError, TrySendError};
@@ -12,8 +12,8 @@ use std::thread::{self, Thread};
 
 use crate::schedule::{self, Scheduled, Wait};
 
-/// A condition variable. A lock that a panic has left behind is taken all the same: whoever
-/// changes what it guards never leaves it half changed.
+/// A condition variable. It ignores that a lock is poisoned, as its users never leave half
+/// changed what the lock guards.
 #[derive(Debug, Default)]
 pub struct Condvar {
     inner: std::sync::Condvar,
@@ -45,7 +45,7 @@ impl Condvar {
         self.wake();
     }
 
-    /// In a simulation all are woken by either call: they look for what they wait for anyway.
+    /// In a simulation either call wakes all: waiting tasks check their condition again anyway.
     fn wake(&self) {
         if let Some(task) = schedule::current() {
             task.wake(self.key());
@@ -57,7 +57,7 @@ impl Condvar {
     }
 }
 
-/// A queue with room for so much.
+/// A queue with room for `bound` elements.
 #[must_use]
 pub fn sync_channel<T>(bound: usize) -> (SyncSender<T>, Receiver<T>) {
     let (sender, receiver) = mpsc::sync_channel(bound);
@@ -66,14 +66,14 @@ pub fn sync_channel<T>(bound: usize) -> (SyncSender<T>, Receiver<T>) {
     (to, Receiver { inner: receiver, identity })
 }
 
-/// The end of a queue at which things are put in. There is one.
+/// The sending end of a queue. There is one.
 pub struct SyncSender<T> {
     inner: mpsc::SyncSender<T>,
     identity: Arc<u8>,
 }
 
 impl<T> SyncSender<T> {
-    /// Puts something into the queue, if there is room and somebody at the other end.
+    /// Puts something into the queue, if there is room and the receiver still exists.
     pub fn try_send(&self, value: T) -> Result<(), TrySendError<T>> {
         let sent = self.inner.try_send(value);
         if let Some(task) = schedule::current() {
@@ -98,7 +98,7 @@ impl<T> fmt::Debug for SyncSender<T> {
     }
 }
 
-/// The end of a queue at which things are taken out.
+/// The receiving end of a queue.
 pub struct Receiver<T> {
     inner: mpsc::Receiver<T>,
     identity: Arc<u8>,
@@ -125,7 +125,7 @@ impl<T> fmt::Debug for Receiver<T> {
     }
 }
 
-/// A [`Receiver`] of which several threads take.
+/// A [`Receiver`] that several threads share.
 pub struct SharedReceiver<T> {
     receiver: Mutex<Receiver<T>>,
     identity: Arc<u8>,

@@ -23,8 +23,8 @@ pub trait Tasks: Send + Sync + fmt::Debug {
         self.spawn_with_stack(name, STACK_BYTES, body)
     }
 
-    /// As [`Tasks::spawn`], with so much stack. What is never used of it takes addresses
-    /// and no memory.
+    /// As [`Tasks::spawn`], with a stack of `bytes`. Pages that are never touched take
+    /// address space but no memory.
     ///
     /// # Errors
     /// When the operating system refuses another thread.

@@ -7,8 +7,8 @@ use std::task::{Context, Poll, Waker};
 
 use runtime::Parker;
 
-/// Drives a future on this thread, as an async worker would: nothing in it may wait. The
-/// door needs no more than that: what it waits for is done by threads of its own.
+/// Polls a future on this thread, as an async worker would: nothing in it may block. The
+/// service needs no more than that: what it waits for is done by threads of its own.
 pub fn block_on<F: Future>(future: F) -> F::Output {
     let parker = Parker::here();
     let waker = Waker::from(Arc::clone(&parker));

@@ -29,13 +29,13 @@ pub struct Options {
     /// Random commands compared with the reference model
     #[arg(long, default_value_t = 100_000)]
     commands: u64,
-    /// Random containers, each asked random queries in all ways
+    /// Random containers, each asked random queries by all approaches
     #[arg(long, default_value_t = 100)]
     datasets: u64,
     /// Queries on each of them
     #[arg(long, default_value_t = 100)]
     queries: u64,
-    /// Ordered queries that clients take up again at every page, while items are written
+    /// Ordered queries that clients resume at every page, while items are written
     #[arg(long, default_value_t = 10_000)]
     resumes: u64,
     /// Seconds of hostile queries while health and reads are measured
@@ -62,7 +62,7 @@ pub struct Options {
     /// Only tests whose crate and name contain this: `lab::queries`
     #[arg(long)]
     only: Option<String>,
-    /// Goes on with further rounds for this long; one round when left out
+    /// Continues with further rounds for this long; one round when left out
     #[arg(long, default_value_t = 0)]
     minutes: u64,
     /// Seed of the first round; each further round takes the next number

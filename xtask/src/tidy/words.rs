@@ -1,11 +1,11 @@
-//! Words that must not be there: shortcuts in code, and traces of one machine.
+//! Words that must not occur: shortcuts in code, and traces of one machine.
 
 use super::{Banned, EXCEPTIONS_PATH, Exceptions, RustFiles};
 use crate::repo::RepoFile;
 use crate::report::Finding;
 use crate::source::Source;
 
-/// Code that production must not contain, with the way out.
+/// Code that production must not contain, with the alternative.
 const PRODUCTION: [(&str, &str); 1] =
     [(".unwrap()", "return an error, or `expect` with the invariant that makes it impossible")];
 

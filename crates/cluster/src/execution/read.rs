@@ -179,7 +179,7 @@ impl Cluster {
     /// short read.
     pub async fn sizes_of(&self, layouts: Vec<Arc<Layout>>) -> Result<Vec<Sizes>, ClusterError> {
         let handles = layouts.iter().flat_map(|layout| &layout.partitions);
-        let keys: usize = handles.map(|handle| handle.setup().buckets.len()).sum();
+        let keys: usize = handles.map(|handle| handle.config().buckets.len()).sum();
         let read = move || layouts.iter().map(|layout| read_sizes(layout)).collect();
         match keys {
             ..=SIZES_KEYS_MAX => read(),

@@ -9,7 +9,7 @@ use model::epk::Epk;
 use model::limits::{Growth, Limits};
 use model::policy::{ContainerDefinition, IndexingPolicy};
 use model::rid::ContainerRid;
-use partition::{ContainerNumber, Setup};
+use partition::{ContainerNumber, PartitionConfig};
 use runtime::Clock;
 use storage::Store;
 use tokio::sync::Semaphore;
@@ -154,15 +154,15 @@ impl Container {
         let mut layout = self.layout.write().unwrap_or_else(PoisonError::into_inner);
         let Some(mut next) = change(&layout).filter(|_| !layout.dropped) else { return };
         self.controller.follow(Arc::clone(&next.map));
-        let setups = setups(&next.spec, &next.map, &self.limits);
-        let partitions = setups.iter().map(|(id, setup)| {
-            let kept = layout.find(*id).filter(|kept| kept.setup().buckets == setup.buckets);
-            kept.cloned().unwrap_or_else(|| self.open(*id, setup))
+        let configs = partition_configs(&next.spec, &next.map, &self.limits);
+        let partitions = configs.iter().map(|(id, config)| {
+            let kept = layout.find(*id).filter(|kept| kept.config().buckets == config.buckets);
+            kept.cloned().unwrap_or_else(|| self.open(*id, config))
         });
         next.partitions = partitions.collect();
         let before = std::mem::replace(&mut *layout, Arc::new(next));
-        for (partition, (_, setup)) in layout.partitions.iter().zip(setups) {
-            partition.reconfigure(setup);
+        for (partition, (_, config)) in layout.partitions.iter().zip(configs) {
+            partition.reconfigure(config);
         }
         let is_kept = |old: &Arc<PartitionHandle>| {
             layout.find(old.id()).is_some_and(|now| Arc::ptr_eq(now, old))
@@ -178,10 +178,10 @@ impl Container {
         }
     }
 
-    fn open(&self, id: PartitionId, setup: &Arc<Setup>) -> Arc<PartitionHandle> {
+    fn open(&self, id: PartitionId, config: &Arc<PartitionConfig>) -> Arc<PartitionHandle> {
         let throttle =
             self.controller.throttle(id).expect("the map that was divided by has the range");
-        Arc::new(PartitionHandle::new(id, Arc::clone(setup), Arc::clone(&self.store), throttle))
+        Arc::new(PartitionHandle::new(id, Arc::clone(config), Arc::clone(&self.store), throttle))
     }
 
     pub(crate) fn changed_at(&self) -> Duration {
@@ -231,17 +231,17 @@ impl Container {
     }
 }
 
-/// The setup of each partition under a definition and a map.
-fn setups(
+/// The configuration of each partition under a definition and a map.
+fn partition_configs(
     spec: &ContainerSpec,
     map: &ContainerMap,
     limits: &Arc<Limits>,
-) -> Vec<(PartitionId, Arc<Setup>)> {
+) -> Vec<(PartitionId, Arc<PartitionConfig>)> {
     let compile = |policy| Arc::new(IndexPlan::compile(policy, spec.index_seed));
     let plans: BTreeMap<u32, Arc<IndexPlan>> =
         spec.policies.iter().map(|(version, policy)| (*version, compile(policy))).collect();
     let policy_version = plans.keys().next_back().copied().unwrap_or(0);
-    let setup = |record: &PartitionRecord| Setup {
+    let config = |record: &PartitionRecord| PartitionConfig {
         container: spec.number,
         container_rid: spec.rid,
         definition: Arc::clone(&spec.definition),
@@ -250,11 +250,11 @@ fn setups(
         buckets: map.buckets_of(record),
         moves: map.moves_of(record),
         lsn_floor: record.lsn_floor,
-        numbers: record.numbers.clone(),
+        ordinal_blocks: record.ordinal_blocks.clone(),
         growth: spec.growth,
         limits: Arc::clone(limits),
     };
-    map.ranges().iter().map(|record| (record.id, Arc::new(setup(record)))).collect()
+    map.ranges().iter().map(|record| (record.id, Arc::new(config(record)))).collect()
 }
 
 #[cfg(test)]
@@ -322,7 +322,7 @@ mod tests {
         has_begun.recv_timeout(LONG).unwrap();
         let (done, is_done) = sync_channel(1);
         let (changed, changing) = (map.with_more_ordinals(range), Arc::clone(&container));
-        let numbers = changed.range(range).unwrap().numbers.clone();
+        let blocks = changed.range(range).unwrap().ordinal_blocks.clone();
         let change = move || {
             let (lsn, time) = (Lsn::from_u64(1), Timestamp::from_millis(0));
             let version = MapVersion::new(lsn, Etag::new(lsn, 0, time));
@@ -332,10 +332,10 @@ mod tests {
         };
         drop(ThreadTasks.spawn("changing", Box::new(change)).unwrap());
         let (map, _) = is_done.recv_timeout(LONG).expect("nobody waits for the sequencer");
-        assert_eq!(map.range(range).unwrap().numbers, numbers);
+        assert_eq!(map.range(range).unwrap().ordinal_blocks, blocks);
         release.send(()).unwrap();
         busy.join().unwrap();
-        let followed = handle.with(|partition| Ok(partition.setup().numbers.clone()));
-        assert_eq!(followed.unwrap(), numbers, "the next command follows the change");
+        let followed = handle.with(|partition| Ok(partition.config().ordinal_blocks.clone()));
+        assert_eq!(followed.unwrap(), blocks, "the next command follows the change");
     }
 }

@@ -16,11 +16,11 @@ use partition::{Bucket, BucketNumber, Move};
 pub use change::{FinalPosition, LayoutError};
 pub use share::{Division, DivisionError};
 
-/// Item numbers in one grant. Large enough that grants are rare, small enough
-/// that 2^40 numbers are 65,536 grants.
+/// Ordinals in one block. Large enough that a block is rarely asked for, small enough
+/// that there are 65,536 blocks.
 const BLOCK_ORDINALS: u64 = 1 << 24;
 
-/// Clients take the item number zero for "none".
+/// Clients take the ordinal zero for "none".
 const FIRST_NUMBER: u64 = 1;
 
 /// Where the partitions of a new container stand: in the service, too, making a partition
@@ -30,7 +30,7 @@ const FIRST_LSN: Lsn = Lsn::from_u64(1);
 /// The change that every layout begins with.
 const FIRST_CHANGE: u64 = 1;
 
-/// Item numbers that there are: 40 bits of an ordinal.
+/// Numbers that there are for ordinals: 40 bits of each.
 const NUMBERS_MAX: u64 = 1 << 40;
 
 /// Id of a physical partition: what clients see as the partition key range id.
@@ -69,7 +69,7 @@ pub struct PartitionRecord {
     /// All ranges that this one came from.
     pub parents: Vec<PartitionId>,
     pub lsn_floor: Lsn,
-    pub numbers: Vec<Range<u64>>,
+    pub ordinal_blocks: Vec<Range<u64>>,
     /// The change of the layout that made this range.
     pub change: u64,
     /// Its part of the throughput, among the weights of all ranges.
@@ -110,13 +110,13 @@ impl ContainerMap {
         for (id, run) in (0..).zip(buckets.chunks(chunk)) {
             let (Some(first), Some(last)) = (run.first(), run.last()) else { continue };
             let range = EpkRange { min: first.range.min.clone(), max: last.range.max.clone() };
-            let numbers = vec![map.next_block()];
+            let ordinal_blocks = vec![map.next_block()];
             map.ranges.push(PartitionRecord {
                 id: PartitionId(id),
                 range,
                 parents: Vec::new(),
                 lsn_floor: FIRST_LSN,
-                numbers,
+                ordinal_blocks,
                 change: FIRST_CHANGE,
                 weight: 1,
             });
@@ -125,18 +125,18 @@ impl ContainerMap {
         map
     }
 
-    /// One bucket, one range, and all item numbers: the system container's.
+    /// One bucket, one range, and all ordinals: the system container's.
     #[must_use]
     pub(crate) fn single_bucket() -> ContainerMap {
         let range = EpkRange::full();
-        let numbers = std::iter::once(FIRST_NUMBER..NUMBERS_MAX).collect();
+        let ordinal_blocks = std::iter::once(FIRST_NUMBER..NUMBERS_MAX).collect();
         let bucket = Bucket { number: BucketNumber(0), range: range.clone() };
         let record = PartitionRecord {
             id: PartitionId(0),
             range,
             parents: Vec::new(),
             lsn_floor: Lsn::ZERO,
-            numbers,
+            ordinal_blocks,
             change: FIRST_CHANGE,
             weight: 1,
         };
@@ -207,13 +207,13 @@ impl ContainerMap {
         self.moves.iter().filter(inside).cloned().collect()
     }
 
-    /// The same layout, with one more block of numbers for a range.
+    /// The same layout, with one more block of ordinals for a partition.
     #[must_use]
     pub fn with_more_ordinals(&self, id: PartitionId) -> ContainerMap {
         let mut map = self.clone();
         let block = map.next_block();
         if let Some(record) = map.ranges.iter_mut().find(|record| record.id == id) {
-            record.numbers.push(block);
+            record.ordinal_blocks.push(block);
         }
         map
     }

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use model::charge::Charge;
 use model::position::{Lsn, Timestamp};
 use partition::{
-    Application, Command, Head, Partition, PartitionError, Purpose, Reader, Setup, Size,
+    Application, Command, Head, Partition, PartitionConfig, PartitionError, Purpose, Reader, Size,
 };
 use storage::{StorageError, Store, Ticket, View};
 use tokio::sync::watch;
@@ -34,7 +34,7 @@ pub struct PartitionHandle {
     /// Which executor applies its commands.
     lane: usize,
     /// Apart from the partition, so that readers never wait for a command.
-    setup: RwLock<Arc<Setup>>,
+    config: RwLock<Arc<PartitionConfig>>,
     sequencer: Mutex<Sequencer>,
     /// What those see who do not write. Changes together with the sequencer.
     serving_state: watch::Sender<ServingState>,
@@ -73,7 +73,7 @@ pub(crate) enum ServingState {
 pub(crate) struct Paused {
     pub(crate) final_position: FinalPosition,
     /// What it was set up by then.
-    pub(crate) setup: Arc<Setup>,
+    pub(crate) config: Arc<PartitionConfig>,
     /// Resolves when all that it took is on the disk.
     pub(crate) drained: Ticket,
 }
@@ -113,18 +113,18 @@ impl Durable {
 impl PartitionHandle {
     pub(crate) fn new(
         id: PartitionId,
-        setup: Arc<Setup>,
+        config: Arc<PartitionConfig>,
         store: Arc<dyn Store>,
         throttle: Arc<PartitionThrottle>,
     ) -> PartitionHandle {
-        let due_at = setup.limits.physical_partition_bytes_max;
+        let due_at = config.limits.physical_partition_bytes_max;
         PartitionHandle {
             id,
             store,
             throttle,
             // Spreads the partitions of one container, and the first ones of many.
-            lane: usize::try_from(setup.container.0.wrapping_add(id.0)).unwrap_or_default(),
-            setup: RwLock::new(setup),
+            lane: usize::try_from(config.container.0.wrapping_add(id.0)).unwrap_or_default(),
+            config: RwLock::new(config),
             sequencer: Mutex::new(Sequencer::Closed),
             serving_state: watch::Sender::new(ServingState::Serving),
             durable: Durable::default(),
@@ -215,11 +215,11 @@ impl PartitionHandle {
         Ok(work(self.opened(&mut self.sequencer())?)?)
     }
 
-    /// Takes a setup with the same buckets. Readers follow it at once, commands that begin
+    /// Takes a configuration with the same buckets. Readers follow it at once, commands that begin
     /// after this as well: the sequencer looks for it before each. It is not waited for, as
     /// it may itself be waiting for the disk.
-    pub(crate) fn reconfigure(&self, setup: Arc<Setup>) {
-        *self.setup.write().unwrap_or_else(PoisonError::into_inner) = setup;
+    pub(crate) fn reconfigure(&self, config: Arc<PartitionConfig>) {
+        *self.config.write().unwrap_or_else(PoisonError::into_inner) = config;
     }
 
     /// Forgets what is in memory: the next command reads it from the disk again.
@@ -244,13 +244,13 @@ impl PartitionHandle {
         let partition = self.opened(&mut sequencer)?;
         last(partition)?;
         let final_position =
-            FinalPosition { lsn: partition.lsn(), numbers: partition.numbers_left() };
-        let (setup, drained) = (Arc::clone(partition.setup()), partition.barrier());
+            FinalPosition { lsn: partition.lsn(), ordinal_blocks: partition.unused_ordinals() };
+        let (config, drained) = (Arc::clone(partition.config()), partition.barrier());
         if let Sequencer::Open(partition) = std::mem::replace(&mut *sequencer, Sequencer::Closed) {
             *sequencer = Sequencer::Paused(partition);
         }
         self.serving_state.send_replace(ServingState::Switching);
-        Ok(Paused { final_position, setup, drained })
+        Ok(Paused { final_position, config, drained })
     }
 
     /// Takes commands again after a pause.
@@ -300,11 +300,11 @@ impl PartitionHandle {
     }
 
     pub(crate) fn reader(&self) -> Reader {
-        Reader::new(self.setup())
+        Reader::new(self.config())
     }
 
-    pub(crate) fn setup(&self) -> Arc<Setup> {
-        Arc::clone(&self.setup.read().unwrap_or_else(PoisonError::into_inner))
+    pub(crate) fn config(&self) -> Arc<PartitionConfig> {
+        Arc::clone(&self.config.read().unwrap_or_else(PoisonError::into_inner))
     }
 
     pub(crate) fn durable(&self) -> Durable {
@@ -342,7 +342,7 @@ impl PartitionHandle {
 
     fn opened<'a>(&self, sequencer: &'a mut Sequencer) -> Result<&'a mut Partition, NotServing> {
         if matches!(sequencer, Sequencer::Closed) {
-            let partition = Partition::open(self.setup(), Arc::clone(&self.store))?;
+            let partition = Partition::open(self.config(), Arc::clone(&self.store))?;
             // Nothing is pending right after opening: all there is came from the disk.
             self.durable.raise(partition.lsn());
             self.note_size(partition.size());
@@ -351,9 +351,9 @@ impl PartitionHandle {
         }
         match sequencer {
             Sequencer::Open(partition) => {
-                let setup = self.setup();
-                if !Arc::ptr_eq(partition.setup(), &setup) {
-                    partition.reconfigure(setup);
+                let config = self.config();
+                if !Arc::ptr_eq(partition.config(), &config) {
+                    partition.reconfigure(config);
                 }
                 Ok(partition)
             }

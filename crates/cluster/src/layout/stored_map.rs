@@ -53,8 +53,8 @@ pub(crate) enum Unstored {
     /// Somebody else has changed it since.
     Conflict,
     Surely(ClusterError),
-    /// It is not known whether it was, and somebody else has changed the map since: what was
-    /// stored last tells.
+    /// It is not known whether it was, and another change has been stored since: the map that
+    /// is stored now tells.
     Superseded,
     Unknown,
 }

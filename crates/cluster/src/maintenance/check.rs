@@ -60,11 +60,11 @@ impl Cluster {
         report.containers += 1;
         for handle in &layout.partitions {
             report.partitions += 1;
-            let setup = handle.setup();
-            for bucket in setup.homes() {
+            let config = handle.config();
+            for bucket in config.written_buckets() {
                 let view = handle.view()?;
                 report.buckets += 1;
-                report.total.merge(check_bucket(&setup, bucket, view.as_ref())?);
+                report.total.merge(check_bucket(&config, bucket, view.as_ref())?);
             }
         }
         Ok(())
@@ -93,9 +93,9 @@ impl Cluster {
         let mut known = Known { containers: BTreeMap::new(), retired: self.retired_blocking()? };
         for container in [Arc::clone(self.system())].into_iter().chain(self.containers()) {
             let layout = container.layout();
-            let homes = layout.partitions.iter().map(|handle| handle.setup());
-            let numbers =
-                homes.flat_map(|setup| setup.homes().map(|b| b.number).collect::<Vec<_>>());
+            let configs = layout.partitions.iter().map(|handle| handle.config());
+            let numbers = configs
+                .flat_map(|config| config.written_buckets().map(|b| b.number).collect::<Vec<_>>());
             known.containers.insert(container.number(), numbers.collect());
         }
         Ok(known)

@@ -16,8 +16,8 @@ use std::sync::Arc;
 use model::json::Object;
 use partition::{BucketNumber, ContainerNumber, Item, bucket_prefix, container_prefix};
 use storage::{
-    Chunk, CommitStatus, Direction, KeyRange, ScanLimit, StorageError, Store, Stream, Ticket,
-    WriteBatch,
+    Chunk, CommitStatus, Direction, KeyRange, ScanLimit, StorageError, Store, Ticket, WriteBatch,
+    WriteSession,
 };
 
 use crate::cluster::Cluster;
@@ -145,13 +145,13 @@ impl Cluster {
         removed: &mut Removed,
     ) -> Result<bool, ClusterError> {
         let before = removed.keys;
-        let (mut stream, mut limit) = (self.store().stream(), ScanLimit::default());
+        let (mut session, mut limit) = (self.store().write_session(), ScanLimit::default());
         let mut rest = Some(range.clone());
         while let Some(range) = rest.take() {
             let (store, chunk) = (Arc::clone(self.store()), (range.clone(), limit));
-            let deleting = self.aside(move || delete_chunk(store.as_ref(), stream, chunk));
+            let deleting = self.aside(move || delete_chunk(store.as_ref(), session, chunk));
             let chunk = deleting.await??;
-            stream = chunk.stream;
+            session = chunk.session;
             match chunk.ticket.await {
                 CommitStatus::Durable => {
                     removed.keys += chunk.removed.keys;
@@ -161,7 +161,7 @@ impl Cluster {
                 // A tombstone takes less than what it removes, but comes first: in smaller
                 // portions what one frees is there for the next.
                 CommitStatus::Full if chunk.rows > 1 => {
-                    (stream, limit.rows) = (self.store().stream(), chunk.rows / 2);
+                    (session, limit.rows) = (self.store().write_session(), chunk.rows / 2);
                     rest = Some(range);
                 }
                 CommitStatus::Full => return Err(ClusterError::Full),
@@ -206,7 +206,7 @@ fn list_retired(
 
 /// Some keys that are about to be deleted.
 struct DeletedChunk {
-    stream: Box<dyn Stream>,
+    session: Box<dyn WriteSession>,
     ticket: Ticket,
     rows: usize,
     removed: Removed,
@@ -216,7 +216,7 @@ struct DeletedChunk {
 /// Submits the deletion of the first keys of a range.
 fn delete_chunk(
     store: &dyn Store,
-    mut stream: Box<dyn Stream>,
+    mut session: Box<dyn WriteSession>,
     (range, limit): (KeyRange, ScanLimit),
 ) -> Result<DeletedChunk, StorageError> {
     let Chunk { rows, rest } = store.view()?.scan(&range, Direction::Forward, limit)?;
@@ -226,6 +226,6 @@ fn delete_chunk(
     for (key, _) in rows {
         batch.delete(key);
     }
-    let ticket = stream.submit(batch);
-    Ok(DeletedChunk { stream, ticket, rows: count, removed, rest })
+    let ticket = session.submit(batch);
+    Ok(DeletedChunk { session, ticket, rows: count, removed, rest })
 }

@@ -72,7 +72,7 @@ pub enum CursorError {
     OtherQuery,
 }
 
-/// Bytes of a key that a cursor keeps; see [`partition::PLACE_BYTES_MAX`].
+/// Bytes of a key that a cursor keeps; see [`partition::SORT_KEY_BYTES_MAX`].
 pub(crate) const KEY_BYTES_MAX: usize = partition::POSITION_BYTES_MAX;
 
 /// Bytes of a position of the ring that an outline keeps: all of those that are hashes.
@@ -213,7 +213,7 @@ fn parse(mut input: &[u8]) -> Option<Cursor> {
             ResumePoint::AfterEntry(AfterEntry { group, order, position })
         }
         flags if flags & !(ALL_DONE | SOME_DONE) == PAST => {
-            let (scope, place) = (ring_part(input)?, bytes(input)?.to_vec());
+            let (scope, sort_key) = (ring_part(input)?, bytes(input)?.to_vec());
             let given = match flags & SOME_DONE {
                 0 => None,
                 _ => {
@@ -228,7 +228,7 @@ fn parse(mut input: &[u8]) -> Option<Cursor> {
             };
             ResumePoint::AfterRow(AfterRow {
                 scope,
-                point: Point { place, past: flags & ALL_DONE != 0, given },
+                point: Point { sort_key, past: flags & ALL_DONE != 0, given },
             })
         }
         _ => return None,
@@ -242,7 +242,7 @@ fn put_past(out: &mut Vec<u8>, AfterRow { scope, point }: &AfterRow) {
     out.push(PAST | all | if point.given.is_some() { SOME_DONE } else { 0 });
     put_bytes(out, scope.min.as_bytes());
     put_bytes(out, scope.max.as_bytes());
-    put_bytes(out, &point.place);
+    put_bytes(out, &point.sort_key);
     if let Some(Given { rows, marks }) = &point.given {
         put_number(out, u64::from(*rows));
         let marks: Vec<u8> = marks.iter().flat_map(|mark| mark.to_be_bytes()).collect();
@@ -279,11 +279,11 @@ mod tests {
         let from = ResumePoint::FromEpk(Epk::from_bytes(&[5, 0, 1]).unwrap());
         let marks = prop::collection::vec(any::<u32>(), 0..=MARKS_MAX);
         let given = prop::option::of((any::<u32>(), marks));
-        let past = (key(), any::<bool>(), given).prop_map(|(place, past, given)| {
+        let past = (key(), any::<bool>(), given).prop_map(|(sort_key, past, given)| {
             let given = given.map(|(rows, marks)| Given { rows, marks });
             let long = |byte| Epk::from_bytes(&[byte; 128]).unwrap();
             let scope = EpkRange::new(long(5), long(6));
-            ResumePoint::AfterRow(AfterRow::new(&scope, Point { place, past, given }))
+            ResumePoint::AfterRow(AfterRow::new(&scope, Point { sort_key, past, given }))
         });
         let resume = prop_oneof![Just(ResumePoint::Recount), Just(from), after, past];
         (any::<u32>(), any::<u64>(), any::<u64>(), resume)

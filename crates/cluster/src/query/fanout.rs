@@ -12,9 +12,11 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use bytes::Bytes;
 use model::epk::EpkRange;
 use partition::{
-    ExecuteError, Pace, PartialPage, PartitionError, PartitionQuery, RecordError, StatisticsQuery,
+    ExecuteError, OpenScan, PartialPage, PartitionError, PartitionQuery, RecordError, ScanProgress,
+    ScanStart, ScanStats, ScanTimes, StatisticsQuery, TimeSlice,
 };
 use query::Watch;
 
@@ -23,6 +25,9 @@ use super::snapshots::PartitionSnapshot;
 use super::threads::Turn;
 use super::{QUERY_TIME_MAX, QueryFailure};
 use crate::error::ClusterError;
+
+/// Items from which on it pays to ask side by side: half a millisecond.
+pub(super) const SIDE_BY_SIDE_ITEMS: u64 = 500;
 
 /// How partitions are reached.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -55,29 +60,25 @@ impl Channel {
         self,
         part: &PartitionSnapshot,
         query: &PartitionQuery,
-        pace: &SlicePace,
+        slice: &QuerySlice,
         memory: &Arc<PageMemory>,
     ) -> Result<PartialPage, QueryFailure> {
         let answered = match self {
-            Channel::Direct => part.snapshot.execute(query, pace, &memory.ledger()),
-            Channel::Bytes => through_bytes(part, query, pace, memory),
+            Channel::Direct => part.snapshot.execute(query, slice, &memory.ledger()),
+            Channel::Bytes => through_bytes(part, query, slice, memory),
         };
-        answered.map_err(|error| match error {
-            ExecuteError::Partition(problem) => problem.into(),
-            ExecuteError::Query(error) => error.into(),
-            ExecuteError::Interrupted => pace.interruption(),
-        })
+        answered.map_err(|error| slice.failure(error))
     }
 }
 
 fn through_bytes(
     part: &PartitionSnapshot,
     query: &PartitionQuery,
-    pace: &SlicePace,
+    slice: &QuerySlice,
     memory: &Arc<PageMemory>,
 ) -> Result<PartialPage, ExecuteError> {
     let query = query.to_bytes().ok_or_else(unreadable)?;
-    let answered = part.snapshot.execute_bytes(&query, pace, &memory.ledger())?;
+    let answered = part.snapshot.execute_bytes(&query, slice, &memory.ledger())?;
     Ok(PartialPage::from_bytes(&answered).ok_or_else(unreadable)?)
 }
 
@@ -93,22 +94,186 @@ pub(super) struct Unit {
     pub(super) query: PartitionQuery,
 }
 
+/// Independent units of work, and what is known of how long they take.
+pub(super) struct Units {
+    units: Vec<Unit>,
+    length: Length,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Length {
+    /// To wake another thread would take as long.
+    Short,
+    Long,
+    /// The first one tells.
+    Unknown,
+}
+
+impl Units {
+    pub(super) fn short(units: Vec<Unit>) -> Units {
+        Units { units, length: Length::Short }
+    }
+
+    pub(super) fn long(units: Vec<Unit>) -> Units {
+        Units { units, length: Length::Long }
+    }
+
+    pub(super) fn of_unknown_length(units: Vec<Unit>) -> Units {
+        Units { units, length: Length::Unknown }
+    }
+}
+
+/// A scan of one partition that is asked for a few candidates at a time. What its steps took
+/// is counted from its beginning.
+pub(super) enum PartitionScan<'p> {
+    /// In this process it stays open where it stopped.
+    Open { scan: Box<OpenScan<'p>>, slice: &'p QuerySlice },
+    /// Another one keeps nothing between two questions: it is asked again from after the last
+    /// step.
+    Asked(Box<AskedScan<'p>>),
+}
+
+/// What a partition was asked before.
+pub(super) struct AskedScan<'p> {
+    unit: Unit,
+    fanout: &'p Fanout<'p>,
+    progress: ScanProgress,
+    evaluated: usize,
+    taken: ScanStats,
+    times: ScanTimes,
+    /// Where the last step was.
+    last: Option<(EpkRange, Bytes, bool)>,
+}
+
+impl<'p> PartitionScan<'p> {
+    /// The scan itself, if it is open in this process.
+    pub(super) fn as_open(&mut self) -> Option<(&mut OpenScan<'p>, &'p QuerySlice)> {
+        match self {
+            PartitionScan::Open { scan, slice } => Some((scan, slice)),
+            PartitionScan::Asked(_) => None,
+        }
+    }
+
+    /// The steps of the next candidates, so many at most.
+    pub(super) fn next_page(&mut self, candidates: u64) -> Result<PartialPage, QueryFailure> {
+        match self {
+            PartitionScan::Open { scan, slice } => {
+                scan.next_page(candidates).map_err(|error| slice.failure(error))
+            }
+            PartitionScan::Asked(asked) => asked.next_page(candidates),
+        }
+    }
+}
+
+impl<'p> AskedScan<'p> {
+    fn new(fanout: &'p Fanout<'p>, unit: Unit) -> AskedScan<'p> {
+        AskedScan {
+            unit,
+            fanout,
+            progress: ScanProgress::default(),
+            evaluated: 0,
+            taken: ScanStats::default(),
+            times: ScanTimes::default(),
+            last: None,
+        }
+    }
+
+    /// Asks from after the last step.
+    fn next_page(&mut self, candidates: u64) -> Result<PartialPage, QueryFailure> {
+        let (query, last) = (&mut self.unit.query, self.last.take());
+        let is_first = last.is_none();
+        query.budget.candidates = candidates;
+        if let Some((group, position, is_shared)) = last {
+            query.budget.progress = self.progress;
+            query.budget.steps = query.budget.steps.saturating_sub(self.evaluated);
+            go_on_after(query, group, &position, is_shared);
+        }
+        let mut page = self.fanout.execute(&self.unit)?;
+        (self.progress, self.evaluated) = (page.progress, page.evaluated);
+        if !is_first {
+            // The first candidates had been found before.
+            self.taken -= page.opening;
+        }
+        for stats in page.steps.iter_mut().map(|step| &mut step.stats).chain([&mut page.stats]) {
+            *stats += self.taken;
+        }
+        if let Some(step) = page.steps.last() {
+            self.taken = step.stats;
+            let group = page.groups.get(step.group).cloned().unwrap_or_else(EpkRange::full);
+            self.last = Some((group, step.position.clone(), step.is_shared));
+        }
+        self.times += page.times;
+        page.times = self.times;
+        Ok(page)
+    }
+}
+
+/// Has a query go on after the step that a scan of it came to.
+pub(super) fn go_on_after(
+    query: &mut PartitionQuery,
+    group: EpkRange,
+    position: &Bytes,
+    is_shared: bool,
+) {
+    let key = position.to_vec();
+    let start = if is_shared { ScanStart::AfterPrefix(key) } else { ScanStart::After(key) };
+    if query.along.is_some() {
+        query.starts.push(start);
+    } else {
+        query.current = Some(group);
+        query.starts = vec![start];
+    }
+}
+
 /// The partitions of a page, and what it takes to ask them.
 pub(super) struct Fanout<'p> {
     pub(super) parts: &'p [PartitionSnapshot],
-    pub(super) channel: Channel,
-    pub(super) turn: &'p Arc<Turn>,
+    channel: Channel,
+    turn: &'p Arc<Turn>,
     pub(super) memory: Arc<PageMemory>,
-    /// How long a page may take that can end anywhere.
-    pub(super) time: Duration,
+    /// Of the thread that the page is made on.
+    slice: QuerySlice,
 }
 
-impl Fanout<'_> {
+impl<'p> Fanout<'p> {
+    /// A page that can end anywhere may take so much time.
+    pub(super) fn new(
+        parts: &'p [PartitionSnapshot],
+        turn: &'p Arc<Turn>,
+        time: Duration,
+    ) -> Fanout<'p> {
+        let slice = QuerySlice { turn: Arc::clone(turn), time, work: None };
+        let memory = PageMemory::new(turn.memory());
+        Fanout { parts, channel: turn.channel(), turn, memory, slice }
+    }
+
     /// Asks one partition, on this thread.
     pub(super) fn execute(&self, unit: &Unit) -> Result<PartialPage, QueryFailure> {
         let part = self.parts.get(unit.part).ok_or(ClusterError::Internal)?;
-        let pace = SlicePace { turn: Arc::clone(self.turn), time: self.time, work: None };
-        self.channel.execute(part, &unit.query, &pace, &self.memory)
+        self.channel.execute(part, &unit.query, &self.slice, &self.memory)
+    }
+
+    /// Opens a scan of one partition.
+    pub(super) fn open(&'p self, unit: &'p Unit) -> Result<PartitionScan<'p>, QueryFailure> {
+        let part = self.parts.get(unit.part).ok_or(ClusterError::Internal)?;
+        Ok(match self.channel {
+            Channel::Direct => {
+                let (slice, ledger) = (&self.slice, self.memory.ledger());
+                let scan = OpenScan::new(&part.snapshot, &unit.query, slice, &ledger);
+                PartitionScan::Open { scan: Box::new(scan), slice }
+            }
+            Channel::Bytes => PartitionScan::Asked(Box::new(AskedScan::new(self, unit.clone()))),
+        })
+    }
+
+    /// Answers a question of the planner, or about all items.
+    pub(super) fn statistics(
+        &self,
+        part: &PartitionSnapshot,
+        within: &[EpkRange],
+        query: &StatisticsQuery,
+    ) -> Result<u64, PartitionError> {
+        self.channel.statistics(part, within, query)
     }
 
     /// Asks for one unit after the other and hands on the answers in order, until `consume`
@@ -127,6 +292,24 @@ impl Fanout<'_> {
         Ok(())
     }
 
+    /// Asks for all units and hands on the answers in order: side by side where that pays.
+    pub(super) fn all(
+        &self,
+        Units { mut units, length }: Units,
+        mut consume: impl FnMut(Unit, PartialPage) -> Result<(), QueryFailure>,
+    ) -> Result<(), QueryFailure> {
+        let mut is_long = length == Length::Long;
+        if length == Length::Unknown && units.len() > 1 {
+            let rest = units.split_off(1);
+            self.each(std::mem::replace(&mut units, rest), |unit, page| {
+                is_long = page.stats.items + page.stats.entries >= SIDE_BY_SIDE_ITEMS;
+                consume(unit, page).map(ControlFlow::Continue)
+            })?;
+        }
+        let consume = |unit, page| consume(unit, page).map(ControlFlow::Continue);
+        if is_long { self.side_by_side(units, consume) } else { self.each(units, consume) }
+    }
+
     /// As `each`, with units side by side: some may be executed that nobody asks for in the
     /// end.
     pub(super) fn side_by_side(
@@ -141,7 +324,7 @@ impl Fanout<'_> {
             parts: self.parts.to_vec(),
             channel: self.channel,
             memory: Arc::clone(&self.memory),
-            time: self.time,
+            time: self.slice.time,
             results: Mutex::new(units.iter().map(|_| None).collect()),
             next: AtomicUsize::new(0),
             cancelled: AtomicBool::new(false),
@@ -216,8 +399,8 @@ impl Work {
         let mut claim = Claim { work: self, at, answered: Err(ClusterError::Internal.into()) };
         if let Some(part) = self.parts.get(unit.part) {
             let (turn, work) = (Arc::clone(turn), Some(Arc::clone(self)));
-            let pace = SlicePace { turn, time: self.time, work };
-            claim.answered = self.channel.execute(part, &unit.query, &pace, &self.memory);
+            let slice = QuerySlice { turn, time: self.time, work };
+            claim.answered = self.channel.execute(part, &unit.query, &slice, &self.memory);
         }
         true
     }
@@ -249,29 +432,34 @@ impl Drop for Cancels<'_> {
     }
 }
 
-/// The pace of a thread of the pool.
-struct SlicePace {
+/// The slice of a thread of the pool.
+pub(super) struct QuerySlice {
     turn: Arc<Turn>,
     time: Duration,
     /// What it is a part of, which may be cancelled.
     work: Option<Arc<Work>>,
 }
 
-impl SlicePace {
+impl QuerySlice {
     fn is_cancelled(&self) -> bool {
         self.work.as_ref().is_some_and(|work| work.cancelled.load(Ordering::Relaxed))
     }
 
-    /// Why a query ends that cannot stop half-way.
-    fn interruption(&self) -> QueryFailure {
-        match self.turn.check() {
-            Err(error) => error.into(),
-            Ok(()) => QueryFailure::TimedOut,
+    /// Why a query ends without an answer.
+    pub(super) fn failure(&self, error: ExecuteError) -> QueryFailure {
+        match error {
+            ExecuteError::Partition(problem) => problem.into(),
+            ExecuteError::Query(error) => error.into(),
+            // It could not stop half-way.
+            ExecuteError::Interrupted => match self.turn.check() {
+                Err(error) => error.into(),
+                Ok(()) => QueryFailure::TimedOut,
+            },
         }
     }
 }
 
-impl Pace for SlicePace {
+impl TimeSlice for QuerySlice {
     fn may_go_on(&self) -> bool {
         !self.is_cancelled() && self.turn.go_on(self.time)
     }

@@ -45,7 +45,7 @@ pub(super) fn take(
         // A policy that changed since may have left out what the old one indexed.
         let same = |(part, handle): &(PartitionSnapshot, &Arc<PartitionHandle>)| {
             handle.serving_state() != ServingState::Gone
-                && part.snapshot.reader().follows(&handle.setup())
+                && part.snapshot.reader().follows(&handle.config())
         };
         if taken.iter().all(same) {
             return Ok(taken.into_iter().map(|(part, _)| part).collect());

@@ -11,7 +11,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use partition::{Partition, PartitionError, Purpose, Setup};
+use partition::{Partition, PartitionConfig, PartitionError, Purpose};
 use storage::{CommitStatus, Ticket};
 
 use crate::cluster::{ATTEMPTS_MAX, Cluster};
@@ -168,7 +168,7 @@ struct Held {
     handle: Arc<PartitionHandle>,
     final_position: FinalPosition,
     /// What it was set up by when it took its last command.
-    setup: Arc<Setup>,
+    config: Arc<PartitionConfig>,
     /// Resolves when all that the partition took is on the disk.
     drained: Option<Ticket>,
     ending: Ending,
@@ -186,16 +186,17 @@ enum Ending {
 
 impl Held {
     fn stop(handle: Arc<PartitionHandle>, last: Last) -> Result<Held, NotServing> {
-        let Paused { final_position, setup, drained } = handle.pause(last)?;
-        Ok(Held { handle, final_position, setup, drained: Some(drained), ending: Ending::Resume })
+        let Paused { final_position, config, drained } = handle.pause(last)?;
+        Ok(Held { handle, final_position, config, drained: Some(drained), ending: Ending::Resume })
     }
 
-    /// Where it stood, as a map sees it: numbers that it was granted since are left, too.
+    /// Where it stood, as a map sees it: ordinals that were allocated to it since are left, too.
     fn final_position_under(&self, map: &ContainerMap) -> (PartitionId, FinalPosition) {
         let mut final_position = self.final_position.clone();
-        let granted = map.range(self.handle.id()).map_or(&[][..], |record| &record.numbers);
-        let since = granted.iter().filter(|block| !self.setup.numbers.contains(block));
-        final_position.numbers.extend(since.cloned());
+        let allocated =
+            map.range(self.handle.id()).map_or(&[][..], |record| &record.ordinal_blocks);
+        let since = allocated.iter().filter(|block| !self.config.ordinal_blocks.contains(block));
+        final_position.ordinal_blocks.extend(since.cloned());
         (self.handle.id(), final_position)
     }
 }

@@ -5,8 +5,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
 use bytes::Bytes;
 use storage::{
-    CommitStatus, Counters, KeyRange, Resolver, StorageError, Store, Stream, Ticket, VerifyReport,
-    View, WriteBatch,
+    CommitStatus, Counters, KeyRange, Resolver, StorageError, Store, Ticket, VerifyReport, View,
+    WriteBatch, WriteSession,
 };
 
 pub(crate) struct Gate {
@@ -32,7 +32,7 @@ struct State {
 
 /// A submission that waits for its ticket.
 struct Held {
-    stream: Arc<Mutex<Box<dyn Stream>>>,
+    session: Arc<Mutex<Box<dyn WriteSession>>>,
     batch: WriteBatch,
     resolver: Resolver,
 }
@@ -47,7 +47,7 @@ impl Gate {
         self.hold_tickets_of(Bytes::new());
     }
 
-    /// The same, for streams that write keys with that beginning.
+    /// The same, for sessions that write keys with that beginning.
     pub(crate) fn hold_tickets_of(&self, prefix: impl Into<Bytes>) {
         self.shared.state().holding = Some(prefix.into());
     }
@@ -87,8 +87,8 @@ impl Gate {
         let mut state = self.shared.state();
         state.holding = None;
         state.blocking = false;
-        for Held { stream, batch, resolver } in std::mem::take(&mut state.held) {
-            let ticket = stream.lock().unwrap().submit(batch);
+        for Held { session, batch, resolver } in std::mem::take(&mut state.held) {
+            let ticket = session.lock().unwrap().submit(batch);
             ticket.on_done(move |outcome| resolver.resolve(outcome));
         }
         drop(state);
@@ -107,9 +107,9 @@ impl Shared {
 }
 
 impl Store for Gate {
-    fn stream(&self) -> Box<dyn Stream> {
-        let inner = Arc::new(Mutex::new(self.inner.stream()));
-        Box::new(GateStream { inner, shared: Arc::clone(&self.shared) })
+    fn write_session(&self) -> Box<dyn WriteSession> {
+        let inner = Arc::new(Mutex::new(self.inner.write_session()));
+        Box::new(GateSession { inner, shared: Arc::clone(&self.shared) })
     }
 
     fn view(&self) -> Result<Box<dyn View>, StorageError> {
@@ -151,12 +151,12 @@ impl fmt::Debug for Gate {
     }
 }
 
-struct GateStream {
-    inner: Arc<Mutex<Box<dyn Stream>>>,
+struct GateSession {
+    inner: Arc<Mutex<Box<dyn WriteSession>>>,
     shared: Arc<Shared>,
 }
 
-impl Stream for GateStream {
+impl WriteSession for GateSession {
     fn submit(&mut self, batch: WriteBatch) -> Ticket {
         let mut state = self.shared.state();
         state.blocked += 1;
@@ -167,8 +167,8 @@ impl Stream for GateStream {
             return Ticket::resolved(CommitStatus::Refused);
         }
         let is_held = state.holding.as_ref().is_some_and(|prefix| {
-            // What follows in its stream stays behind it.
-            let follows = state.held.iter().any(|held| Arc::ptr_eq(&held.stream, &self.inner));
+            // What follows in its session stays behind it.
+            let follows = state.held.iter().any(|held| Arc::ptr_eq(&held.session, &self.inner));
             follows || prefix.is_empty() || batch.iter().any(|it| it.key().starts_with(prefix))
         });
         if !is_held {
@@ -176,14 +176,14 @@ impl Stream for GateStream {
             return self.inner.lock().unwrap().submit(batch);
         }
         let (resolver, ticket) = Ticket::pending();
-        state.held.push(Held { stream: Arc::clone(&self.inner), batch, resolver });
+        state.held.push(Held { session: Arc::clone(&self.inner), batch, resolver });
         self.shared.changed.notify_all();
         ticket
     }
 }
 
-impl fmt::Debug for GateStream {
+impl fmt::Debug for GateSession {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("GateStream").finish_non_exhaustive()
+        f.debug_struct("GateSession").finish_non_exhaustive()
     }
 }

@@ -102,7 +102,7 @@ fn lists_give_every_item_once_whatever_the_page() {
 
 /// Blocks are large, so the map is rewritten with a tiny one.
 #[test]
-fn used_up_numbers_are_granted_anew_and_never_given_out_twice() {
+fn used_up_ordinals_are_replaced_and_never_used_twice() {
     const ITEMS: usize = 60;
     let mut fixture = Fixture::new(memory::create());
     fixture.create_container(1, 1);
@@ -118,14 +118,14 @@ fn used_up_numbers_are_granted_anew_and_never_given_out_twice() {
             });
         }
     });
-    let blocks = container.map().range(PartitionId(0)).unwrap().numbers.clone();
-    assert_eq!(blocks, [1..8, 16_777_217..33_554_433], "one grant is enough for all");
+    let blocks = container.map().range(PartitionId(0)).unwrap().ordinal_blocks.clone();
+    assert_eq!(blocks, [1..8, 16_777_217..33_554_433], "one allocation is enough for all");
     fixture.reopen();
     let container = fixture.container(1);
     assert_eq!(
-        container.map().range(PartitionId(0)).unwrap().numbers,
+        container.map().range(PartitionId(0)).unwrap().ordinal_blocks,
         blocks,
-        "a grant is durable"
+        "an allocation is durable"
     );
     let page = block_on(fixture.cluster.list(
         &container,
@@ -210,7 +210,7 @@ fn keys_that_belong_to_nobody_are_told() {
     let mut batch = WriteBatch::new();
     batch.put(vec![0, 0, 0, 77, 1, 2, 3], b"lost".to_vec());
     batch.put(vec![0, 0, 1, 0, 1], b"lost".to_vec());
-    assert_eq!(fixture.store.stream().submit(batch).wait(), CommitStatus::Durable);
+    assert_eq!(fixture.store.write_session().submit(batch).wait(), CommitStatus::Durable);
     let bucket = |container, bucket| {
         let mut batch = WriteBatch::new();
         batch.put(
@@ -220,7 +220,7 @@ fn keys_that_belong_to_nobody_are_told() {
         batch
     };
     let of_system = bucket(0, BucketNumber(9));
-    assert_eq!(fixture.store.stream().submit(of_system).wait(), CommitStatus::Durable);
+    assert_eq!(fixture.store.write_session().submit(of_system).wait(), CommitStatus::Durable);
     let strays = [
         RetiredPrefix::Container(common::number(77)),
         RetiredPrefix::Container(common::number(256)),
@@ -352,7 +352,7 @@ fn waiting_on_an_async_worker_is_caught() {
     for store in [memory::create(), on_disk.unwrap()] {
         let fixture = Fixture::new(Arc::clone(&store));
         let list = || drop(fixture.cluster.list_system_blocking("a:", None, 1));
-        let submit = || drop(store.stream().submit(WriteBatch::new()));
+        let submit = || drop(store.write_session().submit(WriteBatch::new()));
         let wait =
             || assert_eq!(storage::Ticket::resolved(CommitStatus::Full).wait(), CommitStatus::Full);
         let waits: [&dyn Fn(); 3] = [&list, &submit, &wait];

@@ -96,7 +96,7 @@ fn a_split_moves_nothing_and_loses_nothing() {
 }
 
 #[test]
-fn item_numbers_stay_unique_through_splits_and_merges() {
+fn ordinals_stay_unique_through_splits_and_merges() {
     let mut fixture = Fixture::new(memory::create());
     fixture.create_container(1, 1);
     let container = fixture.container(1);
@@ -120,7 +120,7 @@ fn item_numbers_stay_unique_through_splits_and_merges() {
         }
         write(&fixture, &container);
     }
-    let mut numbers = BTreeSet::new();
+    let mut ordinals = BTreeSet::new();
     let mut after = None;
     loop {
         let full = EpkRange::full();
@@ -133,14 +133,14 @@ fn item_numbers_stay_unique_through_splits_and_merges() {
         .unwrap()
         .unwrap();
         for item in &page.value.items {
-            assert!(numbers.insert(super::ordinal(item)));
+            assert!(ordinals.insert(super::ordinal(item)));
         }
         after = page.value.rest;
         if after.is_none() {
             break;
         }
     }
-    assert_eq!(numbers.len(), 40 * 7);
+    assert_eq!(ordinals.len(), 40 * 7);
     assert!(fixture.check().is_clean());
 }
 

@@ -34,8 +34,11 @@ fn partition(record: &PartitionRecord) -> String {
         let parents: Vec<_> = record.parents.iter().map(ToString::to_string).collect();
         write!(text, " of {}", parents.join(" ")).unwrap();
     }
-    let numbers: Vec<_> =
-        record.numbers.iter().map(|block| format!("{}..{}", block.start, block.end)).collect();
+    let numbers: Vec<_> = record
+        .ordinal_blocks
+        .iter()
+        .map(|block| format!("{}..{}", block.start, block.end))
+        .collect();
     write!(text, ", floor {}, numbers {}", record.lsn_floor.get(), numbers.join(" ")).unwrap();
     text
 }

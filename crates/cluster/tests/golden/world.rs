@@ -303,7 +303,7 @@ fn now() -> u64 {
 }
 
 fn page_of(bound: query::Bound) -> PageQuery {
-    let bounds = PageBounds { rows: 1_000, bytes: 1 << 20, time: Duration::MAX, met: u64::MAX };
+    let bounds = PageBounds { rows: 1_000, bytes: 1 << 20, time: Duration::MAX, scanned: u64::MAX };
     PageQuery {
         bound: Arc::new(bound),
         fingerprint: 0,

@@ -23,7 +23,7 @@ const WRITES_PER_WRITER: u64 = 20;
 const TRANSITIONS: u64 = 5;
 const DIVISIONS: u64 = 10;
 
-/// Turns of the one who crashes until it does: up to about the end of everything else.
+/// Turns of the crashing task until it crashes: up to about the end of all other tasks.
 const TURNS_MAX: u64 = 600;
 
 /// The partitions that a container begins with: with few they have bounds to split at, with
@@ -127,11 +127,11 @@ fn create_container(store: &Arc<dyn Store>, runtime: &Runtime) {
 }
 
 fn load(store: &dyn Store, rows: &[(Bytes, Bytes)]) {
-    let mut stream = store.stream();
+    let mut session = store.write_session();
     for (key, value) in rows {
         let mut batch = WriteBatch::new();
         batch.put(key.clone(), value.clone());
-        assert_eq!(stream.submit(batch).wait(), CommitStatus::Durable);
+        assert_eq!(session.submit(batch).wait(), CommitStatus::Durable);
     }
 }
 
@@ -175,7 +175,7 @@ impl World {
         self.cluster.container(ContainerNumber(CONTAINER)).unwrap()
     }
 
-    /// Has everybody at work, and keeps what a crash at some moment would leave.
+    /// Runs all tasks, and keeps what a crash at some moment would leave.
     fn run(&self, tasks: &SeededTasks) -> Wreck {
         let spawn = |name: &str, body: Box<dyn FnOnce(World) + Send>| {
             let world = self.clone();
@@ -191,7 +191,7 @@ impl World {
         for _ in 0..self.draw(TURNS_MAX) {
             reschedule();
         }
-        // Nobody else runs while this is done.
+        // No other task runs while this is done.
         let wreck = Wreck { rows: rows(self.store.as_ref()), model: self.model().clone() };
         started.into_iter().for_each(|task| task.join().unwrap());
         wreck
@@ -259,7 +259,7 @@ impl World {
         }
     }
 
-    /// Divides the throughput now and then, which changes the map as well.
+    /// Divides the throughput now and then, which changes the map, too.
     fn divide_on(&self) {
         let container = self.container();
         for division in 0..DIVISIONS {
@@ -269,7 +269,7 @@ impl World {
                 _ => layout.map().divided_evenly(),
             };
             match block_on(self.cluster.divide(&container, (&layout, map), Vec::new())) {
-                // Somebody else was faster, or the disk has failed.
+                // Another change was faster, or the disk has failed.
                 Ok(()) | Err(ClusterError::Busy | ClusterError::Unknown) => {}
                 Err(error) => panic!("{error}"),
             }

@@ -1,4 +1,4 @@
-//! What writers were told, and what they have begun since.
+//! What was acknowledged to writers, and what they have begun since.
 
 use std::collections::BTreeMap;
 
@@ -68,7 +68,7 @@ impl Model {
         assert_eq!(found, known.acknowledged, "{key}");
     }
 
-    /// After a crash, or where it is not known, nobody is told what became of what was begun: what is there counts.
+    /// After a crash, or after an unknown outcome, what is there counts.
     pub(crate) fn settle(&mut self, key: &str, found: Number) {
         self.check(key, found);
         let known = self.keys.get_mut(key).unwrap();

@@ -1,20 +1,20 @@
-//! A store at whose door others may go on, whenever something is asked of it.
+//! A store that lets other tasks go on at each call.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
 use runtime::reschedule;
 use storage::{
-    Chunk, Counters, Direction, KeyRange, ScanLimit, StorageError, Store, Stream, Ticket,
-    VerifyReport, View, WriteBatch,
+    Chunk, Counters, Direction, KeyRange, ScanLimit, StorageError, Store, Ticket, VerifyReport,
+    View, WriteBatch, WriteSession,
 };
 
 #[derive(Debug)]
 pub(crate) struct Yielding(pub(crate) Arc<dyn Store>);
 
 impl Store for Yielding {
-    fn stream(&self) -> Box<dyn Stream> {
-        Box::new(YieldingStream(self.0.stream()))
+    fn write_session(&self) -> Box<dyn WriteSession> {
+        Box::new(YieldingSession(self.0.write_session()))
     }
 
     fn view(&self) -> Result<Box<dyn View>, StorageError> {
@@ -53,9 +53,9 @@ impl Store for Yielding {
 }
 
 #[derive(Debug)]
-struct YieldingStream(Box<dyn Stream>);
+struct YieldingSession(Box<dyn WriteSession>);
 
-impl Stream for YieldingStream {
+impl WriteSession for YieldingSession {
     fn submit(&mut self, batch: WriteBatch) -> Ticket {
         reschedule();
         self.0.submit(batch)

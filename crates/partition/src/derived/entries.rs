@@ -61,7 +61,7 @@ impl Maintainer for IndexEntries {
 
     fn entries(&self, scope: &Scope<'_>, version: &Version<'_>) -> Result<Vec<Entry>, RecordError> {
         let (item, mut entries) = (version.item, Vec::new());
-        scope.setup.index_terms(item, |entry, is_term| {
+        scope.config.index_terms(item, |entry, is_term| {
             let key = scope.keys.index(entry, item.ordinal);
             entries.push(Entry { key, value: Bytes::new(), is_term });
         })?;

@@ -104,6 +104,12 @@ impl<'v> BucketMerge<'v> {
         Ok(())
     }
 
+    /// The position of the next candidate, which is not looked up yet.
+    pub(super) fn peek(&mut self) -> Result<Option<&Bytes>, PartitionError> {
+        self.open()?;
+        Ok(self.heads.peek().map(|head| &head.entry.position))
+    }
+
     /// Leaves out those whose positions begin so, if they are what comes next.
     pub(super) fn skip(&mut self, beginning: &[u8]) -> Result<(), PartitionError> {
         while let Some(head) = self.heads.peek()

@@ -5,7 +5,7 @@
 //! items than those of its rows, and looks each of them up. Without it, all items are
 //! scanned.
 
-use query::{Bound, Order, Requirement, ValueKey};
+use query::{Bound, Order, Predicate, ValueKey};
 
 use super::planner::{IndexMatch, LOOKUP_FACTOR, OrderedIndex, Planner, SORT_ITEMS_MAX};
 use crate::command::PartitionError;
@@ -32,7 +32,7 @@ impl Planner<'_> {
         // Of each value one item is looked at, if that one is all it takes to know its row.
         let jumps = !bound.is_aggregated()
             && served.order.width() == values.len()
-            && bound.filter().requirement == Requirement::Anything;
+            && bound.filter().predicate == Predicate::Anything;
         let is_worth = !leads_past_others && (jumps || self.has_more_values(&served)?);
         Ok(is_worth.then_some(served))
     }

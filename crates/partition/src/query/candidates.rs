@@ -6,7 +6,9 @@
 //! may have been replaced by several since.
 
 use std::collections::VecDeque;
+use std::rc::Rc;
 
+use bytes::Bytes;
 use model::epk::EpkRange;
 
 use super::access::AccessPath;
@@ -16,13 +18,25 @@ use super::scan::{BucketScan, ScanScope, ScanStart, ScanStats};
 use super::snapshot::{Snapshot, overlapping};
 use super::stopwatch::{Activity, Stopwatch};
 use crate::command::PartitionError;
-use crate::setup::Bucket;
+use crate::config::Bucket;
 
 /// Items that are looked up together, at most.
 const BATCH_MAX: usize = 64;
 
 /// Items that are taken together where they need not be looked up.
 const ITEMS_BATCH: usize = 16;
+
+impl AccessPath {
+    /// What going along it counts as: without an index, items are read on the way.
+    fn finding(&self) -> Activity {
+        match self {
+            AccessPath::Items => Activity::Loading,
+            AccessPath::Nothing | AccessPath::Entries { .. } | AccessPath::Set(_) => {
+                Activity::Finding
+            }
+        }
+    }
+}
 
 /// A part of the ring whose candidates come in one order.
 struct ScanGroup {
@@ -42,7 +56,7 @@ struct BucketRange {
 pub(super) struct Candidates<'p> {
     snapshot: &'p Snapshot,
     query: &'p PartitionQuery,
-    watch: &'p Stopwatch<'p>,
+    watch: Rc<Stopwatch<'p>>,
     groups: std::vec::IntoIter<ScanGroup>,
     merge: BucketMerge<'p>,
     /// Looked up and not given yet.
@@ -63,22 +77,20 @@ pub(super) struct Candidates<'p> {
 }
 
 impl<'p> Candidates<'p> {
-    /// `rows` is how many are wanted, about.
     pub(super) fn new(
         snapshot: &'p Snapshot,
         query: &'p PartitionQuery,
-        watch: &'p Stopwatch<'p>,
-        rows: usize,
+        watch: &Rc<Stopwatch<'p>>,
     ) -> Candidates<'p> {
         let batch = match query.path {
             // Items are read on the way: nothing is looked up for nothing.
             AccessPath::Nothing | AccessPath::Items => ITEMS_BATCH,
-            AccessPath::Entries { .. } | AccessPath::Set(_) => rows.clamp(1, BATCH_MAX),
+            AccessPath::Entries { .. } | AccessPath::Set(_) => BATCH_MAX,
         };
         Candidates {
             snapshot,
             query,
-            watch,
+            watch: Rc::clone(watch),
             groups: groups(snapshot, query).into_iter(),
             merge: BucketMerge::new(snapshot.view(), Vec::new(), false),
             ahead: VecDeque::new(),
@@ -102,10 +114,24 @@ impl<'p> Candidates<'p> {
                 self.stats = candidate.stats;
                 return Ok(Some(candidate));
             }
-            let watch = (self.watch, self.activity());
+            let watch = (&*self.watch, self.query.path.finding());
             self.merge.next_batch(self.batch, watch, &mut self.ahead)?;
             if self.ahead.is_empty() && !self.next_group()? {
                 return Ok(None);
+            }
+        }
+    }
+
+    /// The position of the next candidate, which need not be looked up for that.
+    pub(super) fn position(&mut self) -> Result<Option<Bytes>, PartitionError> {
+        if let Some(next) = self.peeked.as_ref().or(self.ahead.front()) {
+            return Ok(Some(next.position.clone()));
+        }
+        loop {
+            let (merge, activity) = (&mut self.merge, self.query.path.finding());
+            let next = self.watch.measure(activity, || merge.peek().map(|next| next.cloned()))?;
+            if next.is_some() || !self.next_group()? {
+                return Ok(next);
             }
         }
     }
@@ -168,18 +194,10 @@ impl<'p> Candidates<'p> {
         sum
     }
 
-    /// Looks up no more than one at a time.
-    pub(super) fn one_by_one(&mut self) {
-        self.batch = 1;
-    }
-
-    /// What going on counts as: without an index, items are read on the way.
-    fn activity(&self) -> Activity {
-        match self.query.path {
-            AccessPath::Items => Activity::Loading,
-            AccessPath::Nothing | AccessPath::Entries { .. } | AccessPath::Set(_) => {
-                Activity::Finding
-            }
+    /// Looks up no more at a time than are wanted, about.
+    pub(super) fn expect(&mut self, wanted: u64) {
+        if !matches!(self.query.path, AccessPath::Nothing | AccessPath::Items) {
+            self.batch = usize::try_from(wanted).unwrap_or(usize::MAX).clamp(1, BATCH_MAX);
         }
     }
 
@@ -195,8 +213,8 @@ impl<'p> Candidates<'p> {
         for BucketRange { bucket, within } in &group.buckets {
             let (ordinals, prefix) = (&query.ordinals, query.prefix.as_ref());
             let scope = ScanScope { within, ordinals, prefix };
-            let (from, setup) = ((view, query.now), self.snapshot.reader().shared_setup());
-            scans.push(BucketScan::open(from, setup, bucket, &query.path, &scope, starts)?);
+            let (from, config) = ((view, query.now), self.snapshot.reader().shared_config());
+            scans.push(BucketScan::open(from, config, bucket, &query.path, &scope, starts)?);
         }
         self.merge = BucketMerge::new(view, scans, query.path.is_backwards());
         if self.begun.is_empty() && query.along.is_some() {

@@ -6,11 +6,11 @@ use index::{Absence, IndexedPath};
 use model::policy::{PolicyPathStep, SortOrder};
 use query::{Composite, Indexed, Path};
 
-use crate::setup::Setup;
+use crate::config::PartitionConfig;
 
 #[derive(Clone, Copy)]
 pub(super) struct Indexes<'s> {
-    pub(super) setup: &'s Setup,
+    pub(super) config: &'s PartitionConfig,
 }
 
 impl Indexes<'_> {
@@ -21,28 +21,28 @@ impl Indexes<'_> {
         }
         let steps = steps_of(path)?;
         let found: Option<Vec<IndexedPath>> =
-            self.setup.plans.values().map(|plan| plan.path(&steps)).collect();
+            self.config.plans.values().map(|plan| plan.path(&steps)).collect();
         found?.into_iter().reduce(IndexedPath::and)
     }
 
     /// How items without a value at a place are found, if all items tell.
     pub(super) fn absence(self, path: &Path) -> Option<Absence> {
         let names = path.names()?;
-        let mut found = self.setup.plans.values().map(|plan| plan.absence(&names));
+        let mut found = self.config.plans.values().map(|plan| plan.absence(&names));
         let first = found.next()??;
         found.all(|other| other.as_ref() == Some(&first)).then_some(first)
     }
 
     /// How the policy in force indexes a place.
     pub(super) fn path_in_force(self, path: &Path) -> Option<IndexedPath> {
-        self.setup.plans.values().next_back()?.path(&steps_of(path)?)
+        self.config.plans.values().next_back()?.path(&steps_of(path)?)
     }
 
     /// Whether a policy could index a place: computed properties are in no item, and
     /// some system properties have no entries whatever the policy says.
     pub(super) fn could_have(self, path: &Path) -> bool {
         const NEVER: [&str; 3] = ["_rid", "_self", "_attachments"];
-        let computed = self.setup.definition.computed_properties();
+        let computed = self.config.definition.computed_properties();
         let Some(names) = path.names() else { return true };
         names.first().is_some_and(|first| {
             !NEVER.contains(first)
@@ -57,7 +57,7 @@ impl Indexed for Indexes<'_> {
     }
 
     fn composites(&self) -> Vec<Composite> {
-        let policy = self.setup.definition.indexing();
+        let policy = self.config.definition.indexing();
         let composites = policy.composites().iter().map(|paths| -> Composite {
             let part = |part: &model::policy::CompositePath| {
                 (part.path.names().to_vec(), part.order == SortOrder::Descending)
@@ -74,7 +74,7 @@ impl Indexes<'_> {
             .iter()
             .map(|(names, way)| (names.iter().map(String::as_str).collect(), *way))
             .collect();
-        self.setup.plans.values().all(|plan| plan.composite_index(&order).is_some())
+        self.config.plans.values().all(|plan| plan.composite_index(&order).is_some())
     }
 }
 

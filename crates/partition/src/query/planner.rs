@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use index::{Absence, EntryOrder, EntryRange};
 use model::json::{JsonKind, Value};
-use query::{Bound, Comparison, IndexUse, Order, Path, Requirement};
+use query::{Bound, Comparison, IndexUse, Order, Path, Predicate};
 
 use super::Approach;
 use super::access::{AccessPath, IndexRange, OrdinalSet};
@@ -20,7 +20,7 @@ use super::composite::{self, described, value_at};
 use super::indexes::Indexes;
 use super::set_cursor::with_ordinals;
 use crate::command::PartitionError;
-use crate::setup::Setup;
+use crate::config::PartitionConfig;
 
 /// Items that are rather loaded and sorted than found along the index of the order.
 pub(super) const SORT_ITEMS_MAX: u64 = 1_000;
@@ -48,7 +48,7 @@ pub struct AccessPlan {
     /// How the entries lie that are walked for an order, if they are.
     pub along: Option<EntryOrder>,
     /// Whether the filter keeps every candidate, so that it need not be asked.
-    pub exact: bool,
+    pub covers_filter: bool,
     pub usage: IndexUse,
 }
 
@@ -70,7 +70,7 @@ impl AccessPlan {
             access: AccessPath::Nothing,
             ordered: true,
             along: None,
-            exact: true,
+            covers_filter: true,
             usage: IndexUse::default(),
         }
     }
@@ -80,7 +80,7 @@ impl AccessPlan {
 impl fmt::Display for AccessPlan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.access)?;
-        if !self.exact {
+        if !self.covers_filter {
             f.write_str(", filter")?;
         }
         if !self.ordered {
@@ -150,13 +150,13 @@ pub trait Statistics {
 
 /// Chooses, for all buckets alike. Queries without an order go on the way that they resume.
 pub(crate) fn plan(
-    setup: &Setup,
+    config: &PartitionConfig,
     (bound, approach): (&Bound, Approach),
     statistics: &dyn Statistics,
     resume: Option<(ScanOrder, &[u8])>,
 ) -> Result<Result<AccessPlan, OrderError>, PartitionError> {
     let counts = bound.counts_documents();
-    let indexes = Indexes { setup };
+    let indexes = Indexes { config };
     let planner = Planner { indexes, statistics, resume, counts };
     let order = bound.order();
     let served = match planner.order(&order, bound)? {
@@ -167,7 +167,7 @@ pub(crate) fn plan(
         access: AccessPath::Items,
         ordered: order.is_empty(),
         along: None,
-        exact: false,
+        covers_filter: false,
         usage: IndexUse::default(),
     };
     if approach == Approach::Scan {
@@ -175,18 +175,19 @@ pub(crate) fn plan(
         return Ok(if same { Ok(scan) } else { Err(OrderError::Changed) });
     }
     let filter = bound.filter();
-    if filter.requirement == Requirement::Never {
+    if filter.predicate == Predicate::Never {
         return Ok(Ok(AccessPlan {
             access: AccessPath::Nothing,
             ordered: true,
-            exact: true,
+            covers_filter: true,
             ..scan
         }));
     }
-    let scan = AccessPlan { exact: filter.requirement == Requirement::Anything, ..scan };
-    let found = planner.find(&filter.requirement)?;
-    let found = planner.together(filter.requirement.parts()).or(found);
-    let found = found.map(|found| IndexMatch { whole: found.whole && filter.exact, ..found });
+    let scan = AccessPlan { covers_filter: filter.predicate == Predicate::Anything, ..scan };
+    let found = planner.find(&filter.predicate)?;
+    let found = planner.together(filter.predicate.parts()).or(found);
+    let found =
+        found.map(|found| IndexMatch { whole: found.whole && filter.covers_filter, ..found });
     let choice = match (resume, served) {
         (Some((way, _)), _) => planner.as_before(way, found, scan),
         (None, Some(served)) => Some(planner.ordered(served, found, scan)?),
@@ -196,7 +197,7 @@ pub(crate) fn plan(
         },
     };
     let Some(mut choice) = choice else { return Ok(Err(OrderError::Changed)) };
-    choice.exact = choice.exact && filter.exact;
+    choice.covers_filter = choice.covers_filter && filter.covers_filter;
     choice.usage = bound.index_use(&indexes);
     Ok(Ok(choice))
 }
@@ -225,10 +226,10 @@ pub(super) struct OrderedIndex {
 /// The index that serves an order, if one does.
 pub(super) type OrderServed = Result<Option<OrderedIndex>, OrderError>;
 
-/// A way to what a requirement asks for.
+/// A way to what a predicate asks for.
 pub(super) struct IndexMatch {
     pub(super) set: OrdinalSet,
-    /// Whether it asks for all of the requirement.
+    /// Whether it asks for all of the predicate.
     whole: bool,
     /// Whether an item may have several entries in it.
     repeats: bool,
@@ -269,12 +270,12 @@ impl Planner<'_> {
         required: bool,
     ) -> Result<Option<OrderedIndex>, PartitionError> {
         let Some(path) = self.indexes.path(key.path) else { return Ok(None) };
-        let requirement = bound.filter().requirement;
-        if let Some(served) = self.begun_order(key, &requirement) {
+        let predicate = bound.filter().predicate;
+        if let Some(served) = self.begun_order(key, &predicate) {
             return Ok(Some(served));
         }
         let all = if required { path.is_defined() } else { path.all() };
-        let mut range = self.narrowed(all, key.path, &requirement);
+        let mut range = self.narrowed(all, key.path, &predicate);
         let mut absent = None;
         if !path.has_undefined() && range.start == path.all().start {
             absent = self.absent(key.path)?.map(Box::new);
@@ -309,8 +310,8 @@ impl Planner<'_> {
 
     /// Along a composite index whose last path is that of the order and whose others the
     /// filter gives.
-    fn begun_order(&self, key: &Order<'_>, requirement: &Requirement) -> Option<OrderedIndex> {
-        let (names, parts) = (key.path.names()?, requirement.parts());
+    fn begun_order(&self, key: &Order<'_>, predicate: &Predicate) -> Option<OrderedIndex> {
+        let (names, parts) = (key.path.names()?, predicate.parts());
         let leaves = composite::in_order_of(self.indexes, parts, &names);
         let (IndexRange { of, range }, order) = leaves.into_iter().next()?;
         let (backwards, absent) = (key.descending, None);
@@ -323,14 +324,14 @@ impl Planner<'_> {
         order: &[(Vec<&str>, bool)],
         bound: &Bound,
     ) -> OrderServed {
-        let mut plans = self.indexes.setup.plans.values().rev();
+        let mut plans = self.indexes.config.plans.values().rev();
         let plan = plans.next().ok_or(OrderError::NoComposite)?;
         let index = plan.composite_index(order).ok_or(OrderError::NoComposite)?;
         if !plans.all(|plan| plan.composite_index(order) == Some(index)) {
             return Ok(None);
         }
-        let requirement = bound.filter().requirement;
-        let given = |(names, _): &(Vec<&str>, bool)| value_at(requirement.parts(), names);
+        let predicate = bound.filter().predicate;
+        let given = |(names, _): &(Vec<&str>, bool)| value_at(predicate.parts(), names);
         let values: Vec<&Value> = order.iter().map_while(given).collect();
         let range = plan.composite_range(index, &values);
         let of = described(order);
@@ -340,8 +341,8 @@ impl Planner<'_> {
     }
 
     /// The part of a path's entries that the filter leaves, if it is about the path.
-    fn narrowed(&self, all: EntryRange, path: &Path, requirement: &Requirement) -> EntryRange {
-        let about = requirement.parts().iter().filter(|part| part.path() == Some(path));
+    fn narrowed(&self, all: EntryRange, path: &Path, predicate: &Predicate) -> EntryRange {
+        let about = predicate.parts().iter().filter(|part| part.path() == Some(path));
         about.fold(all, |range, part| match self.leaf(part) {
             Some(OrdinalSet::Equal(part) | OrdinalSet::Within(part)) => {
                 range.intersect(&part.range)
@@ -361,7 +362,7 @@ impl Planner<'_> {
         if way == ScanOrder::Items {
             return Some(scan);
         }
-        let exact = found.as_ref().is_some_and(|found| found.whole);
+        let covers = found.as_ref().is_some_and(|found| found.whole);
         let access = found.map(as_access).filter(|access| match access {
             AccessPath::Set(_) => way == ScanOrder::Ordinals,
             AccessPath::Entries { ranges, .. } => {
@@ -369,7 +370,11 @@ impl Planner<'_> {
             }
             AccessPath::Nothing | AccessPath::Items => false,
         });
-        access.map(|access| AccessPlan { exact: exact && access.is_exact(), access, ..scan })
+        access.map(|access| AccessPlan {
+            covers_filter: covers && access.is_exact(),
+            access,
+            ..scan
+        })
     }
 
     /// Whether the page before read the entries of this index.
@@ -395,15 +400,15 @@ impl Planner<'_> {
         scan: AccessPlan,
     ) -> Result<AccessPlan, PartitionError> {
         let Some(found) = found else { return Ok(scan) };
-        let exact = found.whole;
+        let covers = found.whole;
         // Where each entry gives a row, a page has no more entries than rows.
-        let unsure = found.ranges && !(exact && scan.ordered);
-        let counts = exact && self.counts;
+        let unsure = found.ranges && !(covers && scan.ordered);
+        let counts = covers && self.counts;
         if (unsure || (self.statistics.is_narrow() && !counts)) && self.is_wide(&found)? {
             return Ok(scan);
         }
         let access = as_access(found);
-        Ok(AccessPlan { exact: exact && access.is_exact(), access, ..scan })
+        Ok(AccessPlan { covers_filter: covers && access.is_exact(), access, ..scan })
     }
 
     /// Whether it costs less to look at all items than to look up these.
@@ -425,9 +430,9 @@ impl Planner<'_> {
             && self.members(&found.set, most)? < most
             && !(self.statistics.is_narrow() && self.is_wide(&found)?)
         {
-            let exact = found.whole;
+            let covers = found.whole;
             let access = as_access(found);
-            return Ok(AccessPlan { exact: exact && access.is_exact(), access, ..scan });
+            return Ok(AccessPlan { covers_filter: covers && access.is_exact(), access, ..scan });
         }
         if self.statistics.is_narrow() && !served.begun {
             // Items of all other keys would be met along the index.
@@ -463,31 +468,31 @@ impl Planner<'_> {
         }
     }
 
-    fn find(&self, requirement: &Requirement) -> Result<Option<IndexMatch>, PartitionError> {
-        if let Requirement::All(parts) = requirement {
+    fn find(&self, predicate: &Predicate) -> Result<Option<IndexMatch>, PartitionError> {
+        if let Predicate::All(parts) = predicate {
             return self.find_all(parts);
         }
-        if let Requirement::Either(parts) = requirement {
+        if let Predicate::Either(parts) = predicate {
             return self.find_any(parts);
         }
-        let Some(set) = self.leaf(requirement) else { return Ok(None) };
-        let elements = requirement.path().is_some_and(|path| path.names().is_none());
-        let any_text = matches!(requirement, Requirement::Prefix { ignores_case: true, .. });
-        let whole = requirement.path().is_none_or(is_exact_place) && !any_text;
+        let Some(set) = self.leaf(predicate) else { return Ok(None) };
+        let elements = predicate.path().is_some_and(|path| path.names().is_none());
+        let any_text = matches!(predicate, Predicate::Prefix { ignores_case: true, .. });
+        let whole = predicate.path().is_none_or(is_exact_place) && !any_text;
         let ranges = matches!(set, OrdinalSet::Within(_));
         Ok(Some(IndexMatch { set, whole, repeats: elements, ranges }))
     }
 
     /// Through a composite index, if it answers all conditions on single values and more:
     /// its entries are as few as those of the values at most.
-    fn together(&self, parts: &[Requirement]) -> Option<IndexMatch> {
+    fn together(&self, parts: &[Predicate]) -> Option<IndexMatch> {
         let slice = composite::widest(self.indexes, parts)?;
-        let is_narrow = |part: &&Requirement| {
+        let is_narrow = |part: &&Predicate| {
             matches!(
                 part,
-                Requirement::Compare { comparison: Comparison::Equal, .. }
-                    | Requirement::OneOf { .. }
-                    | Requirement::Either(_)
+                Predicate::Compare { comparison: Comparison::Equal, .. }
+                    | Predicate::OneOf { .. }
+                    | Predicate::Either(_)
             )
         };
         let narrow = parts.iter().filter(is_narrow).count();
@@ -505,7 +510,7 @@ impl Planner<'_> {
     }
 
     /// Single values together; if there are none, the narrowest of the ranges.
-    fn find_all(&self, parts: &[Requirement]) -> Result<Option<IndexMatch>, PartitionError> {
+    fn find_all(&self, parts: &[Predicate]) -> Result<Option<IndexMatch>, PartitionError> {
         let (mut sets, mut ranges, mut whole) = (Vec::new(), Vec::new(), true);
         for part in parts {
             match self.find(part)? {
@@ -569,7 +574,7 @@ impl Planner<'_> {
     }
 
     /// Every part must be found, or none is.
-    fn find_any(&self, parts: &[Requirement]) -> Result<Option<IndexMatch>, PartitionError> {
+    fn find_any(&self, parts: &[Predicate]) -> Result<Option<IndexMatch>, PartitionError> {
         let mut found_parts = Vec::with_capacity(parts.len());
         for part in parts {
             let Some(found) = self.find(part)? else { return Ok(None) };
@@ -588,13 +593,13 @@ impl Planner<'_> {
     }
 
     /// The entries that a condition on one place asks for.
-    fn leaf(&self, requirement: &Requirement) -> Option<OrdinalSet> {
-        let place = requirement.path()?;
+    fn leaf(&self, predicate: &Predicate) -> Option<OrdinalSet> {
+        let place = predicate.path()?;
         let path = self.indexes.path(place)?;
         let of: Arc<str> = place.in_policy().into();
         let leaf = |range: EntryRange| IndexRange { of: Arc::clone(&of), range };
-        match requirement {
-            Requirement::Compare { comparison, value, .. } => {
+        match predicate {
+            Predicate::Compare { comparison, value, .. } => {
                 let range = match comparison {
                     Comparison::Equal => return Some(OrdinalSet::Equal(leaf(path.equal(value)))),
                     Comparison::NotEqual => return None,
@@ -607,21 +612,21 @@ impl Planner<'_> {
                 };
                 range.map(|range| OrdinalSet::Within(leaf(range)))
             }
-            Requirement::OneOf { values, .. } => {
+            Predicate::OneOf { values, .. } => {
                 let values = path.any_of(values).into_iter();
                 Some(OrdinalSet::Any(values.map(|range| OrdinalSet::Equal(leaf(range))).collect()))
             }
-            Requirement::Prefix { prefix, ignores_case: false, .. } => {
+            Predicate::Prefix { prefix, ignores_case: false, .. } => {
                 Some(OrdinalSet::Within(leaf(path.starts_with(prefix))))
             }
             // Entries are in the order of texts as they are written.
-            Requirement::Prefix { ignores_case: true, .. } => {
+            Predicate::Prefix { ignores_case: true, .. } => {
                 Some(OrdinalSet::Within(leaf(EntryRange {
                     exact: false,
                     ..path.of_type(JsonKind::String)
                 })))
             }
-            Requirement::Types { types, .. } => match types {
+            Predicate::Types { types, .. } => match types {
                 [kind] => Some(OrdinalSet::Within(leaf(path.of_type(*kind)))),
                 all if all.len() == KINDS => Some(OrdinalSet::Within(leaf(path.is_defined()))),
                 _ => {
@@ -629,21 +634,17 @@ impl Planner<'_> {
                 }
             },
             // These say nothing about entries, and what may come later does not yet.
-            Requirement::Anything
-            | Requirement::Never
-            | Requirement::All(_)
-            | Requirement::Either(_)
+            Predicate::Anything
+            | Predicate::Never
+            | Predicate::All(_)
+            | Predicate::Either(_)
             | _ => None,
         }
     }
 }
 
 /// Lets two ranges of one place be one, as in BETWEEN; whether there is another one.
-fn narrow(
-    ranges: &mut [(&Requirement, IndexMatch)],
-    part: &Requirement,
-    found: &IndexMatch,
-) -> bool {
+fn narrow(ranges: &mut [(&Predicate, IndexMatch)], part: &Predicate, found: &IndexMatch) -> bool {
     let OrdinalSet::Within(leaf) = &found.set else { return false };
     if found.repeats || part.path().is_none() {
         return false;

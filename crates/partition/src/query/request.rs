@@ -31,7 +31,7 @@ pub struct PartitionQuery {
     /// How the entries lie that are scanned in the order of the query, if they are.
     pub along: Option<EntryOrder>,
     /// Whether the filter keeps every candidate, so that it need not be asked.
-    pub exact: bool,
+    pub covers_filter: bool,
     /// For each key of the order, or of the values by which rows are told apart, whether it
     /// descends.
     pub order: Vec<bool>,
@@ -193,7 +193,7 @@ pub struct OutputRow {
     /// Where it belongs in the order: the sort keys, then the item, in the direction of
     /// the first key, then the number of the row; or the values by which rows are told
     /// apart. Empty where rows need not be sorted.
-    pub place: Vec<u8>,
+    pub sort_key: Vec<u8>,
     pub text: String,
     /// What DISTINCT compares where there is an order; empty otherwise.
     pub identity: String,
@@ -207,7 +207,7 @@ impl OutputRow {
     /// What it takes in memory.
     #[must_use]
     pub fn footprint(&self) -> usize {
-        self.place.capacity() + self.text.capacity() + self.identity.capacity() + ROW_BYTES
+        self.sort_key.capacity() + self.text.capacity() + self.identity.capacity() + ROW_BYTES
     }
 }
 
@@ -271,7 +271,7 @@ pub enum ExecuteError {
 }
 
 /// The thread that a query runs on, which others want to run on, too.
-pub trait Pace {
+pub trait TimeSlice {
     /// Lets others run if it is their turn. Whether a page that can end anywhere may go on.
     fn may_go_on(&self) -> bool;
 

@@ -15,10 +15,10 @@ use super::absent::AbsentScan;
 use super::access::AccessPath;
 use super::set_cursor::{self, SetCursor};
 use crate::command::PartitionError;
+use crate::config::{Bucket, PartitionConfig};
 use crate::key::{self, GROUP_AT, Group, Keys};
 use crate::record::{Head, Item, KeyStatistics, RecordError};
 use crate::rows::Rows;
-use crate::setup::{Bucket, Setup};
 
 /// Where a scan starts, if not at its beginning.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -89,7 +89,7 @@ impl SubAssign for ScanStats {
 pub(super) struct BucketScan<'v> {
     view: &'v dyn View,
     now: Timestamp,
-    setup: Arc<Setup>,
+    config: Arc<PartitionConfig>,
     keys: Keys,
     /// The parts of the ring that are asked for, where they do not have all of the bucket.
     clip: Option<Vec<EpkRange>>,
@@ -131,14 +131,14 @@ impl<'v> BucketScan<'v> {
     /// Begins, behind all starts.
     pub(super) fn open(
         (view, now): (&'v dyn View, Timestamp),
-        setup: &Arc<Setup>,
+        config: &Arc<PartitionConfig>,
         bucket: &Bucket,
         access: &AccessPath,
         wanted: &ScanScope<'_>,
         starts: &[ScanStart],
     ) -> Result<BucketScan<'v>, PartitionError> {
         let ScanScope { within, ordinals, prefix } = *wanted;
-        let keys = setup.keys(bucket);
+        let keys = config.keys(bucket);
         let source = match access {
             AccessPath::Nothing => ScanSource::Nothing,
             AccessPath::Items => {
@@ -195,7 +195,7 @@ impl<'v> BucketScan<'v> {
         let whole = within.iter().any(|within| within.covers(&bucket.range));
         let clip = (!whole).then(|| within.to_vec());
         let (prefix, loaded) = (prefix.cloned(), ScanStats::default());
-        Ok(BucketScan { view, now, setup: Arc::clone(setup), keys, clip, prefix, source, loaded })
+        Ok(BucketScan { view, now, config: Arc::clone(config), keys, clip, prefix, source, loaded })
     }
 
     /// The next position. What is there is looked at when it is loaded ([`load_all`]):
@@ -271,7 +271,7 @@ impl<'v> BucketScan<'v> {
         }
         let prefix = self.prefix.as_deref();
         Ok(item.filter(|item| {
-            !self.setup.is_expired(item, self.now) && self.setup.has_prefix(item, prefix)
+            !self.config.is_expired(item, self.now) && self.config.has_prefix(item, prefix)
         }))
     }
 
@@ -279,7 +279,7 @@ impl<'v> BucketScan<'v> {
     /// It is all of them at once where their number is written down. Items that an index
     /// finds are not looked into, unless they may have expired or be another key's.
     pub(super) fn count(&mut self, most: u64) -> Result<(u64, bool), PartitionError> {
-        let lasting = self.setup.definition.ttl() == TimeToLive::Off;
+        let lasting = self.config.definition.ttl() == TimeToLive::Off;
         let sure = lasting && self.prefix.is_none();
         if sure
             && matches!(self.source, ScanSource::Items(_))

@@ -10,12 +10,12 @@ use query::{Context, Ledger};
 use storage::View;
 
 use super::execute;
-use super::request::{ExecuteError, Pace, PartialPage, PartitionQuery};
+use super::request::{ExecuteError, PartialPage, PartitionQuery, TimeSlice};
 use super::set_cursor::{count_entries, count_sets_of_names, count_values};
 use crate::command::PartitionError;
+use crate::config::Bucket;
 use crate::read::Reader;
 use crate::record::RecordError;
-use crate::setup::Bucket;
 
 /// A view of a partition, and how far the partition was when it was taken.
 pub struct Snapshot {
@@ -66,20 +66,20 @@ impl Snapshot {
     pub fn execute(
         &self,
         query: &PartitionQuery,
-        pace: &dyn Pace,
+        slice: &dyn TimeSlice,
         ledger: &Rc<Ledger>,
     ) -> Result<PartialPage, ExecuteError> {
-        execute::execute(self, query, pace, ledger)
+        execute::execute(self, query, slice, ledger)
     }
 
     /// As [`Snapshot::execute`], for a query that comes as bytes. So does the answer.
     pub fn execute_bytes(
         &self,
         query: &[u8],
-        pace: &dyn Pace,
+        slice: &dyn TimeSlice,
         ledger: &Rc<Ledger>,
     ) -> Result<Vec<u8>, ExecuteError> {
-        let definition = &self.reader.setup().definition;
+        let definition = &self.reader.config().definition;
         let container = Context {
             spatial: definition.geospatial(),
             computed: definition.computed_properties().properties().to_vec(),
@@ -87,7 +87,7 @@ impl Snapshot {
         };
         let malformed = || PartitionError::from(RecordError::Malformed { what: "query" });
         let query = PartitionQuery::from_bytes(query, &container).ok_or_else(malformed)?;
-        Ok(self.execute(&query, pace, ledger)?.to_bytes())
+        Ok(self.execute(&query, slice, ledger)?.to_bytes())
     }
 
     /// Answers a question of the planner about the buckets that have a part of `within`.
@@ -122,7 +122,7 @@ impl Snapshot {
         query: &StatisticsQuery,
         sum: u64,
     ) -> Result<(u64, u64), PartitionError> {
-        let (view, keys) = (self.view(), self.reader.setup().keys(bucket));
+        let (view, keys) = (self.view(), self.reader.config().keys(bucket));
         Ok(match query {
             StatisticsQuery::Entries { range, limit } => {
                 (count_entries(view, &keys, range, limit.saturating_sub(sum))?, *limit)

@@ -6,7 +6,7 @@
 use std::cell::Cell;
 use std::time::Duration;
 
-use super::request::{Pace, ScanTimes};
+use super::request::{ScanTimes, TimeSlice};
 
 /// What is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,16 +22,16 @@ pub(super) enum Activity {
 /// Adds up the activities of one execution.
 pub(super) struct Stopwatch<'t> {
     /// None if nobody wants to know.
-    clock: Option<&'t dyn Pace>,
+    clock: Option<&'t dyn TimeSlice>,
     finding: Cell<Duration>,
     loading: Cell<Duration>,
     writing: Cell<Duration>,
 }
 
 impl<'t> Stopwatch<'t> {
-    pub(super) fn new(pace: &'t dyn Pace, is_timed: bool) -> Stopwatch<'t> {
+    pub(super) fn new(slice: &'t dyn TimeSlice, is_timed: bool) -> Stopwatch<'t> {
         let zero = || Cell::new(Duration::ZERO);
-        let clock = is_timed.then_some(pace);
+        let clock = is_timed.then_some(slice);
         Stopwatch { clock, finding: zero(), loading: zero(), writing: zero() }
     }
 

@@ -8,7 +8,8 @@ use model::limits::Limits;
 use model::name::ItemId;
 use model::partition_key::Location;
 use partition::{
-    Command, Document, EffectKind, EtagMatch, Operation, Outcome, PartitionError, Patch, Setup,
+    Command, Document, EffectKind, EtagMatch, Operation, Outcome, PartitionConfig, PartitionError,
+    Patch,
 };
 use runtime::{Random, SeededRandom};
 
@@ -78,9 +79,9 @@ impl Shape {
         }
     }
 
-    pub(crate) fn setup(self) -> Setup {
+    pub(crate) fn config(self) -> PartitionConfig {
         let limits = Limits { item_bytes_max: ITEM_BYTES_MAX.into(), ..Limits::default() };
-        Setup { limits: Arc::new(limits), ..self.container().setup(3) }
+        PartitionConfig { limits: Arc::new(limits), ..self.container().config(3) }
     }
 }
 
@@ -355,7 +356,7 @@ pub(crate) fn why(problem: &PartitionError) -> Option<Why> {
         PartitionError::Empty
         | PartitionError::TooMany { .. }
         | PartitionError::Gone
-        | PartitionError::OutOfNumbers
+        | PartitionError::OutOfOrdinals
         | PartitionError::Record(_)
         | _ => panic!("no request of ours leads to {problem:?}"),
     }

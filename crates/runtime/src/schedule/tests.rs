@@ -87,7 +87,7 @@ fn a_condition_is_waited_for_without_its_lock() {
 }
 
 #[test]
-fn a_panic_of_a_task_is_told_to_whoever_joins_it() {
+fn joining_reports_the_panic_of_a_task() {
     let (joined, _) = SeededTasks::run(1, |tasks| {
         let task = tasks.spawn("clumsy", Box::new(|| panic!("on purpose"))).unwrap();
         task.join()

@@ -19,7 +19,7 @@ impl ContainerMap {
         let starts = self.ranges.iter().all(|record| bounds.contains(&record.range.min));
         require(starts, "a range does not begin with a bucket")?;
         require(self.ids_are_sound(), "an id is used twice or is still to be given out")?;
-        require(self.numbers_are_sound(), "a block of numbers is granted twice or not at all")?;
+        require(self.ordinals_are_sound(), "a block of ordinals is allocated twice or not at all")?;
         require(self.weights_are_sound(), "a range has no part of the throughput")?;
         require(self.moves_are_sound(), "a move does not share out its bucket")
     }
@@ -36,8 +36,9 @@ impl ContainerMap {
             && parents.clone().all(|parent| parent.0 < self.next_range)
     }
 
-    fn numbers_are_sound(&self) -> bool {
-        let mut blocks: Vec<_> = self.ranges.iter().flat_map(|record| &record.numbers).collect();
+    fn ordinals_are_sound(&self) -> bool {
+        let mut blocks: Vec<_> =
+            self.ranges.iter().flat_map(|record| &record.ordinal_blocks).collect();
         blocks.sort_by_key(|block| block.start);
         let apart = blocks.windows(2).all(|pair| matches!(pair, [a, b] if a.end <= b.start));
         apart && blocks.last().is_none_or(|block| block.end <= self.next_number)

@@ -1,7 +1,7 @@
 //! Changes of the layout, as pure functions from one map to the next.
 //!
 //! Nothing here moves data or takes effect: a map counts once it is stored.
-//! Whatever the change, ranges go on to cover the ring, ids and item numbers are
+//! Whatever the change, ranges go on to cover the ring, ids and ordinals are
 //! never given out twice, and positions never go back.
 
 use std::ops::Range;
@@ -16,9 +16,9 @@ use super::{ContainerMap, PartitionId, PartitionRecord};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FinalPosition {
     pub lsn: Lsn,
-    /// Item numbers that were granted to it and not given out. Exact, because the
+    /// Ordinals that were allocated to it and not used. Exact, because the
     /// partitions that follow hold only some of the heads that remember them.
-    pub numbers: Vec<Range<u64>>,
+    pub ordinal_blocks: Vec<Range<u64>>,
 }
 
 /// Why a layout cannot be changed as asked.
@@ -56,17 +56,17 @@ impl ContainerMap {
         let spare = map.next_block();
         let left = EpkRange::new(parent.range.min.clone(), at.clone());
         let right = EpkRange::new(at.clone(), parent.range.max.clone());
-        // What is left of the parent's numbers goes to one child only.
-        let halves = [(left, final_position.numbers.clone()), (right, vec![spare])];
+        // What is left of the parent's ordinals goes to one child only.
+        let halves = [(left, final_position.ordinal_blocks.clone()), (right, vec![spare])];
         let parents = ancestry([parent]);
         let weight = map.halve(parent.weight);
         map.change += 1;
-        let children = halves.map(|(range, numbers)| PartitionRecord {
+        let children = halves.map(|(range, ordinal_blocks)| PartitionRecord {
             id: map.next_id(),
             range,
             parents: parents.clone(),
             lsn_floor: final_position.lsn.next(),
-            numbers,
+            ordinal_blocks,
             change: map.change,
             weight,
         });
@@ -88,9 +88,11 @@ impl ContainerMap {
         };
         let reached =
             parts.iter().map(|(_, final_position)| final_position.lsn).max().unwrap_or(Lsn::ZERO);
-        let mut numbers: Vec<_> =
-            parts.iter().flat_map(|(_, final_position)| final_position.numbers.clone()).collect();
-        numbers.sort_by_key(|block| block.start);
+        let mut ordinal_blocks: Vec<_> = parts
+            .iter()
+            .flat_map(|(_, final_position)| final_position.ordinal_blocks.clone())
+            .collect();
+        ordinal_blocks.sort_by_key(|block| block.start);
         let mut map = self.clone();
         map.change += 1;
         map.merged = true;
@@ -99,7 +101,7 @@ impl ContainerMap {
             range: EpkRange::new(first.range.min.clone(), last.range.max.clone()),
             parents: ancestry(parents),
             lsn_floor: reached.next(),
-            numbers,
+            ordinal_blocks,
             change: map.change,
             weight: map.joined(parents),
         };

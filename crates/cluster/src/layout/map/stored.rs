@@ -59,7 +59,7 @@ fn range_value(record: &PartitionRecord) -> Value {
     object.insert("lsnFloor", number(record.lsn_floor.get()));
     object.insert("change", number(record.change));
     let block = |block: &Range<u64>| Value::Array(vec![number(block.start), number(block.end)]);
-    object.insert("numbers", record.numbers.iter().map(block).collect::<Value>());
+    object.insert("numbers", record.ordinal_blocks.iter().map(block).collect::<Value>());
     if record.weight != 1 {
         object.insert("weight", number(record.weight));
     }
@@ -79,7 +79,7 @@ fn write_range(object: &mut Object, range: &EpkRange) {
 }
 
 fn number(value: u64) -> Value {
-    Value::from(i64::try_from(value).expect("positions and numbers stay below 2^63"))
+    Value::from(i64::try_from(value).expect("positions and ordinals stay below 2^63"))
 }
 
 fn parse_map(raw: Raw<'_>) -> Result<ContainerMap, &'static str> {
@@ -115,7 +115,7 @@ fn parse_bucket(raw: Raw<'_>) -> Result<Bucket, &'static str> {
 
 fn parse_range(raw: Raw<'_>) -> Result<PartitionRecord, &'static str> {
     let parents = raw.get("parents").ok_or("parents are missing")?;
-    let numbers = raw.get("numbers").ok_or("numbers are missing")?;
+    let blocks = raw.get("numbers").ok_or("numbers are missing")?;
     Ok(PartitionRecord {
         id: PartitionId(small(raw, "range")?),
         range: parse_bounds(raw)?,
@@ -125,7 +125,7 @@ fn parse_range(raw: Raw<'_>) -> Result<PartitionRecord, &'static str> {
             .collect::<Result<_, _>>()?,
         lsn_floor: Lsn::from_u64(int(raw, "lsnFloor")?),
         change: int(raw, "change")?,
-        numbers: numbers.elements().map(parse_block).collect::<Result<_, _>>()?,
+        ordinal_blocks: blocks.elements().map(parse_block).collect::<Result<_, _>>()?,
         weight: raw.get("weight").map_or(Ok(1), as_int)?,
     })
 }

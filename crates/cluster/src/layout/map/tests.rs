@@ -57,20 +57,20 @@ fn a_map_with_a_hole_is_refused() {
 }
 
 #[test]
-fn grants_never_overlap() {
+fn ordinal_blocks_never_overlap() {
     let key = PartitionKeyDefinition::hash(["/pk"]).unwrap();
     let map = ContainerMap::fresh(&key, 2)
         .with_more_ordinals(PartitionId(1))
         .with_more_ordinals(PartitionId(0));
     let mut blocks: Vec<_> =
-        map.ranges().iter().flat_map(|record| record.numbers.clone()).collect();
+        map.ranges().iter().flat_map(|record| record.ordinal_blocks.clone()).collect();
     blocks.sort_by_key(|block| block.start);
     assert_eq!(blocks.len(), 4);
     assert!(blocks.windows(2).all(|pair| pair[0].end <= pair[1].start));
 }
 
-fn final_position(lsn: u64, numbers: &[Range<u64>]) -> FinalPosition {
-    FinalPosition { lsn: Lsn::from_u64(lsn), numbers: numbers.to_vec() }
+fn final_position(lsn: u64, blocks: &[Range<u64>]) -> FinalPosition {
+    FinalPosition { lsn: Lsn::from_u64(lsn), ordinal_blocks: blocks.to_vec() }
 }
 
 fn epk(hex: &str) -> Epk {
@@ -89,8 +89,8 @@ fn splits_name_their_whole_ancestry() {
     assert_eq!((&left.range.max, &right.range.min), (&half, &half));
     assert_eq!((left.parents.as_slice(), map.change()), (&[PartitionId(0)][..], 2));
     assert_eq!((left.lsn_floor.get(), right.lsn_floor.get()), (42, 42));
-    assert_eq!(left.numbers, [8..50, 60..100], "what is left goes to one child");
-    let new: Vec<u64> = right.numbers.iter().map(|block| block.start).collect();
+    assert_eq!(left.ordinal_blocks, [8..50, 60..100], "what is left goes to one child");
+    let new: Vec<u64> = right.ordinal_blocks.iter().map(|block| block.start).collect();
     assert_eq!(new, [16_777_217], "the other gets a new block");
 
     let quarter = epk("0FFFFFFFFFFFFFFFFFFFFFFFFFFFFFFF");
@@ -103,11 +103,14 @@ fn splits_name_their_whole_ancestry() {
 }
 
 #[test]
-fn a_merge_takes_the_furthest_position_and_all_numbers() {
+fn a_merge_takes_the_furthest_position_and_all_ordinals() {
     let key = PartitionKeyDefinition::hash(["/pk"]).unwrap();
     let map = ContainerMap::fresh(&key, 10);
-    let parts: Vec<_> =
-        map.ranges().iter().map(|range| (range.id, final_position(7, &range.numbers))).collect();
+    let parts: Vec<_> = map
+        .ranges()
+        .iter()
+        .map(|range| (range.id, final_position(7, &range.ordinal_blocks)))
+        .collect();
     let mut mixed = parts.clone();
     mixed.reverse();
     mixed[3].1.lsn = Lsn::from_u64(99);
@@ -115,7 +118,7 @@ fn a_merge_takes_the_furthest_position_and_all_numbers() {
     let [only] = merged.ranges() else { panic!() };
     assert_eq!((only.id, only.lsn_floor.get(), merged.change()), (PartitionId(10), 100, 2));
     assert_eq!(only.parents, (0..10).map(PartitionId).collect::<Vec<_>>());
-    assert_eq!((only.numbers.len(), only.range.clone()), (10, EpkRange::full()));
+    assert_eq!((only.ordinal_blocks.len(), only.range.clone()), (10, EpkRange::full()));
     assert_eq!(merged.buckets_of(only).len(), 20, "the buckets are still the same");
     assert_eq!(parsed(&stored(&merged)).unwrap(), merged);
 }

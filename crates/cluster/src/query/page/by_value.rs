@@ -7,7 +7,7 @@
 
 use std::ops::ControlFlow;
 
-use partition::{LONG_STEPS_MAX, OutputRow, Task, value_place};
+use partition::{LONG_STEPS_MAX, OutputRow, Task, value_sort_key};
 use query::{PartialGroups, Row, Run};
 
 use super::builder::{More, PageBuilder};
@@ -19,9 +19,9 @@ use crate::query::QueryFailure;
 use crate::query::merge::{MergedStep, Next, PartRow, StepMerge, distinct_runs, without_given};
 
 pub(super) fn fill(execution: &mut Execution<'_>, page: &mut PageBuilder<'_>) -> Filled {
-    let units = execution.units(Task::Values, execution.budget(page));
+    let units = execution.merged_units(Task::Values, execution.budget(page));
     let backwards = execution.plan.access.is_backwards();
-    let mut merge = StepMerge::new(execution.fanout, units, backwards);
+    let mut merge = StepMerge::new(execution.fanout, &units, backwards)?;
     let filled = take_values(execution, page, &mut merge);
     execution.note_all(&merge);
     filled
@@ -84,12 +84,12 @@ fn group_rows(
     }
     let mut rows = Vec::new();
     let _ = run.finish(&mut |row: Row<'_, '_>| {
-        let place = value_place(&execution.query.bound, &execution.order, &row)?;
-        if execution.points.iter().any(|point| point.is_behind(&place)) {
+        let sort_key = value_sort_key(&execution.query.bound, &execution.order, &row)?;
+        if execution.points.iter().any(|point| point.is_after(&sort_key)) {
             return MORE;
         }
         let Some(text) = row.text()? else { return MORE };
-        let row = OutputRow { place, text, identity: String::new() };
+        let row = OutputRow { sort_key, text, identity: String::new() };
         rows.push(PartRow { row, part: 0 });
         Ok(ControlFlow::Continue(()))
     })?;

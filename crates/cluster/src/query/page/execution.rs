@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use index::{EntryOrder, Seek, told_of_values};
+use index::{EntryOrder, Seek, entry_part_of_values};
 use model::charge::Scanned;
 use model::partition_key::PartitionKeyDefinition;
 use model::position::Timestamp;
@@ -18,15 +18,12 @@ use super::Strategy;
 use super::builder::PageBuilder;
 use crate::cluster::Served;
 use crate::query::cursor::RowPosition;
-use crate::query::fanout::{Fanout, Unit};
+use crate::query::fanout::{Fanout, SIDE_BY_SIDE_ITEMS, Unit, Units};
 use crate::query::merge::{PartStats, StepMerge};
 use crate::query::{PageQuery, QueryFailure};
 
 /// Items that are looked at to see whether there is another row after a full page.
 pub(super) const LOOK_AHEAD_MAX: u64 = 32;
-
-/// Items from which on it pays to ask buckets side by side: half a millisecond.
-const SIDE_BY_SIDE_ITEMS: u64 = 500;
 
 /// One page of a query under way.
 pub(super) struct Execution<'p> {
@@ -70,6 +67,15 @@ impl<'p> Execution<'p> {
         parts.map(|part| Unit { part, query: self.partition_query(part, task, budget) }).collect()
     }
 
+    /// The same, for scans whose steps are merged: of several partitions, each step counts.
+    pub(super) fn merged_units(&self, task: Task, mut budget: ScanBudget) -> Vec<Unit> {
+        if self.fanout.parts.len() > 1 {
+            budget.coalesces = false;
+            budget.textless = 0;
+        }
+        self.units(task, budget)
+    }
+
     fn partition_query(&self, part: usize, task: Task, budget: ScanBudget) -> PartitionQuery {
         let (query, plan) = (self.query, self.plan);
         PartitionQuery {
@@ -77,7 +83,7 @@ impl<'p> Execution<'p> {
             task,
             path: plan.access.clone(),
             along: plan.along.clone(),
-            exact: plan.exact,
+            covers_filter: plan.covers_filter,
             order: self.order.clone(),
             by_value: query.value_order().is_some(),
             within: query.within.clone(),
@@ -95,12 +101,20 @@ impl<'p> Execution<'p> {
 
     /// What to ask for a task that looks at everything: each bucket by itself, if there is
     /// enough in them.
-    pub(super) fn units_of_all(&self, task: Task) -> Result<Vec<Unit>, QueryFailure> {
-        let units = self.units(task, ScanBudget::default());
-        let is_counted = self.plan.exact && self.query.bound.counts_documents();
-        if is_counted || self.items()? < SIDE_BY_SIDE_ITEMS {
-            return Ok(units);
+    pub(super) fn units_of_all(&self, task: Task) -> Result<Units, QueryFailure> {
+        let all = self.units(task, ScanBudget::default());
+        let is_counted = self.plan.covers_filter && self.query.bound.counts_documents();
+        if is_counted {
+            return Ok(Units::of_unknown_length(all));
         }
+        let buckets = self.units_of_buckets(&all);
+        if buckets.len() < 2 || self.items()? < SIDE_BY_SIDE_ITEMS {
+            return Ok(Units::short(all));
+        }
+        Ok(Units::long(buckets))
+    }
+
+    fn units_of_buckets(&self, units: &[Unit]) -> Vec<Unit> {
         let mut buckets = Vec::new();
         for unit in units {
             let Some(part) = self.fanout.parts.get(unit.part) else { continue };
@@ -115,14 +129,14 @@ impl<'p> Execution<'p> {
                 }
             }
         }
-        Ok(buckets)
+        buckets
     }
 
     /// How many items there are in the buckets in question.
     pub(super) fn items(&self) -> Result<u64, QueryFailure> {
         let (mut items, within) = (0, &self.query.within);
         for part in self.fanout.parts {
-            items += self.fanout.channel.statistics(part, within, &StatisticsQuery::Items)?;
+            items += self.fanout.statistics(part, within, &StatisticsQuery::Items)?;
         }
         Ok(items)
     }
@@ -138,7 +152,7 @@ impl<'p> Execution<'p> {
             rows,
             bytes: self.query.bounds.bytes,
             is_last,
-            candidates: self.query.bounds.met,
+            candidates: self.query.bounds.scanned,
             look_ahead: LOOK_AHEAD_MAX,
             steps: STEPS_MAX,
             coalesces: true,
@@ -222,13 +236,13 @@ fn start_after(position: &RowPosition) -> ScanStart {
 
 /// Where the entries begin of which a row may be after a point.
 fn start_along(along: &EntryOrder, point: &Point, descends: &[bool]) -> ScanStart {
-    let Seek { key, whole } = along.seek(&point.place, descends);
+    let Seek { key, whole } = along.seek(&point.sort_key, descends);
     if point.past && whole { ScanStart::AfterPrefix(key) } else { ScanStart::At(key) }
 }
 
 /// The same for rows that are told apart by values.
 fn start_at_value(along: &EntryOrder, point: &Point, descends: &[bool]) -> ScanStart {
-    let (told, is_all) = told_of_values(&point.place);
-    let Seek { key, whole } = along.seek_values(told, descends);
+    let (part, is_all) = entry_part_of_values(&point.sort_key);
+    let Seek { key, whole } = along.seek_values(part, descends);
     if point.past && whole && is_all { ScanStart::AfterPrefix(key) } else { ScanStart::At(key) }
 }

@@ -1,7 +1,7 @@
 //! Where a page has come to in the order of the query.
 
 use index::EntryEnd;
-use partition::{PLACE_BYTES_MAX, Point};
+use partition::{Point, SORT_KEY_BYTES_MAX};
 
 use super::builder::{More, PageBuilder};
 use super::execution::Execution;
@@ -9,7 +9,7 @@ use crate::query::PageQuery;
 use crate::query::cursor::{AfterRow, ResumePoint};
 use crate::query::merge::PartRow;
 
-/// Bytes behind the sort keys of a row: the item and the number of the row.
+/// Bytes after the values in a sort key: the item and the number of the row.
 const TAIL_BYTES: usize = size_of::<u64>() + size_of::<u32>();
 
 /// The last row that was passed.
@@ -39,18 +39,18 @@ impl<'p> OrderTracker<'p> {
     pub(super) fn offer(&mut self, page: &mut PageBuilder<'_>, row: PartRow) -> More {
         let PartRow { row, part } = row;
         let keys = self.by_keys.then(|| {
-            let end = row.place.len().saturating_sub(TAIL_BYTES);
-            row.place.get(..end).unwrap_or_default().to_vec()
+            let end = row.sort_key.len().saturating_sub(TAIL_BYTES);
+            row.sort_key.get(..end).unwrap_or_default().to_vec()
         });
         page.offer((part, row.text), || self.point_before(keys.as_deref()))?;
-        self.point = Point::behind(&row.place, &self.point);
+        self.point = Point::after(&row.sort_key, &self.point);
         self.keys = keys;
         More::Continue(())
     }
 
     /// The point after everything that was passed, before a row with these keys.
     fn point_before(&self, next: Option<&[u8]>) -> ResumePoint {
-        let is_short = |keys: &&Vec<u8>| keys.len() <= PLACE_BYTES_MAX;
+        let is_short = |keys: &&Vec<u8>| keys.len() <= SORT_KEY_BYTES_MAX;
         match self.keys.as_ref().filter(is_short) {
             Some(keys) if next != Some(keys) => {
                 let point = Point::past(keys.clone());
@@ -61,8 +61,8 @@ impl<'p> OrderTracker<'p> {
     }
 
     /// Goes to where an entry ends.
-    pub(super) fn pass_entry(&mut self, EntryEnd { place, past }: EntryEnd) {
-        self.point = Point { place, past, given: None };
+    pub(super) fn pass_entry(&mut self, EntryEnd { sort_key, past }: EntryEnd) {
+        self.point = Point { sort_key, past, given: None };
     }
 
     /// The point after everything that was passed.

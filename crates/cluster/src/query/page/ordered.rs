@@ -11,9 +11,9 @@ use super::order_tracker::OrderTracker;
 use crate::query::merge::{MergedStep, Next, PartRow, StepMerge, without_given};
 
 pub(super) fn fill(execution: &mut Execution<'_>, page: &mut PageBuilder<'_>) -> Filled {
-    let units = execution.units(Task::Scan, execution.budget(page));
+    let units = execution.merged_units(Task::Scan, execution.budget(page));
     let backwards = execution.plan.access.is_backwards();
-    let mut merge = StepMerge::new(execution.fanout, units, backwards);
+    let mut merge = StepMerge::new(execution.fanout, &units, backwards)?;
     let filled = take_steps(execution, page, &mut merge);
     execution.note_all(&merge);
     filled
@@ -90,6 +90,6 @@ impl Cost {
 
     /// Whether it has not cost enough.
     pub(super) fn is_affordable(&self, execution: &Execution<'_>) -> bool {
-        self.scanned < execution.query.bounds.met && self.evaluated <= STEPS_MAX / 2
+        self.scanned < execution.query.bounds.scanned && self.evaluated <= STEPS_MAX / 2
     }
 }

@@ -18,8 +18,8 @@ use super::execution::Execution;
 use super::stream::StepTaker;
 use crate::query::QueryFailure;
 use crate::query::cursor::ResumePoint;
-use crate::query::fanout::Unit;
-use crate::query::merge::{MergedStep, go_on_after};
+use crate::query::fanout::{Unit, go_on_after};
+use crate::query::merge::MergedStep;
 
 /// Items after which a page that is not full is scanned in pieces.
 const ALONE_ITEMS: u64 = 250;

@@ -20,8 +20,8 @@ pub(super) fn fill(execution: &mut Execution<'_>, page: &mut PageBuilder<'_>) ->
     if pieces::can_cut(execution) {
         return pieces::fill(execution, page);
     }
-    let units = execution.units(Task::Scan, execution.budget(page));
-    let mut merge = StepMerge::new(execution.fanout, units, false);
+    let units = execution.merged_units(Task::Scan, execution.budget(page));
+    let mut merge = StepMerge::new(execution.fanout, &units, false)?;
     let filled = take_steps(execution, page, &mut merge);
     execution.note_all(&merge);
     filled

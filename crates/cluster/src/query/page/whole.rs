@@ -14,7 +14,7 @@ use std::rc::Rc;
 use bytes::Bytes;
 use model::json::Raw;
 use partition::{
-    LONG_STEPS_MAX, OutputRow, PartialPage, Point, ROW_BYTES, ScanBudget, Task, value_place,
+    LONG_STEPS_MAX, OutputRow, PartialPage, Point, ROW_BYTES, ScanBudget, Task, value_sort_key,
 };
 use query::{Ledger, QueryError, Row, Run, STEPS_MAX};
 
@@ -55,12 +55,12 @@ pub(super) fn sort(execution: &mut Execution<'_>, page: &mut PageBuilder<'_>) ->
 fn runs_of(execution: &mut Execution<'_>, task: Task) -> Result<Runs, QueryFailure> {
     let (units, fanout) = (execution.units_of_all(task)?, execution.fanout);
     let mut runs = Runs::default();
-    fanout.side_by_side(units, |unit, answered| {
+    fanout.all(units, |unit, answered| {
         execution.ledger.keep(answered.footprint())?;
         execution.note_page(unit.part, &answered);
         runs.rows.push((unit.part, answered.rows));
         runs.among.push((unit.part, answered.among));
-        Ok(ControlFlow::Continue(()))
+        Ok(())
     })?;
     Ok(runs)
 }
@@ -96,7 +96,7 @@ fn enough_of(
         execution.ledger.keep(answered.footprint())?;
         execution.note_page(unit.part, &answered);
         for row in &answered.rows {
-            texts.entry(row.place.clone()).or_insert(row.text.len());
+            texts.entry(row.sort_key.clone()).or_insert(row.text.len());
         }
         runs.rows.push((unit.part, answered.rows));
         runs.among.push((unit.part, answered.among));
@@ -122,9 +122,9 @@ pub(super) fn distinct_in_order(
         steps: LONG_STEPS_MAX,
         ..ScanBudget::default()
     };
-    let units = execution.units(Task::Scan, budget);
+    let units = execution.merged_units(Task::Scan, budget);
     let backwards = execution.plan.access.is_backwards();
-    let mut merge = StepMerge::new(execution.fanout, units, backwards);
+    let mut merge = StepMerge::new(execution.fanout, &units, backwards)?;
     let filled = distinct_steps(execution, page, &mut merge);
     execution.note_all(&merge);
     filled
@@ -178,22 +178,22 @@ pub(super) fn aggregate(execution: &mut Execution<'_>, page: &mut PageBuilder<'_
     let bound = &execution.query.bound;
     let mut run = execution.run(LONG_STEPS_MAX);
     let (units, fanout) = (execution.units_of_all(Task::Aggregate)?, execution.fanout);
-    fanout.side_by_side(units, |unit, mut answered: PartialPage| {
+    fanout.all(units, |unit, mut answered: PartialPage| {
         execution.note_page(unit.part, &answered);
         run.merge(std::mem::take(&mut answered.aggregate))?;
-        Ok(ControlFlow::Continue(()))
+        Ok(())
     })?;
     if bound.is_distinct() && bound.orders_groups() {
         return distinct_groups(execution, &mut run, page);
     }
     let mut first = First::new(execution, page);
     let _ = run.finish(&mut |row: Row<'_, '_>| {
-        let place = value_place(bound, &execution.order, &row)?;
-        if !first.wants(&place) {
+        let sort_key = value_sort_key(bound, &execution.order, &row)?;
+        if !first.wants(&sort_key) {
             return MORE;
         }
         let Some(text) = row.text()? else { return MORE };
-        first.add(OutputRow { place, text, identity: String::new() })?;
+        first.add(OutputRow { sort_key, text, identity: String::new() })?;
         MORE
     })?;
     Ok(first.fill(execution, page))
@@ -208,8 +208,8 @@ fn distinct_groups(
     let (mut rows, bound) = (Vec::new(), &execution.query.bound);
     let _ = run.finish(&mut |row: Row<'_, '_>| {
         let Some(text) = row.text()? else { return MORE };
-        let place = value_place(bound, &execution.order, &row)?;
-        let row = OutputRow { place, text, identity: row.identity() };
+        let sort_key = value_sort_key(bound, &execution.order, &row)?;
+        let row = OutputRow { sort_key, text, identity: row.identity() };
         execution.ledger.keep(row.footprint())?;
         rows.push(PartRow { row, part: 0 });
         MORE
@@ -218,8 +218,8 @@ fn distinct_groups(
     first_of_each(execution, page, rows, OrderTracker::new(execution))
 }
 
-/// The first rows after the cursor, of many that are told apart by their places: the top N
-/// by place.
+/// The first rows after the cursor, of many that are told apart by their sort keys: the top N
+/// by sort key.
 struct First<'p> {
     rows: BTreeMap<Vec<u8>, OutputRow>,
     wanted: usize,
@@ -237,22 +237,22 @@ impl<'p> First<'p> {
     }
 
     /// Whether a row is one of them, as far as is known.
-    fn wants(&self, place: &[u8]) -> bool {
-        let is_last = || self.rows.last_key_value().is_some_and(|(last, _)| **last < *place);
+    fn wants(&self, sort_key: &[u8]) -> bool {
+        let is_last = || self.rows.last_key_value().is_some_and(|(last, _)| **last < *sort_key);
         let is_beyond = self.rows.len() >= self.wanted && is_last();
-        let is_given = self.point.is_some_and(|point| point.is_behind(place));
-        let is_there = self.rows.contains_key(place) || self.among.contains_key(place);
+        let is_given = self.point.is_some_and(|point| point.is_after(sort_key));
+        let is_there = self.rows.contains_key(sort_key) || self.among.contains_key(sort_key);
         !is_beyond && !is_given && !is_there
     }
 
     fn add(&mut self, row: OutputRow) -> Result<(), QueryError> {
-        let bytes = |row: &OutputRow| row.footprint() + row.place.len();
+        let bytes = |row: &OutputRow| row.footprint() + row.sort_key.len();
         self.ledger.keep(bytes(&row))?;
-        if self.point.is_some_and(|point| point.is_among(&row.place)) {
-            self.among.insert(row.place.clone(), row);
+        if self.point.is_some_and(|point| point.is_among(&row.sort_key)) {
+            self.among.insert(row.sort_key.clone(), row);
             return Ok(());
         }
-        self.rows.insert(row.place.clone(), row);
+        self.rows.insert(row.sort_key.clone(), row);
         if self.rows.len() > self.wanted {
             self.ledger.release(self.rows.pop_last().map_or(0, |(_, last)| bytes(&last)));
         }
@@ -273,7 +273,7 @@ impl<'p> First<'p> {
     }
 }
 
-/// The rows of a result in the order of their places, from the cursor on.
+/// The rows of a result in the order of their sort keys, from the cursor on.
 struct Results<'p> {
     point: Option<&'p Point>,
     tracker: OrderTracker<'p>,
@@ -289,10 +289,10 @@ impl<'p> Results<'p> {
 
     /// Takes the next row; whether there is room for more.
     fn take(&mut self, page: &mut PageBuilder<'_>, row: PartRow) -> ControlFlow<()> {
-        if self.point.is_some_and(|point| point.is_behind(&row.row.place)) {
+        if self.point.is_some_and(|point| point.is_after(&row.row.sort_key)) {
             return ControlFlow::Continue(());
         }
-        if self.point.is_some_and(|point| point.is_among(&row.row.place)) {
+        if self.point.is_some_and(|point| point.is_among(&row.row.sort_key)) {
             self.held.push(row);
             return ControlFlow::Continue(());
         }
@@ -303,8 +303,8 @@ impl<'p> Results<'p> {
     /// Gives the rows that were held, once all of them are there.
     fn release(&mut self, page: &mut PageBuilder<'_>) -> ControlFlow<()> {
         let held = std::mem::take(&mut self.held);
-        let places = held.iter().map(|row| &*row.row.place);
-        let done = self.point.map_or(0, |point| point.done(places));
+        let sort_keys = held.iter().map(|row| &*row.row.sort_key);
+        let done = self.point.map_or(0, |point| point.done(sort_keys));
         held.into_iter().skip(done).try_for_each(|row| self.put(page, row))
     }
 
@@ -331,11 +331,11 @@ pub(super) fn gather(execution: &mut Execution<'_>, page: &mut PageBuilder<'_>) 
     let mut documents: Vec<Bytes> = Vec::new();
     if bound.reads_documents() {
         let (units, fanout) = (execution.units_of_all(Task::Documents)?, execution.fanout);
-        fanout.side_by_side(units, |unit, mut answered| {
+        fanout.all(units, |unit, mut answered| {
             execution.ledger.keep(answered.footprint())?;
             execution.note_page(unit.part, &answered);
             documents.append(&mut answered.documents);
-            Ok(ControlFlow::Continue(()))
+            Ok(())
         })?;
     }
     let texts = documents.iter().map(|text| std::str::from_utf8(text).unwrap_or_default());

@@ -1,4 +1,4 @@
-//! Random lives of a layout, with partitions that give out positions and numbers.
+//! Random lives of a layout, with partitions that give out positions and ordinals.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,7 +23,7 @@ enum Step {
         first: Index,
         count: usize,
     },
-    Grant {
+    Allocate {
         range: Index,
     },
     Rebucket {
@@ -38,7 +38,7 @@ fn step() -> impl Strategy<Value = Step> {
         4 => (index(), any::<u8>()).prop_map(|(range, commands)| Step::Write { range, commands }),
         3 => (index(), index()).prop_map(|(range, bound)| Step::Split { range, bound }),
         2 => (index(), 2usize..4).prop_map(|(first, count)| Step::Merge { first, count }),
-        1 => index().prop_map(|range| Step::Grant { range }),
+        1 => index().prop_map(|range| Step::Allocate { range }),
         1 => index().prop_map(|bucket| Step::Rebucket { bucket }),
         1 => Just(Step::Reopen),
     ]
@@ -48,7 +48,7 @@ fn step() -> impl Strategy<Value = Step> {
 #[derive(Clone, Debug)]
 struct Simulated {
     lsn: Lsn,
-    numbers: Vec<Range<u64>>,
+    ordinal_blocks: Vec<Range<u64>>,
 }
 
 struct Life {
@@ -73,8 +73,8 @@ impl Life {
     }
 
     fn final_position(&self, id: PartitionId) -> FinalPosition {
-        let Simulated { lsn, numbers } = self.partitions[&id].clone();
-        FinalPosition { lsn, numbers }
+        let Simulated { lsn, ordinal_blocks } = self.partitions[&id].clone();
+        FinalPosition { lsn, ordinal_blocks }
     }
 
     fn step(&mut self, step: &Step) {
@@ -100,11 +100,11 @@ impl Life {
                     Err(error) => assert_eq!((parts.len(), error), (1, LayoutError::TooFew)),
                 }
             }
-            Step::Grant { range } => {
+            Step::Allocate { range } => {
                 let id = self.record(range).id;
                 let map = self.map.with_more_ordinals(id);
-                let block = map.range(id).unwrap().numbers.last().unwrap().clone();
-                self.partitions.get_mut(&id).unwrap().numbers.push(block);
+                let block = map.range(id).unwrap().ordinal_blocks.last().unwrap().clone();
+                self.partitions.get_mut(&id).unwrap().ordinal_blocks.push(block);
                 self.map = map;
             }
             Step::Rebucket { bucket } => self.rebucket(bucket.get(&self.map.buckets).clone()),
@@ -118,13 +118,14 @@ impl Life {
         let partition = self.partitions.get_mut(&id).unwrap();
         for _ in 0..commands {
             partition.lsn = partition.lsn.next();
-            let Some(block) = partition.numbers.iter_mut().find(|block| !block.is_empty()) else {
+            let Some(block) = partition.ordinal_blocks.iter_mut().find(|block| !block.is_empty())
+            else {
                 continue;
             };
             assert!(self.given_out.insert(block.start), "{} was given out before", block.start);
             block.start += 1;
         }
-        partition.numbers.retain(|block| !block.is_empty());
+        partition.ordinal_blocks.retain(|block| !block.is_empty());
     }
 
     fn rebucket(&mut self, bucket: Bucket) {
@@ -155,7 +156,8 @@ impl Life {
                 let line = old.parents.iter().chain([&old.id]);
                 assert!(line.into_iter().all(|id| record.parents.contains(id)), "whole ancestry");
             }
-            let opened = Simulated { lsn: record.lsn_floor, numbers: record.numbers.clone() };
+            let opened =
+                Simulated { lsn: record.lsn_floor, ordinal_blocks: record.ordinal_blocks.clone() };
             self.partitions.insert(record.id, opened);
         }
         let map = &self.map;

@@ -1,10 +1,11 @@
-//! What a filter asks of single places in a document.
+//! The sargable part of a filter: predicates on single paths of a document.
 //!
-//! A [`Requirement`] is what every document must fulfil that a query makes a row
-//! of: comparisons of places with constants, joined by AND and OR. All else in
-//! the filter is left out, so a document may fulfil it and still not be kept,
-//! unless the [`Filter`] says that it is exact. Whoever has an index or routes by
-//! partition key looks here; the filter itself is then held against what is left.
+//! A [`Predicate`] holds for every document that a query makes a row of: comparisons
+//! of paths with constants, combined by AND and OR. Everything else in the filter is
+//! left out, so a document may satisfy the predicate and still not be kept, unless the
+//! [`Filter`] says that the predicate covers it. The planner and routing by partition
+//! key use predicates; the filter itself is then applied to what they leave as the
+//! residual filter.
 
 mod find;
 
@@ -19,22 +20,22 @@ use crate::bind::Path;
 /// What a query requires of a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Filter {
-    pub requirement: Requirement,
-    /// Whether a document that fulfils the requirement passes sources and filter
-    /// in any case, so that nothing needs to be evaluated to know that. How many
+    pub predicate: Predicate,
+    /// Whether every document that satisfies the predicate passes sources and filter,
+    /// so that there is no residual filter to evaluate. How many
     /// rows it gives is another matter where the query iterates over arrays.
-    pub exact: bool,
+    pub covers_filter: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Requirement {
+pub enum Predicate {
     /// Nothing is known.
     Anything,
-    /// No document can fulfil it.
+    /// No document can satisfy it.
     Never,
     /// A value at the path compares so with the constant. Values of another type
-    /// do not, but for [`Comparison::NotEqual`], which they fulfil.
+    /// do not, except for [`Comparison::NotEqual`], which they satisfy.
     Compare {
         path: Path,
         comparison: Comparison,
@@ -56,8 +57,8 @@ pub enum Requirement {
         path: Path,
         types: &'static [JsonKind],
     },
-    All(Vec<Requirement>),
-    Either(Vec<Requirement>),
+    All(Vec<Predicate>),
+    Either(Vec<Predicate>),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -118,40 +119,40 @@ impl fmt::Display for Comparison {
     }
 }
 
-impl fmt::Display for Requirement {
+impl fmt::Display for Predicate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Requirement::Anything => f.write_str("anything"),
-            Requirement::Never => f.write_str("never"),
-            Requirement::Compare { path, comparison, value } => {
+            Predicate::Anything => f.write_str("anything"),
+            Predicate::Never => f.write_str("never"),
+            Predicate::Compare { path, comparison, value } => {
                 write!(f, "{path} {comparison} {value}")
             }
-            Requirement::OneOf { path, values } => {
+            Predicate::OneOf { path, values } => {
                 let values: Vec<String> = values.iter().map(Value::to_string).collect();
                 write!(f, "{path} in ({})", values.join(", "))
             }
-            Requirement::Prefix { path, prefix, ignores_case } => {
+            Predicate::Prefix { path, prefix, ignores_case } => {
                 let how = if *ignores_case { " in any case" } else { "" };
                 write!(f, "{path} begins with {}{how}", Value::from(prefix.as_str()))
             }
-            Requirement::Types { path, types } => {
+            Predicate::Types { path, types } => {
                 let types: Vec<String> = types.iter().map(|kind| format!("{kind:?}")).collect();
                 write!(f, "{path} is {}", types.join("|").to_lowercase())
             }
-            Requirement::All(parts) => joined(f, parts, " and "),
-            Requirement::Either(parts) => joined(f, parts, " or "),
+            Predicate::All(parts) => joined(f, parts, " and "),
+            Predicate::Either(parts) => joined(f, parts, " or "),
         }
     }
 }
 
-fn joined(f: &mut fmt::Formatter<'_>, parts: &[Requirement], word: &str) -> fmt::Result {
-    let parts: Vec<String> = parts.iter().map(Requirement::to_string).collect();
+fn joined(f: &mut fmt::Formatter<'_>, parts: &[Predicate], word: &str) -> fmt::Result {
+    let parts: Vec<String> = parts.iter().map(Predicate::to_string).collect();
     write!(f, "({})", parts.join(word))
 }
 
 impl fmt::Display for Filter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let rest = if self.exact { "" } else { ", then the filter" };
-        write!(f, "{}{rest}", self.requirement)
+        let rest = if self.covers_filter { "" } else { ", then the filter" };
+        write!(f, "{}{rest}", self.predicate)
     }
 }

@@ -1,4 +1,4 @@
-//! What a partition is told about itself by the map and the catalogue.
+//! The configuration of a partition, which comes from the map and the catalogue.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -32,10 +32,10 @@ pub struct Move {
     pub into: Vec<Bucket>,
 }
 
-/// The configuration of one partition. Plain data: changing it means handing
+/// The configuration of one partition. Plain data: to change it, one hands
 /// the partition another one.
 #[derive(Clone, Debug)]
-pub struct Setup {
+pub struct PartitionConfig {
     pub container: ContainerNumber,
     pub container_rid: ContainerRid,
     pub definition: Arc<ContainerDefinition>,
@@ -49,14 +49,14 @@ pub struct Setup {
     pub moves: Vec<Move>,
     /// The partition's LSN never is below this.
     pub lsn_floor: Lsn,
-    /// Blocks of item numbers granted by the map.
-    pub numbers: Vec<Range<u64>>,
+    /// Blocks of ordinals that the map allocated to it.
+    pub ordinal_blocks: Vec<Range<u64>>,
     /// Whether the partition can be split when it is full.
     pub growth: Growth,
     pub limits: Arc<Limits>,
 }
 
-impl Setup {
+impl PartitionConfig {
     /// The bucket that owns a key, if it is one of ours.
     pub(crate) fn bucket_of(&self, epk: &Epk) -> Option<&Bucket> {
         owner(&self.buckets, epk)
@@ -68,7 +68,7 @@ impl Setup {
     }
 
     /// All buckets that this partition writes to.
-    pub fn homes(&self) -> impl Iterator<Item = &Bucket> {
+    pub fn written_buckets(&self) -> impl Iterator<Item = &Bucket> {
         self.buckets.iter().chain(self.moves.iter().flat_map(|moving| &moving.into))
     }
 

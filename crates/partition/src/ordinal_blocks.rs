@@ -1,27 +1,31 @@
-//! The item numbers that a partition may give out.
+//! The blocks of ordinals that a partition may assign to items.
 //!
-//! Ordinals are unique in a container for ever, although many partitions make
-//! them at the same time: the map grants each partition blocks of numbers of its
-//! own, and a partition that has used up its blocks asks for another.
+//! Ordinals are unique in a container for ever, although many partitions assign
+//! them at the same time: the map allocates to each partition blocks of its own,
+//! and a partition that has used up its blocks asks for another. What is allocated
+//! is the number inside an ordinal; the hash prefix above it comes from the item.
 
 use std::ops::Range;
 
-/// Granted blocks, and where to continue.
+/// Allocated blocks, and where to continue.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Numbers {
+pub(crate) struct OrdinalBlocks {
     blocks: Vec<Range<u64>>,
     next: u64,
 }
 
-impl Numbers {
-    /// Continues behind the highest number that any head has recorded for these blocks.
-    pub(crate) fn resume(blocks: Vec<Range<u64>>, recorded: impl Iterator<Item = u64>) -> Numbers {
+impl OrdinalBlocks {
+    /// Continues after the highest number that any head has recorded for these blocks.
+    pub(crate) fn resume(
+        blocks: Vec<Range<u64>>,
+        recorded: impl Iterator<Item = u64>,
+    ) -> OrdinalBlocks {
         // A fully used block records its end, hence the inclusive comparison.
         let of_ours =
             |next: &u64| blocks.iter().any(|block| (block.start..=block.end).contains(next));
         let start = blocks.first().map_or(0, |block| block.start);
         let next = recorded.filter(of_ours).max().unwrap_or(start).max(start);
-        Numbers { blocks, next }
+        OrdinalBlocks { blocks, next }
     }
 
     /// The next number, if there is one left.
@@ -36,7 +40,7 @@ impl Numbers {
         Some(number)
     }
 
-    /// What has not been given out.
+    /// What has not been used.
     pub(crate) fn left(&self) -> Vec<Range<u64>> {
         let rest = |block: &Range<u64>| block.start.max(self.next)..block.end;
         self.blocks.iter().map(rest).filter(|block| !block.is_empty()).collect()
@@ -53,22 +57,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_run_through_the_blocks_and_resume() {
+    fn ordinals_run_through_the_blocks_and_resume() {
         let blocks = vec![10..12, 20..22];
-        let mut numbers = Numbers::resume(blocks.clone(), std::iter::empty());
+        let mut ordinals = OrdinalBlocks::resume(blocks.clone(), std::iter::empty());
         let mut taken = Vec::new();
-        assert_eq!(numbers.left(), blocks);
-        while let Some(number) = numbers.take().filter(|_| taken.len() < 10) {
+        assert_eq!(ordinals.left(), blocks);
+        while let Some(number) = ordinals.take().filter(|_| taken.len() < 10) {
             taken.push(number);
             // A restart after every number changes nothing; heads of other
-            // buckets may lag behind or carry another partition's numbers.
-            numbers = Numbers::resume(
+            // buckets may lag behind or carry another partition's ordinals.
+            ordinals = OrdinalBlocks::resume(
                 blocks.clone(),
-                [11, numbers.next(), 500].into_iter().filter(|n| *n <= numbers.next() || *n == 500),
+                [11, ordinals.next(), 500]
+                    .into_iter()
+                    .filter(|n| *n <= ordinals.next() || *n == 500),
             );
         }
         assert_eq!(taken, [10, 11, 20, 21]);
-        assert!(numbers.left().is_empty());
-        assert_eq!(Numbers { blocks, next: 11 }.left(), [11..12, 20..22]);
+        assert!(ordinals.left().is_empty());
+        assert_eq!(OrdinalBlocks { blocks, next: 11 }.left(), [11..12, 20..22]);
     }
 }

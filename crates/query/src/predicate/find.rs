@@ -1,8 +1,8 @@
-//! From bound filters to requirements.
+//! From bound filters to predicates.
 
 use model::json::{self, JsonKind, Raw, Value};
 
-use super::{ANY_KIND, Comparison, Filter, Requirement};
+use super::{ANY_KIND, Comparison, Filter, Predicate};
 use crate::bind::{Path, PathStep, Program, path_of};
 use crate::bound::{Block, Constant, Expr, In, Like, LikePattern, Origin, Source};
 use crate::eval::Fits;
@@ -18,7 +18,7 @@ pub(crate) fn filter_of(program: &Program) -> Filter {
 }
 
 /// What the calls in a query's output ask of single places in a document.
-pub(crate) fn calls_of(program: &Program) -> Vec<Requirement> {
+pub(crate) fn calls_of(program: &Program) -> Vec<Predicate> {
     let mut calls = Vec::new();
     Scope { program }.calls(&program.block.output, &mut calls);
     calls
@@ -30,16 +30,16 @@ struct Scope<'p> {
 }
 
 impl Filter {
-    const ANYTHING: Filter = Filter { requirement: Requirement::Anything, exact: false };
-    const CERTAIN: Filter = Filter { requirement: Requirement::Anything, exact: true };
-    const NEVER: Filter = Filter { requirement: Requirement::Never, exact: true };
+    const ANYTHING: Filter = Filter { predicate: Predicate::Anything, covers_filter: false };
+    const CERTAIN: Filter = Filter { predicate: Predicate::Anything, covers_filter: true };
+    const NEVER: Filter = Filter { predicate: Predicate::Never, covers_filter: true };
 
-    fn exactly(requirement: Requirement) -> Filter {
-        Filter { requirement, exact: true }
+    fn exactly(predicate: Predicate) -> Filter {
+        Filter { predicate, covers_filter: true }
     }
 
-    fn at_least(requirement: Requirement) -> Filter {
-        Filter { requirement, exact: false }
+    fn at_least(predicate: Predicate) -> Filter {
+        Filter { predicate, covers_filter: false }
     }
 
     /// What both require.
@@ -47,62 +47,62 @@ impl Filter {
     /// Conditions on elements of arrays may be met by different elements, so two
     /// of them together do not say that one element meets both.
     fn all(filters: Vec<Filter>) -> Filter {
-        if filters.iter().any(|filter| filter.requirement == Requirement::Never) {
+        if filters.iter().any(|filter| filter.predicate == Predicate::Never) {
             return Filter::NEVER;
         }
-        let all_exact = filters.iter().all(|filter| filter.exact);
+        let all_cover = filters.iter().all(|filter| filter.covers_filter);
         let mut parts = Vec::new();
         for filter in filters {
-            if let Requirement::All(inner) = filter.requirement {
+            if let Predicate::All(inner) = filter.predicate {
                 parts.extend(inner);
-            } else if filter.requirement != Requirement::Anything {
-                parts.push(filter.requirement);
+            } else if filter.predicate != Predicate::Anything {
+                parts.push(filter.predicate);
             }
         }
         drop_implied(&mut parts);
         let elements = parts.iter().filter(|part| part.is_about_elements()).count();
-        let requirement = match parts.len() {
-            0 => Requirement::Anything,
+        let predicate = match parts.len() {
+            0 => Predicate::Anything,
             1 => parts.swap_remove(0),
-            _ => Requirement::All(parts),
+            _ => Predicate::All(parts),
         };
-        Filter { requirement, exact: all_exact && elements <= 1 }
+        Filter { predicate, covers_filter: all_cover && elements <= 1 }
     }
 
     fn either(filters: Vec<Filter>) -> Filter {
         let possible: Vec<Filter> =
-            filters.into_iter().filter(|f| f.requirement != Requirement::Never).collect();
-        let exact = possible.iter().all(|filter| filter.exact);
-        if possible.iter().any(|filter| filter.requirement == Requirement::Anything) {
-            return if exact { Filter::CERTAIN } else { Filter::ANYTHING };
+            filters.into_iter().filter(|f| f.predicate != Predicate::Never).collect();
+        let covers_filter = possible.iter().all(|filter| filter.covers_filter);
+        if possible.iter().any(|filter| filter.predicate == Predicate::Anything) {
+            return if covers_filter { Filter::CERTAIN } else { Filter::ANYTHING };
         }
         let mut parts = Vec::new();
         for filter in possible {
-            if let Requirement::Either(inner) = filter.requirement {
+            if let Predicate::Either(inner) = filter.predicate {
                 parts.extend(inner);
             } else {
-                parts.push(filter.requirement);
+                parts.push(filter.predicate);
             }
         }
-        let requirement = match parts.len() {
+        let predicate = match parts.len() {
             0 => return Filter::NEVER,
             1 => parts.swap_remove(0),
-            _ => Requirement::Either(parts),
+            _ => Predicate::Either(parts),
         };
-        Filter { requirement, exact }
+        Filter { predicate, covers_filter }
     }
 
-    /// The same requirement, which alone does not suffice.
+    /// The same predicate, which alone does not suffice.
     fn loosely(self) -> Filter {
-        Filter { exact: false, ..self }
+        Filter { covers_filter: false, ..self }
     }
 }
 
 /// Leaves out that something is there where more is asked of it.
-fn drop_implied(parts: &mut Vec<Requirement>) {
-    let asked = parts.iter().filter(|part| !part.is_presence()).filter_map(Requirement::path);
+fn drop_implied(parts: &mut Vec<Predicate>) {
+    let asked = parts.iter().filter(|part| !part.is_presence()).filter_map(Predicate::path);
     let asked: Vec<Path> = asked.cloned().collect();
-    let implied = |part: &Requirement| {
+    let implied = |part: &Predicate| {
         let within =
             |path: &Path| asked.iter().any(|asked| asked.steps().starts_with(path.steps()));
         part.is_presence() && part.path().is_some_and(within)
@@ -110,36 +110,35 @@ fn drop_implied(parts: &mut Vec<Requirement>) {
     parts.retain(|part| !implied(part));
 }
 
-impl Requirement {
+impl Predicate {
     /// What must hold all together.
     #[must_use]
-    pub fn parts(&self) -> &[Requirement] {
-        if let Requirement::All(parts) = self { parts } else { std::slice::from_ref(self) }
+    pub fn parts(&self) -> &[Predicate] {
+        if let Predicate::All(parts) = self { parts } else { std::slice::from_ref(self) }
     }
 
     /// Whether all it asks is that there is a value.
     pub(crate) fn is_presence(&self) -> bool {
-        matches!(self, Requirement::Types { types, .. } if *types == ANY_KIND)
+        matches!(self, Predicate::Types { types, .. } if *types == ANY_KIND)
     }
 
     /// The one place that it is about.
     #[must_use]
     pub fn path(&self) -> Option<&Path> {
         match self {
-            Requirement::Compare { path, .. }
-            | Requirement::OneOf { path, .. }
-            | Requirement::Prefix { path, .. }
-            | Requirement::Types { path, .. } => Some(path),
-            Requirement::Anything
-            | Requirement::Never
-            | Requirement::All(_)
-            | Requirement::Either(_) => None,
+            Predicate::Compare { path, .. }
+            | Predicate::OneOf { path, .. }
+            | Predicate::Prefix { path, .. }
+            | Predicate::Types { path, .. } => Some(path),
+            Predicate::Anything | Predicate::Never | Predicate::All(_) | Predicate::Either(_) => {
+                None
+            }
         }
     }
 
     fn is_about_elements(&self) -> bool {
-        if let Requirement::All(parts) | Requirement::Either(parts) = self {
-            return parts.iter().any(Requirement::is_about_elements);
+        if let Predicate::All(parts) | Predicate::Either(parts) = self {
+            return parts.iter().any(Predicate::is_about_elements);
         }
         self.path().is_some_and(|path| path.steps().contains(&PathStep::Each))
     }
@@ -170,7 +169,7 @@ impl Scope<'_> {
         if path.steps().is_empty() {
             return Filter::CERTAIN;
         }
-        Filter::exactly(Requirement::Types { path: path.clone(), types: ANY_KIND })
+        Filter::exactly(Predicate::Types { path: path.clone(), types: ANY_KIND })
     }
 
     /// What must hold so that the expression is exactly true, or exactly false.
@@ -206,13 +205,13 @@ impl Scope<'_> {
         }
     }
 
-    fn calls(&self, output: &Expr, calls: &mut Vec<Requirement>) {
+    fn calls(&self, output: &Expr, calls: &mut Vec<Predicate>) {
         if let Expr::Object(members) = output {
             members.iter().for_each(|(_, member)| self.calls(member, calls));
         } else if let Expr::Array(elements) = output {
             elements.iter().for_each(|element| self.calls(element, calls));
         } else if let Expr::Call(..) | Expr::Regex(_) | Expr::Like(_) = output {
-            calls.push(self.require(output, true).requirement);
+            calls.push(self.require(output, true).predicate);
         }
     }
 
@@ -274,17 +273,17 @@ impl Scope<'_> {
     fn membership(&self, list: &In, wanted: bool) -> Filter {
         let Some(path) = self.path(&list.needle) else { return Filter::ANYTHING };
         let Some(values) = constants(&list.items) else {
-            return Filter::at_least(Requirement::Types { path, types: ANY_KIND });
+            return Filter::at_least(Predicate::Types { path, types: ANY_KIND });
         };
         if wanted {
             return one_of(path, values);
         }
         if values.len() > NOT_IN_MAX {
-            return Filter::at_least(Requirement::Types { path, types: ANY_KIND });
+            return Filter::at_least(Predicate::Types { path, types: ANY_KIND });
         }
         let differs = |value| compare(path.clone(), Comparison::NotEqual, value);
         let mut filters =
-            vec![Filter::exactly(Requirement::Types { path: path.clone(), types: ANY_KIND })];
+            vec![Filter::exactly(Predicate::Types { path: path.clone(), types: ANY_KIND })];
         filters.extend(values.into_iter().map(differs));
         Filter::all(filters)
     }
@@ -294,11 +293,8 @@ impl Scope<'_> {
         else {
             return self.string(&like.text);
         };
-        let prefix = |prefix: String| Requirement::Prefix {
-            path: path.clone(),
-            prefix,
-            ignores_case: false,
-        };
+        let prefix =
+            |prefix: String| Predicate::Prefix { path: path.clone(), prefix, ignores_case: false };
         match pattern.fits() {
             _ if !wanted => self.string(&like.text),
             Fits::Exactly(text) => compare(path, Comparison::Equal, Value::from(text)),
@@ -312,7 +308,7 @@ impl Scope<'_> {
     fn string(&self, expr: &Expr) -> Filter {
         let types: &'static [JsonKind] = &[JsonKind::String];
         self.path(expr)
-            .map_or(Filter::ANYTHING, |path| Filter::at_least(Requirement::Types { path, types }))
+            .map_or(Filter::ANYTHING, |path| Filter::at_least(Predicate::Types { path, types }))
     }
 
     fn call(&self, function: &Function, arguments: &[Expr], wanted: bool) -> Filter {
@@ -320,7 +316,7 @@ impl Scope<'_> {
         if let Some(types) = checked_types(function.name()) {
             let path = self.path(first).filter(|_| wanted);
             return path.map_or(Filter::ANYTHING, |path| {
-                Filter::exactly(Requirement::Types { path, types })
+                Filter::exactly(Predicate::Types { path, types })
             });
         }
         match function.name() {
@@ -352,8 +348,8 @@ impl Scope<'_> {
         if whole && !ignores_case {
             return compare(path, Comparison::Equal, Value::from(&**other));
         }
-        let prefix = Requirement::Prefix { path, prefix: other.to_string(), ignores_case };
-        Filter { requirement: prefix, exact: !whole }
+        let prefix = Predicate::Prefix { path, prefix: other.to_string(), ignores_case };
+        Filter { predicate: prefix, covers_filter: !whole }
     }
 
     /// Either the array or what is looked for in it may stand in the document.
@@ -374,7 +370,7 @@ impl Scope<'_> {
             return Filter::ANYTHING;
         }
         let found = self.has_element(array, wanted);
-        Filter { exact: found.exact && partial.iter().all(is_flag), ..found }
+        Filter { covers_filter: found.covers_filter && partial.iter().all(is_flag), ..found }
     }
 
     fn has_element(&self, array: &Expr, item: &Expr) -> Filter {
@@ -415,14 +411,14 @@ fn compare(path: Path, comparison: Comparison, value: Value) -> Filter {
         return Filter::NEVER;
     }
     let comparison = if value.is_null() && ordered { Comparison::Equal } else { comparison };
-    Filter::exactly(Requirement::Compare { path, comparison, value })
+    Filter::exactly(Predicate::Compare { path, comparison, value })
 }
 
 fn one_of(path: Path, mut values: Vec<Value>) -> Filter {
     match values.len() {
         0 => Filter::NEVER,
         1 => compare(path, Comparison::Equal, values.swap_remove(0)),
-        _ => Filter::exactly(Requirement::OneOf { path, values }),
+        _ => Filter::exactly(Predicate::OneOf { path, values }),
     }
 }
 
