@@ -3,9 +3,8 @@
 //! The seeded twin of [`ThreadTasks`](crate::ThreadTasks): each task still is a thread of the
 //! operating system, but only the one that has the *turn* runs. It gives the turn away where
 //! it waits, where it wakes others and where it calls [`reschedule`]; there the seed decides
-//! which task is next. Whatever happens between two such
-//! points is one step, so the same seed gives the same steps in the same order, which the
-//! hash of the [`Trace`] tells.
+//! which task is next. Whatever happens between two such points is one step, so the same seed
+//! gives the same steps in the same order, as the hash of the [`Trace`] shows.
 //!
 //! The scheduler has to know of every wait: a task that waits for a lock of the standard
 //! library while it has the turn waits for ever. So a task must not give the turn away while
@@ -223,15 +222,12 @@ impl Scheduled {
 
     fn await_turn_in(&self, mut state: MutexGuard<'_, State>) {
         while state.turn != self.task {
-            let turn = Arc::clone(&state.task(self.task).turn);
+            let (turn, before) = (Arc::clone(&state.task(self.task).turn), state.trace.steps);
             let waited = turn.wait_timeout(state, TURN_MAX);
             let (next, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
             state = next;
-            if timeout.timed_out() && self.task == FIRST && state.turn != FIRST {
-                let holder = state.turn;
-                let name = &state.tasks[holder].name;
-                state.stuck = Some(format!("{name} has the turn and waits for something else"));
-                state.turn = FIRST;
+            if timeout.timed_out() && self.task == FIRST && state.trace.steps == before {
+                state.give_up_on_holder();
             }
         }
         if let Some(reason) = state.stuck.clone() {
@@ -339,6 +335,15 @@ impl State {
         self.trace.steps += 1;
         self.trace.mix(self.turn as u64);
         self.tasks[self.turn].turn.notify_all();
+    }
+
+    /// The task that has the turn does not give it away: it waits for something that the
+    /// scheduler does not know of.
+    fn give_up_on_holder(&mut self) {
+        let holder = self.turn;
+        let name = &self.task(holder).name;
+        self.stuck = Some(format!("{name} has the turn and waits for something else"));
+        self.turn = FIRST;
     }
 
     fn report(&self) -> String {
