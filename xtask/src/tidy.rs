@@ -1,10 +1,11 @@
-//! The rules of the house, as code: layers, sizes, words, names, paths, documentation.
+//! The rules of the house, as code: layers, sizes, words, names, doors, paths, documentation.
 //!
 //! Clippy checks what it can see; this checks the rest. Every rule is a function from files
 //! to findings, with a test that shows it can fail. They look at the files alone, never at
 //! history, so the verdict on a tree is always the same.
 
 mod docs;
+mod doors;
 mod names;
 mod paths;
 mod sizes;
@@ -34,6 +35,8 @@ pub struct Exceptions {
     pub banned: Vec<Banned>,
     #[serde(default)]
     pub long_functions: Vec<LongFunction>,
+    #[serde(default)]
+    pub wide_doors: Vec<WideDoor>,
 }
 
 /// Texts that no file may contain, or none in some folders.
@@ -54,6 +57,15 @@ pub struct LongFunction {
     pub path: String,
     pub name: String,
     pub lines: usize,
+    pub reason: String,
+}
+
+/// A crate's root that may export more names than the limit.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WideDoor {
+    pub path: String,
+    pub names: usize,
     pub reason: String,
 }
 
@@ -88,6 +100,7 @@ pub fn check_repository(root: &Path) -> Result<Verdict> {
     findings.extend(docs::check(&files, &rust));
     findings.extend(paths::check(&files, &rust));
     findings.extend(names::check(&rust));
+    findings.extend(doors::check(&rust, &exceptions));
     findings.sort();
 
     let functions = FunctionSizes::of(&rust.production);
