@@ -188,7 +188,7 @@ impl Cluster {
                 Ok(())
             }
             Err(unstored) => {
-                if matches!(unstored, Unstored::Conflict) {
+                if matches!(unstored, Unstored::Conflict | Unstored::Superseded) {
                     self.catch_up(container)?;
                 }
                 Err(unstored.into())

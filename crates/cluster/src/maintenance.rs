@@ -13,10 +13,9 @@ pub(crate) mod retired;
 pub(crate) mod statistics;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use runtime::{Runtime, TaskHandle, Tasks};
+use runtime::{Runtime, SharedReceiver, SyncSender, TaskHandle, Tasks, sync_channel};
 use tokio::sync::{Semaphore, oneshot};
 
 use crate::cluster::Cluster;
@@ -39,7 +38,7 @@ pub(crate) struct Maintenance {
     queue: Option<SyncSender<Work>>,
     /// As many permits as the queue has slots.
     room: Arc<Semaphore>,
-    queued: Arc<Mutex<Receiver<Work>>>,
+    queued: Arc<SharedReceiver<Work>>,
     /// Empty before the first work.
     threads: Mutex<Vec<TaskHandle>>,
 }
@@ -51,7 +50,7 @@ impl Maintenance {
             tasks: Arc::clone(&runtime.tasks),
             queue: Some(queue),
             room: Arc::new(Semaphore::new(QUEUE_MAX)),
-            queued: Arc::new(Mutex::new(queued)),
+            queued: Arc::new(SharedReceiver::new(queued)),
             threads: Mutex::default(),
         }
     }
@@ -97,11 +96,8 @@ impl Drop for Maintenance {
     }
 }
 
-fn work_off(queued: &Mutex<Receiver<Work>>) {
-    loop {
-        // The lock is held while waiting, which is all that the others would do.
-        let next = queued.lock().unwrap_or_else(PoisonError::into_inner).recv();
-        let Ok(work) = next else { return };
+fn work_off(queued: &SharedReceiver<Work>) {
+    while let Ok(work) = queued.recv() {
         if catch_unwind(AssertUnwindSafe(work)).is_err() {
             tracing::error!("maintenance work panicked");
         }
@@ -121,6 +117,7 @@ impl Cluster {
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
+    use std::sync::mpsc::sync_channel;
 
     use super::*;
 

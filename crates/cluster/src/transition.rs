@@ -20,8 +20,8 @@ use crate::maintenance::statistics::key_at;
 use crate::transition::choose::{Cut, Uncut};
 use crate::transition::switch::{Part, Switched};
 
-/// Attempts to find a cut: the second time it is a bound, unless a move from before a
-/// restart had to be finished first.
+/// Attempts to find a cut: the second time it is a bound, unless writes have moved the middle
+/// meanwhile or a move from before a restart had to be finished first.
 const CUTS_MAX: usize = 3;
 
 /// What is to be halved.
@@ -115,13 +115,19 @@ impl Cluster {
         range: PartitionId,
         halve: Halve,
     ) -> Result<Epk, ClusterError> {
+        let mut last = None;
         for _ in 0..CUTS_MAX {
             match self.choose(container, range, halve).await? {
                 Cut::Bound(at) => return Ok(at),
-                Cut::Inside { bucket, at } => self.rebucket(container, bucket, &at).await?,
+                Cut::Inside { bucket, at } => {
+                    self.rebucket(container, bucket, &at).await?;
+                    last = Some(at);
+                }
             }
         }
-        Err(ClusterError::Busy)
+        // The middle moves as fast as buckets are. Where it was just now is near enough.
+        let bound = last.filter(|at| container.map().check_split(range, at).is_ok());
+        bound.ok_or(ClusterError::Busy)
     }
 
     async fn choose(

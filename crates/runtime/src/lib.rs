@@ -6,10 +6,10 @@
 //! workspace's `clippy.toml` bans the direct calls; only the twins in this crate may make
 //! them.
 //!
-//! What is *not* simulated: tasks are operating-system threads in both twins, so
-//! a simulated runtime fixes time and randomness but not the interleaving of
-//! threads. Disk faults are not injected here either: they come in at the
-//! storage door, where there is a seam.
+//! A simulated runtime fixes time and randomness. Its tasks are threads that run as they like,
+//! unless a test runs in [`SeededTasks::run`] and hands that down: then one runs at a time, and
+//! the seed decides which. Disk faults are not injected here: they come in at the storage
+//! door, where there is a seam.
 //!
 //! Must not know: documents.
 
@@ -17,6 +17,8 @@ mod clock;
 mod log_context;
 mod memory;
 mod random;
+mod schedule;
+mod sync;
 mod tasks;
 mod worker;
 
@@ -26,6 +28,8 @@ pub use clock::{Clock, Millis, RealClock, SimulatedClock};
 pub use log_context::{LogContext, in_log_context, log_context, with_log_context};
 pub use memory::{MemoryBudget, MemoryUsage, OutOfMemory, Reservation};
 pub use random::{Random, RealRandom, SeededRandom};
+pub use schedule::{SeededTasks, Trace, reschedule};
+pub use sync::{Condvar, Parker, Receiver, SharedReceiver, SyncSender, sync_channel};
 pub use tasks::{Body, STACK_BYTES, TaskHandle, TaskPanicked, Tasks, ThreadTasks};
 pub use worker::{SHORT_READ_KEYS_MAX, may_wait, on_async_worker, short_read, yield_now};
 
@@ -52,7 +56,7 @@ impl Runtime {
     }
 
     /// A world in which time moves only when someone sleeps and randomness
-    /// follows from `seed`. Threads are real: see the crate documentation.
+    /// follows from `seed`. Threads run as they like: see the crate documentation.
     #[must_use]
     pub fn simulated(seed: u64) -> Runtime {
         Runtime::simulated_at(Arc::new(SimulatedClock::new()), seed)

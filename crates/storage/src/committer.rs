@@ -13,9 +13,10 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
+use runtime::Condvar;
 
 use crate::{
     CommitStatus, Counters, Resolver, StorageError, Ticket, Write, WriteBatch, WriteSession,
@@ -257,7 +258,7 @@ impl<E: Engine> Committer<E> {
         let bytes = submission.batch.bytes();
         let mut queue = self.queue();
         while queue.state == State::Open && !queue.has_room(bytes) {
-            queue = self.progress.wait(queue).unwrap_or_else(PoisonError::into_inner);
+            queue = self.progress.wait(&self.queue, queue);
         }
         if queue.state != State::Open {
             return Err(submission);
@@ -273,7 +274,7 @@ impl<E: Engine> Committer<E> {
     fn await_work(&self) -> bool {
         let mut queue = self.queue();
         while queue.waiting.is_empty() && queue.state == State::Open {
-            queue = self.work.wait(queue).unwrap_or_else(PoisonError::into_inner);
+            queue = self.work.wait(&self.queue, queue);
         }
         !queue.waiting.is_empty()
     }
@@ -282,7 +283,7 @@ impl<E: Engine> Committer<E> {
     fn await_idle(&self) -> Option<String> {
         let mut queue = self.queue();
         while queue.has_leader || !queue.waiting.is_empty() {
-            queue = self.progress.wait(queue).unwrap_or_else(PoisonError::into_inner);
+            queue = self.progress.wait(&self.queue, queue);
         }
         match &queue.state {
             State::Failed { detail } => Some(detail.clone()),

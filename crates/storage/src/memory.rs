@@ -14,6 +14,7 @@ use std::ops::Bound;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 
 use bytes::Bytes;
+use runtime::{Runtime, TaskHandle};
 
 use crate::committer::{Committer, CommitterSession, Engine, Leader, MergedBatch};
 use crate::{
@@ -33,13 +34,49 @@ pub fn create_within(bytes_max: u64) -> Arc<dyn Store> {
     let shared = Arc::new(Shared::default());
     let engine = MemoryEngine { shared: Arc::clone(&shared), bytes_max };
     let committer = Committer::new(engine, Leader::Submitter);
-    Arc::new(MemoryStore { shared, committer })
+    Arc::new(MemoryStore { shared, committer, committing: Mutex::default() })
+}
+
+/// Makes an empty store whose committer is a thread, as that of a store on a disk is: what is
+/// submitted is not there before the committer had its turn.
+pub fn create_with_committer(runtime: &Runtime) -> Result<Arc<dyn Store>, StorageError> {
+    let shared = Arc::new(Shared::default());
+    let engine = MemoryEngine { shared: Arc::clone(&shared), bytes_max: u64::MAX };
+    let committer = Committer::new(engine, Leader::Thread);
+    let leader = Arc::clone(&committer);
+    let started = runtime.tasks.spawn("committer", Box::new(move || leader.run()));
+    let started = started.map_err(|source| StorageError::io("start the committer thread", source));
+    let committing = Mutex::new(Some(started?));
+    Ok(Arc::new(MemoryStore { shared, committer, committing }))
 }
 
 #[derive(Debug)]
 struct MemoryStore {
     shared: Arc<Shared>,
     committer: Arc<Committer<MemoryEngine>>,
+    /// The thread of the committer, where it has one.
+    committing: Mutex<Option<TaskHandle>>,
+}
+
+impl MemoryStore {
+    fn stop(&self) -> Result<(), StorageError> {
+        let closed = self.committer.close();
+        let committing = self.committing.lock().unwrap_or_else(PoisonError::into_inner).take();
+        match committing.map_or(Ok(()), TaskHandle::join) {
+            Ok(()) => closed,
+            Err(panicked) => Err(StorageError::Failed { detail: panicked.to_string() }),
+        }
+    }
+}
+
+impl Drop for MemoryStore {
+    fn drop(&mut self) {
+        let has_thread = self.committing.get_mut().is_ok_and(|committing| committing.is_some());
+        // A failing test must not hang: its other threads may have stopped already.
+        if has_thread && !std::thread::panicking() {
+            let _ = self.stop();
+        }
+    }
 }
 
 impl Store for MemoryStore {
@@ -85,7 +122,7 @@ impl Store for MemoryStore {
 
     fn close(&self) -> Result<(), StorageError> {
         runtime::may_wait();
-        self.committer.close()
+        self.stop()
     }
 }
 

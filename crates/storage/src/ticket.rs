@@ -7,8 +7,10 @@
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll, Waker};
+
+use runtime::Condvar;
 
 /// What became of a submission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -115,7 +117,7 @@ impl Ticket {
             if let Some(outcome) = state.outcome {
                 return outcome;
             }
-            state = self.slot.resolved.wait(state).expect("no code panics while it holds it");
+            state = self.slot.resolved.wait(&self.slot.state, state);
         }
     }
 

@@ -41,6 +41,9 @@ pub struct Options {
     /// Seconds of hostile queries while health and reads are measured
     #[arg(long, default_value_t = 60)]
     attack_seconds: u64,
+    /// Orders in which writers, splits, merges and a crash are tried
+    #[arg(long, default_value_t = 3_000)]
+    interleavings: u64,
     /// Rounds of attacks on the memory of a server
     #[arg(long, default_value_t = 5)]
     attacks: u64,
@@ -71,7 +74,7 @@ pub struct Options {
 const SEED: &str = "ORRERY_SEED";
 
 impl Options {
-    fn variables(&self) -> [(&'static str, u64); 13] {
+    fn variables(&self) -> [(&'static str, u64); 14] {
         [
             ("ORRERY_KILLS", self.kills),
             ("ORRERY_DAMAGES", self.damages),
@@ -84,6 +87,7 @@ impl Options {
             ("ORRERY_ATTACKS", self.attacks),
             ("ORRERY_CONNECTIONS", self.connections),
             ("ORRERY_BACKUPS", self.backups),
+            ("ORRERY_INTERLEAVINGS", self.interleavings),
             ("ORRERY_ROWS", self.rows),
             ("ORRERY_MUTATIONS", self.mutations),
         ]

@@ -6,12 +6,12 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::mpsc::TrySendError;
 
 use model::charge::Work;
 use model::position::Timestamp;
 use partition::{Command, CommandError, Outcome, Purpose};
-use runtime::{Runtime, TaskHandle};
+use runtime::{Receiver, Runtime, SyncSender, TaskHandle, sync_channel};
 use storage::CommitStatus;
 use tokio::sync::{Semaphore, oneshot};
 

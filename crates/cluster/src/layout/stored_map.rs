@@ -53,6 +53,9 @@ pub(crate) enum Unstored {
     /// It was changed concurrently.
     Conflict,
     Surely(ClusterError),
+    /// It is not known whether it was, and another change has been stored since: the map that
+    /// is stored now tells.
+    Superseded,
     Unknown,
 }
 
@@ -61,7 +64,7 @@ impl From<Unstored> for ClusterError {
         match unstored {
             Unstored::Conflict => ClusterError::Busy,
             Unstored::Surely(error) => error,
-            Unstored::Unknown => ClusterError::Unknown,
+            Unstored::Superseded | Unstored::Unknown => ClusterError::Unknown,
         }
     }
 }
@@ -115,7 +118,8 @@ impl Cluster {
                 Ok(stored) if stored.version == from.version => {
                     Err(Unstored::Surely(ClusterError::Unknown))
                 }
-                Ok(_) | Err(_) => Err(Unstored::Unknown),
+                Ok(_) => Err(Unstored::Superseded),
+                Err(_) => Err(Unstored::Unknown),
             },
             Err(error) => Err(Unstored::Surely(error)),
         }
@@ -134,7 +138,7 @@ impl Cluster {
             let Some(map) = change(layout.map())? else { return Ok(None) };
             match self.store_map(&layout, map, Vec::new(), purpose).await {
                 Ok(stored) => return Ok(Some(stored)),
-                Err(Unstored::Conflict) => self.catch_up(container)?,
+                Err(Unstored::Conflict | Unstored::Superseded) => self.catch_up(container)?,
                 Err(unstored @ (Unstored::Surely(_) | Unstored::Unknown)) => {
                     return Err(unstored.into());
                 }

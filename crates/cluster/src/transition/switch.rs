@@ -117,11 +117,13 @@ impl Cluster {
             let ending = match &stored {
                 Ok(_) => Ending::Replace,
                 Err(Unstored::Conflict | Unstored::Surely(_)) => Ending::Resume,
-                Err(Unstored::Unknown) => Ending::Unknown,
+                Err(Unstored::Superseded | Unstored::Unknown) => Ending::Unknown,
             };
             held.iter_mut().for_each(|one| one.ending = ending);
-            if let Err(Unstored::Conflict) = stored {
+            if let Err(Unstored::Conflict | Unstored::Superseded) = stored {
                 self.catch_up(container)?;
+                // Those that the newest map has replaced cannot be resumed.
+                held.iter_mut().for_each(|one| one.ending = Ending::Resume);
                 continue;
             }
             let stored = stored?;
