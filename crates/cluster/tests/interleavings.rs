@@ -1,6 +1,7 @@
-//! Writers, splits, merges and a crash in orders that a seed decides, held against a model.
+//! Writers, splits, merges and a crash in interleavings that a seed decides, compared with
+//! a reference model.
 //!
-//! `ORRERY_INTERLEAVINGS` says how many seeds are tried, `ORRERY_SEED` where they begin.
+//! `ORRERY_INTERLEAVINGS` sets the number of seeds, `ORRERY_SEED` the first one.
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail the test")]
 #![allow(clippy::print_stdout, reason = "random tests say how to repeat them")]
 

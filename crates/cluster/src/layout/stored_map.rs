@@ -53,8 +53,8 @@ pub(crate) enum Unstored {
     /// It was changed concurrently.
     Conflict,
     Surely(ClusterError),
-    /// It is not known whether it was, and another change has been stored since: the map that
-    /// is stored now tells.
+    /// It is not known whether it was, and another change has been stored since: the map
+    /// that is stored now decides.
     Superseded,
     Unknown,
 }

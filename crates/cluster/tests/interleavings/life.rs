@@ -1,4 +1,5 @@
-//! A life of a cluster: writers and transitions, a crash in the middle, and the life after it.
+//! A history of a cluster: writers and transitions, a crash in the middle, and the history
+//! after it.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -43,15 +44,15 @@ const FAULTS: FaultRates = FaultRates {
 /// Times something is read from a disk that fails now and then.
 const READS_MAX: usize = 20;
 
-/// Item numbers in a block, and those that are left of it.
+/// Ordinals in a block, and those that are left of it.
 const BLOCK: u64 = 1 << 24;
 const FEW: u64 = 2;
 
-/// What a seed leads to.
+/// The result of a seed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Story {
     traces: [Trace; 2],
-    /// What is known at the end of the first life, and at the end of the second.
+    /// The model at the end of the first history, and at the end of the second.
     models: [Model; 2],
     /// The partitions at the end of each.
     partitions: [Vec<u32>; 2],
@@ -67,15 +68,15 @@ impl Story {
     }
 }
 
-/// What a crash leaves: the rows on the disk, and what had been answered by then.
+/// What a crash leaves: the rows on the disk, and what had been acknowledged by then.
 struct Wreck {
     rows: Vec<(Bytes, Bytes)>,
     model: Model,
 }
 
-/// Lives, crashes at a moment that the seed decides, and lives on after it. The first life
-/// is led to its end as well, as if nothing had happened. In half of the lives before the crash
-/// the disk fails now and then.
+/// Runs a history, crashes at a moment that the seed decides, and continues after it. The
+/// first history is completed as well, as if nothing had happened. In half of the histories
+/// before the crash the disk fails now and then.
 pub(crate) fn live(seed: u64) -> Story {
     let ((wreck, (model, partitions)), trace) = SeededTasks::run(seed, |tasks| {
         let rates = if seed.is_multiple_of(2) { FaultRates::default() } else { FAULTS };
@@ -105,7 +106,7 @@ fn runtime_of(tasks: &SeededTasks, seed: u64) -> Runtime {
     Runtime { tasks: Arc::new(tasks.clone()), ..Runtime::simulated(seed) }
 }
 
-/// Creates the container, with so few item numbers that more are granted all the time.
+/// Creates the container, with so few ordinals that more are allocated all the time.
 fn create_container(store: &Arc<dyn Store>, runtime: &Runtime) {
     let cluster = Cluster::open(Arc::clone(store), runtime.clone(), Arc::default()).unwrap();
     let at = runtime.random.next_u64() % PARTITIONS.len() as u64;
@@ -137,7 +138,7 @@ fn load(store: &dyn Store, rows: &[(Bytes, Bytes)]) {
 
 #[derive(Clone)]
 struct World {
-    /// Behind the door at which it fails and others may go on.
+    /// With faults, and with a point at each call where other tasks may run.
     store: Arc<dyn Store>,
     cluster: Arc<Cluster>,
     model: Arc<Mutex<Model>>,
@@ -279,8 +280,8 @@ impl World {
         }
     }
 
-    /// Goes on after a crash: everything acknowledged is there, before and after moves that
-    /// were under way are finished.
+    /// Continues after a crash: everything acknowledged is there, before and after moves
+    /// that were under way are finished.
     fn recover(&self) {
         let container = self.container();
         let keys = self.model().keys();
@@ -299,7 +300,7 @@ impl World {
         }
     }
 
-    /// Ends a life that was led to its end; what is known then, and its partitions.
+    /// Completes a history; returns the model at its end, and its partitions.
     fn end(self) -> (Model, Vec<u32>) {
         let container = self.container();
         let keys = self.model().keys();
@@ -316,7 +317,7 @@ impl World {
         (self.model().clone(), partitions)
     }
 
-    /// Asks the sequencer, which knows best, until the disk does not fail.
+    /// Reads by the sequencer, which has the latest state, until the disk does not fail.
     fn read(&self, container: &Container, key: &str) -> Number {
         for _ in 0..READS_MAX {
             let operations = vec![common::read_op("1")];
@@ -354,7 +355,7 @@ fn write(key: &str, number: Number) -> Command {
     Command { location: common::location(key), operations: vec![operation] }
 }
 
-/// All that is on the disk.
+/// All rows on the disk.
 fn rows(store: &dyn Store) -> Vec<(Bytes, Bytes)> {
     let (view, mut rest, mut rows) = (store.view().unwrap(), Some(KeyRange::all()), Vec::new());
     while let Some(range) = rest.take() {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 /// A key holds one item with a number, or none.
 pub(crate) type Number = Option<u64>;
 
-/// What is known of one key. Each has one writer, which does one thing at a time.
+/// What is known of one key. Each has one writer, with one command at a time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Known {
     /// What the last answer said.
@@ -36,8 +36,8 @@ impl Model {
         self.keys.entry(key.to_owned()).or_default().begun = Some(number);
     }
 
-    /// What was begun is done. Positions never go back: not those of a key, and those of a
-    /// partition go on above those of all that it came from.
+    /// The begun command is done. Positions never go back: not those of a key, and those of
+    /// a partition continue above those of all its ancestors.
     pub(crate) fn acknowledge(&mut self, key: &str, (partition, lsn): (u32, u64), parents: &[u32]) {
         for parent in parents {
             let before = self.positions.get(parent).copied().unwrap_or_default();

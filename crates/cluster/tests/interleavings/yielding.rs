@@ -1,4 +1,4 @@
-//! A store that lets other tasks go on at each call.
+//! A store that lets other tasks run at each call.
 
 use std::sync::Arc;
 
