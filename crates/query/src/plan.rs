@@ -342,9 +342,12 @@ fn order_by(select: &Select) -> Vec<(String, SortDirection)> {
 
 /// Whether rows are ordered by something that no index has in order.
 fn has_computed_order(select: &Select) -> bool {
-    let is_reference = |expr: &Expr| {
-        !matches!(expr.kind(), ExprKind::Call { .. }) && (refers(expr) || !is_aggregated(select))
+    // What chooses between paths is one of them.
+    let computes = |expr: &Expr| {
+        let ExprKind::Call { name, .. } = expr.kind() else { return false };
+        !["IIF", "CHOOSE"].iter().any(|own| name.text.eq_ignore_ascii_case(own))
     };
+    let is_reference = |expr: &Expr| !computes(expr) && (refers(expr) || !is_aggregated(select));
     select.group_by.is_empty() && order_items(select).iter().any(|item| !is_reference(&item.expr))
 }
 
