@@ -94,7 +94,7 @@ impl From<&PartitionKeyDefinition> for KeyShape {
     }
 }
 
-/// What a client, or whoever asks in its name, wants of a plan.
+/// What a client, or a caller on its behalf, asks of a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlanOptions {
     /// Ordered texts have a place for the condition to go on from.
@@ -342,9 +342,12 @@ fn order_by(select: &Select) -> Vec<(String, SortDirection)> {
 
 /// Whether rows are ordered by something that no index has in order.
 fn has_computed_order(select: &Select) -> bool {
-    let is_reference = |expr: &Expr| {
-        !matches!(expr.kind(), ExprKind::Call { .. }) && (refers(expr) || !is_aggregated(select))
+    // What chooses between paths is one of them.
+    let computes = |expr: &Expr| {
+        let ExprKind::Call { name, .. } = expr.kind() else { return false };
+        !["IIF", "CHOOSE"].iter().any(|own| name.text.eq_ignore_ascii_case(own))
     };
+    let is_reference = |expr: &Expr| !computes(expr) && (refers(expr) || !is_aggregated(select));
     select.group_by.is_empty() && order_items(select).iter().any(|item| !is_reference(&item.expr))
 }
 

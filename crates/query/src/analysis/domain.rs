@@ -75,7 +75,7 @@ impl<T: Clone + PartialOrd> Values<T> {
         matches!(self, Values::Span(Span { low: None, high: None, except }) if except.is_empty())
     }
 
-    /// The values, if there are only so many.
+    /// The values, if they can be enumerated.
     pub(crate) fn as_points(&self) -> Option<&[T]> {
         match self {
             Values::Points(points) => Some(points),

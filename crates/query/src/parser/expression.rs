@@ -177,6 +177,7 @@ impl Parser<'_> {
             Kind::Keyword(Keyword::In) => Some(Infix::In { negated }),
             Kind::Keyword(Keyword::Like) => Some(Infix::Like { negated }),
             // After an operand, NOT begins such an operator where one is allowed.
+            _ if negated && loosest > Level::Comparison => None,
             _ if negated => {
                 let open = level != Level::Membership && loosest != Level::Comparison;
                 return Err(self.unexpected_token(self.peek_at(usize::from(open))));
