@@ -39,8 +39,6 @@ pub struct Exceptions {
     pub wide_doors: Vec<WideDoor>,
     #[serde(default)]
     pub vague_words: Vec<VagueWords>,
-    #[serde(default)]
-    pub vague_comments: Vec<VagueComments>,
 }
 
 /// Texts that no file may contain, or none in some folders.
@@ -79,14 +77,6 @@ pub struct WideDoor {
 pub struct VagueWords {
     pub words: Vec<String>,
     pub instead: String,
-}
-
-/// A file whose comments still contain vague words.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct VagueComments {
-    pub path: String,
-    pub words: usize,
 }
 
 /// The Rust files of the repository, read once for all rules.

@@ -1,7 +1,7 @@
 //! Words that must not occur: shortcuts in code, traces of one machine, and vague words in
 //! comments.
 
-use super::{Banned, EXCEPTIONS_PATH, Exceptions, RustFiles, VagueComments, VagueWords};
+use super::{Banned, EXCEPTIONS_PATH, Exceptions, RustFiles, VagueWords};
 use crate::repo::RepoFile;
 use crate::report::Finding;
 use crate::source::{Source, words};
@@ -78,31 +78,11 @@ fn names_an_issue(text: &str) -> bool {
     number.is_some_and(|(number, _)| number.parse::<u32>().is_ok())
 }
 
-/// Looks at the comments of the crates' sources, tests in them included. Files with an entry
-/// may have as many vague words as it holds, and must have no fewer.
+/// Looks at the comments of the crates' sources, tests in them included.
 fn check_vague(rust: &RustFiles, exceptions: &Exceptions) -> Vec<Finding> {
     let sources = rust.production.iter().chain(&rust.tests);
     let sources = sources.filter(|source| is_crate_source(&source.path));
-    let found: Vec<(&Source, Vec<Finding>)> =
-        sources.map(|source| (source, vague_words(source, &exceptions.vague_words))).collect();
-    let count = |path: &str| {
-        let of_file = found.iter().find(|(source, _)| source.path == path);
-        of_file.map_or(0, |(_, found)| found.len())
-    };
-    let mut findings = Vec::new();
-    for VagueComments { path, words } in &exceptions.vague_comments {
-        if *words == 0 || count(path) < *words {
-            let message = format!("{path} does not have {words} vague words: correct the entry");
-            findings.push(Finding::file(EXCEPTIONS_PATH, message));
-        }
-    }
-    for (source, found) in &found {
-        let entry = exceptions.vague_comments.iter().find(|entry| entry.path == source.path);
-        if found.len() > entry.map_or(0, |entry| entry.words) {
-            findings.extend_from_slice(found);
-        }
-    }
-    findings
+    sources.flat_map(|source| vague_words(source, &exceptions.vague_words)).collect()
 }
 
 /// Whether the path is one of `crates/*/src`.
@@ -221,7 +201,7 @@ mod tests {
     fn vague_words_are_reported_in_comments_of_crates() {
         let text = "//! Whoever calls\n/// waits for so\n/// many rows.\n\
                     fn whoever() { \"nobody\" } // nobody's\n// Soanew, nobodys, so. Many\n";
-        let check = |path: &str| vague(path, text, Vec::new());
+        let check = |path: &str| vague(path, text);
         let found = check("crates/a/src/b/c.rs");
         assert_eq!(lines(&found), [1, 2, 4]);
         assert_eq!(
@@ -233,25 +213,11 @@ mod tests {
         assert_eq!(check("xtask/src/b.rs"), []);
     }
 
-    #[test]
-    fn an_entry_for_vague_words_holds_what_is_there() {
-        let entry = |words| vec![VagueComments { path: "crates/a/src/b.rs".to_owned(), words }];
-        let check = |text: &str, words| vague("crates/a/src/b.rs", text, entry(words));
-        assert_eq!(check("// nobody\n// anew\n", 2), []);
-        assert_eq!(lines(&check("// nobody\n// anew\n", 1)), [1, 2]);
-        let fewer = check("// nobody\n", 2);
-        assert_eq!(
-            fewer[0].to_string(),
-            "xtask/tidy.toml: crates/a/src/b.rs does not have 2 vague words: correct the entry"
-        );
-        assert_eq!(check("", 0).len(), 1);
-    }
-
-    fn vague(path: &str, text: &str, vague_comments: Vec<VagueComments>) -> Vec<Finding> {
+    fn vague(path: &str, text: &str) -> Vec<Finding> {
         let words = ["whoever", "so many", "nobody", "anew"].map(str::to_owned).to_vec();
         let vague_words = vec![VagueWords { words, instead: "say n".to_owned() }];
         let rust = RustFiles::read(&[RepoFile::made_up(path, text)]);
-        check_vague(&rust, &Exceptions { vague_words, vague_comments, ..Exceptions::default() })
+        check_vague(&rust, &Exceptions { vague_words, ..Exceptions::default() })
     }
 
     fn banning(text: &str, folders: &[&str]) -> Exceptions {
