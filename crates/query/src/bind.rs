@@ -114,7 +114,7 @@ fn program<'q>(
     select: &'q Select,
     context: &Arc<Context>,
 ) -> Result<Program, QueryError> {
-    let block = binder.block(select).block;
+    let block = binder.block(select, Rows::Documents).block;
     let paths = std::mem::take(&mut binder.paths);
     let (uncallable, unrunnable) = (binder.uncallable.take(), binder.unrunnable.take());
     let run_refusal = binder.run_refusal.take();
@@ -146,8 +146,9 @@ struct Binder<'q> {
     constants: BTreeMap<&'q str, Constant>,
     /// Names in scope, innermost last.
     names: Vec<(&'q str, Slot)>,
-    /// The sources in scope, those that only name another again left out.
-    sets: Vec<Slot>,
+    /// The sources in scope, those that only name another again left out, and `None` for
+    /// the rows of subqueries in expressions.
+    sets: Vec<Option<Slot>>,
     slots: usize,
     paths: BTreeMap<Slot, Path>,
     /// The computed properties used so far, by name.
@@ -162,8 +163,13 @@ struct Binder<'q> {
     clause: Clause,
     /// How many rows the innermost query has.
     rows: Rows,
-    /// Scalar subqueries that may give several rows, where that is told later.
-    several: Vec<Several>,
+    /// Aggregates of the innermost query that gather rows.
+    gathering: usize,
+    /// Aggregates around the current place, within the innermost query.
+    aggregating: usize,
+    /// A query around the current place has groups: whether scalar subqueries give one row
+    /// is told with them.
+    defers: bool,
     /// Aggregates of the current query, while its order or select list is bound.
     aggregates: Option<Vec<crate::bound::Aggregate>>,
     /// What the queries around the current place group by, while their select
@@ -191,32 +197,42 @@ enum Clause {
     Select,
 }
 
-/// A scalar subquery that may give several rows.
-#[derive(Clone, Copy, Debug)]
-struct Several {
-    subquery: Span,
-    /// Where it stands.
-    span: Span,
-    /// An aggregate makes one row of them, which nobody looks at where something else is
-    /// wrong.
-    gathers: bool,
+/// How many rows a query has for one row around it, fewer before more. The outermost
+/// query has none around it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Rows {
+    /// The row around it and no other. Aggregates and groups are about that row alone, and
+    /// the rows of a scalar subquery become its own.
+    Around,
+    /// One that others were gathered into.
+    One,
+    /// One for each document.
+    Documents,
+    /// Several for each row around it or document.
+    Many,
 }
 
-/// How many rows a query has for one row around it.
-#[derive(Clone, Copy, Debug, Default)]
-struct Rows {
-    /// Its sources may give several.
-    many: bool,
-    /// There is a row around it, which a scalar subquery of several rows multiplies where
-    /// the query has one row for it.
-    within: bool,
-    /// A scalar subquery did.
-    multiplied: bool,
-    /// It, or one around it, has groups: whether scalar subqueries give one row is told
-    /// with them.
-    grouped: bool,
-    /// It has groups, or is one.
-    gathered: bool,
+impl Rows {
+    fn are_several(self) -> bool {
+        self >= Rows::Documents
+    }
+
+    /// Those of a query together with those of what it is joined with.
+    fn joined(self, others: Rows) -> Rows {
+        if self == Rows::Documents && others > Rows::Around {
+            return Rows::Many;
+        }
+        self.max(others)
+    }
+
+    /// What an aggregate makes of them. Of what is in documents, it makes one for each.
+    fn gathered(self, start: Rows) -> Rows {
+        match (self, start) {
+            (Rows::Many, Rows::Documents | Rows::Many) => Rows::Documents,
+            (Rows::Around, _) => Rows::Around,
+            (Rows::One | Rows::Documents | Rows::Many, _) => Rows::One,
+        }
+    }
 }
 
 /// An expression that has one value in each group, which is found in a slot.
@@ -245,8 +261,10 @@ impl<'q> Binder<'q> {
             plans: false,
             subqueries: 0,
             clause: Clause::Select,
-            rows: Rows::default(),
-            several: Vec::new(),
+            rows: Rows::Documents,
+            gathering: 0,
+            aggregating: 0,
+            defers: false,
             aggregates: None,
             group_keys: Vec::new(),
             udf_calls: 0,

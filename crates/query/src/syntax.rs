@@ -84,6 +84,18 @@ pub enum Selection {
     List(Vec<SelectItem>),
 }
 
+impl Selection {
+    /// What is selected, where it is written out.
+    pub fn exprs(&self) -> impl Iterator<Item = &Expr> {
+        let (one, items) = match self {
+            Selection::All(_) => (None, &[][..]),
+            Selection::Value(expr) => (Some(expr), &[][..]),
+            Selection::List(items) => (None, items.as_slice()),
+        };
+        one.into_iter().chain(items.iter().map(|item| &item.expr))
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SelectItem {
     pub expr: Expr,
@@ -154,6 +166,18 @@ impl Source {
             (None, Collection::Subquery(_)) => None,
         }
     }
+
+    /// Whether it is no more than a name, or another for it.
+    fn is_name(&self) -> bool {
+        let Collection::Path { steps, .. } = &self.collection else { return false };
+        steps.is_empty() && !self.iterates
+    }
+
+    /// Whether it is no more than a name that stands for itself.
+    pub(crate) fn is_itself(&self) -> bool {
+        let Collection::Path { root, .. } = &self.collection else { return false };
+        self.is_name() && self.alias.as_ref().is_none_or(|alias| alias.text == root.text)
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -166,7 +190,7 @@ pub enum Collection {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
     Name(Property),
-    Index(u32),
+    Index(Numeric),
 }
 
 /// A property's name, written `.name` or `["name"]`. Both mean the same and are
@@ -493,13 +517,19 @@ fn each<'e>(exprs: impl IntoIterator<Item = &'e Expr>, visit: &mut dyn FnMut(Chi
 }
 
 impl Select {
+    /// Whether it says no more than `SELECT *`, of the row around it.
+    pub(crate) fn is_bare_star(&self) -> bool {
+        let around = |from: &From| from.joins.is_empty() && from.first.is_name();
+        let bare = self.from.as_ref().is_none_or(around)
+            && self.filter.is_none()
+            && self.group_by.is_empty();
+        let counted = self.top.is_some() || self.order_by.is_some() || self.page.is_some();
+        matches!(self.selection, Selection::All(_)) && bare && !counted && !self.distinct
+    }
+
     /// Visits the direct parts: expressions of all clauses, and subqueries in FROM.
     pub fn for_each_child<'e>(&'e self, visit: &mut dyn FnMut(Child<'e>)) {
-        match &self.selection {
-            Selection::All(_) => {}
-            Selection::Value(expr) => visit(Child::Expr(expr)),
-            Selection::List(items) => each(items.iter().map(|item| &item.expr), visit),
-        }
+        each(self.selection.exprs(), visit);
         for source in self.from.iter().flat_map(From::sources) {
             if let Collection::Subquery(select) = &source.collection {
                 visit(Child::Select(select));

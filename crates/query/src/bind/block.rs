@@ -9,9 +9,10 @@ use super::check::{has_aggregate, is_path};
 use super::{Binder, Clause, GroupedBy, Path, PathStep, Rows};
 use crate::bound::{
     Aggregate, Block, Constant, Counts, Expr, GroupKey, GroupOrder, Grouping, Key, OrderKey,
-    Origin, Source,
+    Origin, Slot, Source,
 };
 use crate::error::{Code, Refusal, Span};
+use crate::number::Numeric;
 use crate::syntax::{
     self, Collection, Count, ExprKind, OrderBy, OrderItem, OrderKeys, Select, Selection,
     SortDirection, Step,
@@ -20,75 +21,110 @@ use crate::syntax::{
 /// A query that is bound, and how many rows it may give for one row around it.
 pub(super) struct BoundBlock {
     pub(super) block: Block,
-    pub(super) several: bool,
-    /// There would be several if they were not put together.
-    pub(super) gathers: bool,
+    pub(super) rows: Rows,
 }
 
-/// A source that is bound, and whether it may give several rows for one, or would if
-/// they were not put together.
-struct BoundSource {
-    source: Source,
-    several: bool,
-    gathers: bool,
+/// What is known of a query around the current place.
+struct Outer {
+    names: usize,
+    sets: usize,
+    keys: usize,
+    clause: Clause,
+    rows: Rows,
+    gathering: usize,
+    aggregating: usize,
+    defers: bool,
+    aggregates: Option<Vec<Aggregate>>,
 }
 
-/// The sources of a query, and the same of them together.
-#[derive(Default)]
-struct SourceRows {
-    sources: Vec<Source>,
-    many: bool,
-    gathers: bool,
+/// How many sets there are around a query, and how many its sources bring.
+#[derive(Clone, Copy)]
+struct Sets {
+    around: usize,
+    own: usize,
 }
 
 impl<'q> Binder<'q> {
-    /// Binds a query; the names it brings are out of scope afterwards.
-    pub(super) fn block(&mut self, select: &'q Select) -> BoundBlock {
-        let scope = self.names.len();
-        let (outer_clause, outer_rows) = (self.clause, self.rows);
-        let (outer_aggregates, outer_keys) = (self.aggregates.take(), self.group_keys.len());
-        let (told, sets) = (self.several.len(), self.sets.len());
+    /// Binds a query; the names it brings are out of scope afterwards. `start` are the rows
+    /// that it has without a source.
+    pub(super) fn block(&mut self, select: &'q Select, start: Rows) -> BoundBlock {
+        let mut outer = self.enter();
         self.check_counts_together(select);
         self.clause = Clause::From;
-        let SourceRows { sources, many, gathers } = self.sources(select);
-        let within = self.subqueries > 0 && !gathers && (scope > 0 || outer_clause != Clause::From);
-        let grouped = outer_rows.grouped;
-        self.rows = Rows { many, within, grouped, ..Rows::default() };
+        let (sources, own_rows) = self.sources(select, start);
+        let sets = Sets { around: outer.sets, own: self.sets.len() - outer.sets };
+        self.rows = own_rows;
         self.clause = Clause::Filter;
         let filter = select.filter.as_ref().map(|filter| self.expression(filter));
         let keys = self.group_keys(select);
-        let grouped = !keys.is_empty() || is_aggregated(select);
-        (self.rows.grouped, self.rows.gathered) = (self.rows.grouped || !keys.is_empty(), grouped);
         // One row is one group.
-        let several_in_groups = many || self.rows.multiplied || (gathers && keys.is_empty());
+        let keyed = !keys.is_empty() && self.rows.are_several();
+        self.defers |= keyed;
         let ordered = self.order(select, &keys);
         self.clause = Clause::Select;
         self.aggregates = Some(Vec::new());
-        let output = self.output(select, &sources);
+        let output = self.output(select, &sources, sets);
         let aggregates = self.aggregates.take().unwrap_or_default();
-        self.group_keys.truncate(outer_keys);
-        let several = many || self.rows.multiplied;
+        let gathers = keyed || self.gathering > 0;
         // Nobody looks at groups where names are wrong already.
-        let checks = grouped && self.errors.is_empty();
-        if checks && several_in_groups {
-            self.check_grouping(select);
-        } else if checks && !keys.is_empty() {
-            self.tell_several(told);
-        }
-        if !keys.is_empty() {
-            self.several.truncate(told);
-        }
-        let one_row = (checks || outer_keys > 0) && grouped && keys.is_empty();
+        let checks = gathers && self.errors.is_empty();
+        let rows = match self.rows {
+            rows if checks => {
+                let rows = if keyed { rows } else { rows.gathered(start) };
+                self.check_grouping(select, rows, (keyed, outer.defers))
+            }
+            rows if rows.are_several() => rows,
+            _ => own_rows,
+        };
+        let grouped = !keys.is_empty() || is_aggregated(select);
         let order = if grouped { Vec::new() } else { ordered.keys };
         let grouping = grouped.then(|| grouping(keys, aggregates, ordered.groups));
-        let counts = self.counts(select, !grouped || checks || (within && !many));
-        self.names.truncate(scope);
-        self.sets.truncate(sets);
-        self.aggregates = outer_aggregates;
-        (self.clause, self.rows) = (outer_clause, outer_rows);
+        let counts = self.counts(select, !gathers || checks);
+        if gathers && !checks {
+            self.keep_open(&mut outer, sets);
+        }
+        // One row of all documents is a set beside what is made of it.
+        let beside = (start, own_rows) == (Rows::Documents, Rows::One) && self.subqueries > 0;
+        self.leave(outer);
+        if beside {
+            self.sets.push(None);
+        }
         let distinct = select.distinct;
         let block = Block { sources, filter, grouping, output, distinct, order, counts };
-        BoundBlock { block, several: several && !one_row, gathers: several && one_row }
+        BoundBlock { block, rows }
+    }
+
+    fn enter(&mut self) -> Outer {
+        Outer {
+            names: self.names.len(),
+            sets: self.sets.len(),
+            keys: self.group_keys.len(),
+            clause: self.clause,
+            rows: self.rows,
+            gathering: std::mem::take(&mut self.gathering),
+            aggregating: std::mem::take(&mut self.aggregating),
+            defers: self.defers,
+            aggregates: self.aggregates.take(),
+        }
+    }
+
+    /// Where nobody looked at groups, all that a query names but the last stays in scope.
+    fn keep_open(&mut self, outer: &mut Outer, sets: Sets) {
+        if self.sets.len() <= outer.sets + sets.own {
+            self.names.pop();
+        }
+        self.sets.pop();
+        (outer.names, outer.sets) =
+            (outer.names.max(self.names.len()), outer.sets.max(self.sets.len()));
+    }
+
+    fn leave(&mut self, outer: Outer) {
+        self.names.truncate(outer.names);
+        self.sets.truncate(outer.sets);
+        self.group_keys.truncate(outer.keys);
+        (self.clause, self.rows) = (outer.clause, outer.rows);
+        (self.gathering, self.aggregating) = (outer.gathering, outer.aggregating);
+        (self.defers, self.aggregates) = (outer.defers, outer.aggregates);
     }
 
     /// Binds what the query groups by, and lets the clauses behind it know.
@@ -107,32 +143,36 @@ impl<'q> Binder<'q> {
         keys
     }
 
-    fn sources(&mut self, select: &'q Select) -> SourceRows {
-        let mut rows = SourceRows::default();
+    /// The sources, and how many rows they have together.
+    fn sources(&mut self, select: &'q Select, start: Rows) -> (Vec<Source>, Rows) {
+        let mut bound = Vec::new();
         let Some(from) = &select.from else {
             self.container = false;
-            return rows;
+            return (bound, start);
         };
+        let mut all = Rows::Around;
         self.check_rank_sources(select, from);
         for source in from.sources() {
             self.check_rank_source(select, source);
             let unresolved = self.is_unresolved(source);
-            let BoundSource { source: bound, several, gathers } = self.source(source);
+            // What comes later has the rows of those before it around it.
+            let start = if bound.is_empty() { start } else { Rows::Around };
+            let (own, rows) = self.source(source, start);
             self.container = false;
             if !unresolved {
-                self.check_source_name(source);
+                self.check_source_name(source, &own, rows);
             }
             if let Some(name) = source.name() {
-                self.names.push((name, bound.slot));
+                self.names.push((name, own.slot));
             }
-            if !renames(&bound) {
-                self.sets.push(bound.slot);
+            // The outermost query has no row that another name would go on from.
+            if !renames(&own) || (self.subqueries == 0 && !source.is_itself()) {
+                self.sets.push(Some(own.slot));
             }
-            rows.sources.push(bound);
-            rows.many |= several;
-            rows.gathers |= gathers;
+            bound.push(own);
+            all = all.joined(rows);
         }
-        rows
+        (bound, all)
     }
 
     /// Whether a source is a name alone that means nothing.
@@ -142,17 +182,14 @@ impl<'q> Binder<'q> {
         alone && !self.container && self.resolve(&root.text).is_none()
     }
 
-    fn source(&mut self, source: &'q syntax::Source) -> BoundSource {
-        let (mut several, mut gathers) = (source.iterates, false);
+    fn source(&mut self, source: &'q syntax::Source, start: Rows) -> (Source, Rows) {
+        let mut rows = if source.iterates { Rows::Many } else { Rows::Around };
         let (origin, steps, path) = match &source.collection {
             Collection::Subquery(select) => {
-                // Without rows of its own, what comes first is there for each document.
-                several |= self.container && select.from.is_none() && !is_aggregated(select);
                 self.subqueries += 1;
-                let inner = self.block(select);
+                let inner = self.block(select, start);
                 self.subqueries -= 1;
-                several |= inner.several;
-                gathers = inner.gathers;
+                rows = rows.max(inner.rows);
                 let path = self.path_of_block(&inner.block);
                 (Origin::Block(Box::new(inner.block)), Vec::new(), path)
             }
@@ -160,14 +197,15 @@ impl<'q> Binder<'q> {
                 let (origin, path) = match self.resolve(&root.text) {
                     Some(slot) => (Origin::Slot(slot), self.paths.get(&slot).cloned()),
                     None => {
-                        if !self.container {
+                        if self.container {
+                            rows = rows.max(Rows::Documents);
+                        } else {
                             self.unresolved(&root.text, root.span);
                         }
-                        several |= self.container;
                         (Origin::Container, Some(Path::default()))
                     }
                 };
-                (origin, steps.iter().filter_map(key).collect(), path)
+                (origin, steps.iter().map(key).collect(), path)
             }
         };
         let slot = self.new_slot();
@@ -178,37 +216,40 @@ impl<'q> Binder<'q> {
         if let Some(path) = path.map(inside) {
             self.paths.insert(slot, path);
         }
-        let source = Source { origin, steps, iterates: source.iterates, slot };
-        BoundSource { source, several, gathers }
+        (Source { origin, steps, iterates: source.iterates, slot }, rows)
     }
 
-    fn output(&mut self, select: &'q Select, sources: &[Source]) -> Expr {
+    fn output(&mut self, select: &'q Select, sources: &[Source], sets: Sets) -> Expr {
         match &select.selection {
             Selection::Value(expr) => self.expression(expr),
             Selection::List(items) => self.list(items),
-            Selection::All(star) => self.star(select, sources, *star),
+            Selection::All(star) => self.star(select, (sources, sets), *star),
         }
     }
 
-    fn star(&mut self, select: &'q Select, sources: &[Source], star: Span) -> Expr {
+    fn star(&mut self, select: &'q Select, (sources, sets): (&[Source], Sets), star: Span) -> Expr {
         // Of groups there is no whole, which is looked at later.
         let grouped = !select.group_by.is_empty() || is_aggregated(select);
         let of_subquery = |source: &Source| matches!(source.origin, Origin::Block(_));
-        match (sources, self.sets.as_slice()) {
-            ([only], _) if !(only.iterates && of_subquery(only)) => return Expr::Slot(only.slot),
-            ([], [only]) if self.subqueries > 0 => return Expr::Slot(*only),
-            ([], []) if self.subqueries > 0 => {}
+        if let Some(again) = named_again(select, sources) {
+            return Expr::Slot(again);
+        }
+        match (sources, self.sets.get(..sets.around).unwrap_or_default()) {
+            ([only], _) if sets.own <= 1 && !(only.iterates && of_subquery(only)) => {
+                return Expr::Slot(only.slot);
+            }
+            ([], [Some(only)]) if self.subqueries > 0 => return Expr::Slot(*only),
+            ([], [] | [None]) if self.subqueries > 0 => {}
             ([], _) if self.subqueries == 0 => {
                 let message = "Syntax error, 'SELECT *' is not valid if FROM clause is omitted.";
                 self.error(Code::STAR_WITHOUT_FROM, star, message);
             }
             // A subquery that names a source around it again goes on from there.
             ([first, ..], _) if self.subqueries > 0 && (grouped || renames(first)) => {}
+            // Where there are groups around it, their parts are the sets.
             _ if grouped => {}
-            _ => {
-                let message = "'SELECT *' is only valid with a single input set.";
-                self.error(Code::STAR_WITH_JOIN, star, message);
-            }
+            ([], _) if self.defers || select.order_by.is_some() => {}
+            _ => self.star_of_several(star),
         }
         // A subquery may be asked for nothing but its rows.
         let names = select.from.iter().flat_map(syntax::From::sources).zip(sources);
@@ -218,13 +259,18 @@ impl<'q> Binder<'q> {
         Expr::Object(members.collect())
     }
 
-    pub(super) fn star_of_groups(&mut self, select: &Select, star: Span) {
-        if select.group_by.is_empty() {
-            let message = "'SELECT *' is not allowed with aggregate functions.";
-            self.error(Code::STAR_WITH_AGGREGATE, star, message);
-        } else {
+    pub(super) fn star_of_several(&mut self, star: Span) {
+        let message = "'SELECT *' is only valid with a single input set.";
+        self.error(Code::STAR_WITH_JOIN, star, message);
+    }
+
+    pub(super) fn star_of_groups(&mut self, keyed: bool, star: Span) {
+        if keyed {
             let message = "'SELECT *' is not allowed with GROUP BY.";
             self.error(Code::STAR_WITH_GROUP_BY, star, message);
+        } else {
+            let message = "'SELECT *' is not allowed with aggregate functions.";
+            self.error(Code::STAR_WITH_AGGREGATE, star, message);
         }
     }
 
@@ -379,6 +425,28 @@ fn renames(source: &Source) -> bool {
     matches!(source.origin, Origin::Slot(_)) && source.steps.is_empty() && !source.iterates
 }
 
+/// A source that names the one before it again, by the name that it has: the others are
+/// not looked at then.
+fn named_again(select: &Select, sources: &[Source]) -> Option<Slot> {
+    let names = select.from.iter().flat_map(syntax::From::sources).map(syntax::Source::name);
+    let named: Vec<(&str, &Source)> =
+        names.zip(sources).filter_map(|(name, source)| Some((name?, source))).collect();
+    let again = named.windows(2).find(|pair| match pair {
+        [(before, first), (name, source)] => before == name && gives(source, first.slot),
+        _ => false,
+    });
+    again.and_then(|pair| pair.last()).map(|(_, source)| source.slot)
+}
+
+/// Whether a source gives the rows of another.
+pub(super) fn gives(source: &Source, slot: Slot) -> bool {
+    match &source.origin {
+        Origin::Slot(own) => renames(source) && *own == slot,
+        Origin::Block(block) => matches!(block.output, Expr::Slot(own) if own == slot),
+        Origin::Container => false,
+    }
+}
+
 /// Groups come in the order that the query asks for, then in that of their keys.
 fn grouping(keys: Vec<GroupKey>, aggregates: Vec<Aggregate>, asked: Vec<GroupOrder>) -> Grouping {
     let (is_ordered, mut order) = (!asked.is_empty(), asked);
@@ -390,20 +458,22 @@ fn grouping(keys: Vec<GroupKey>, aggregates: Vec<Aggregate>, asked: Vec<GroupOrd
     Grouping { keys, aggregates, order, is_ordered }
 }
 
-fn key(step: &Step) -> Option<Key> {
+/// The element of an array that an index is about. No array is so long that it has one
+/// where there is no place for it.
+pub(super) fn place(index: Numeric) -> usize {
+    index.as_i64().and_then(|index| usize::try_from(index).ok()).unwrap_or(usize::MAX)
+}
+
+fn key(step: &Step) -> Key {
     match step {
-        Step::Name(property) => Some(Key::Name(property.name.clone())),
-        Step::Index(index) => usize::try_from(*index).ok().map(Key::Index),
+        Step::Name(property) => Key::Name(property.name.clone()),
+        Step::Index(index) => Key::Index(place(*index)),
     }
 }
 
 /// Whether an aggregate of this query stands in its select list or order.
 pub(crate) fn is_aggregated(select: &Select) -> bool {
-    let selected = match &select.selection {
-        Selection::All(_) => false,
-        Selection::Value(expr) => has_aggregate(expr),
-        Selection::List(items) => items.iter().any(|item| has_aggregate(&item.expr)),
-    };
+    let selected = select.selection.exprs().any(has_aggregate);
     let ordered = match select.order_by.as_ref().map(|order| &order.keys) {
         Some(OrderKeys::Items(items)) => items.iter().any(|item| has_aggregate(&item.expr)),
         Some(OrderKeys::Rank(_)) | None => false,

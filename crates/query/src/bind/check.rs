@@ -1,12 +1,14 @@
 //! What the service refuses although the grammar allows it.
 
-use super::{Binder, Clause, Several};
+use super::block::gives;
+use super::{Binder, Clause, Rows};
+use crate::bound::{self, Constant};
 use crate::error::{Code, Span};
 use crate::execute::AggregateKind;
 use crate::functions::{self, Lookup};
 use crate::syntax::{
     Child, Collection, Expr, ExprKind, From, OrderBy, OrderKeys, Page, Select, Selection, Source,
-    Step, Top,
+    Step, SubqueryKind, Top,
 };
 
 impl<'q> Binder<'q> {
@@ -71,16 +73,17 @@ impl<'q> Binder<'q> {
     }
 
     /// A source may not take a name that means something already. The name of a
-    /// subquery may, and a source that is only named again has the same rows.
-    pub(super) fn check_source_name(&mut self, source: &Source) {
+    /// subquery that has rows of its own may, and a source that is only named again has
+    /// the same rows.
+    pub(super) fn check_source_name(&mut self, source: &Source, own: &bound::Source, rows: Rows) {
         let given = match (&source.alias, &source.collection) {
-            (Some(_), Collection::Subquery(_)) if !source.iterates => None,
-            // A name for itself is no second one.
-            (Some(alias), Collection::Path { root, steps })
-                if steps.is_empty() && !source.iterates && root.text == alias.text =>
+            (Some(alias), Collection::Subquery(_))
+                if !source.iterates && (rows > Rows::Around || self.is_given(own, &alias.text)) =>
             {
                 None
             }
+            // A name for itself is no second one.
+            (Some(_), Collection::Path { .. }) if source.is_itself() => None,
             (Some(alias), _) => Some((alias.text.as_str(), alias.span)),
             (None, Collection::Path { steps, .. }) => match steps.last() {
                 Some(Step::Name(property)) => Some((property.name.as_str(), property.span)),
@@ -98,6 +101,11 @@ impl<'q> Binder<'q> {
         }
     }
 
+    /// Whether a source gives what the name means already.
+    fn is_given(&self, source: &bound::Source, name: &str) -> bool {
+        self.resolve(name).is_some_and(|slot| gives(source, slot))
+    }
+
     /// A group key must say something about rows.
     pub(super) fn check_group_key(&mut self, key: &Expr) -> bool {
         let refers = self.refers(key);
@@ -105,26 +113,6 @@ impl<'q> Binder<'q> {
             self.unreferring_key(key.span());
         }
         refers
-    }
-
-    /// Tells of scalar subqueries of several rows in an aggregate, which may be about rows
-    /// otherwise.
-    fn several_rows_in(&mut self, call: Span) {
-        let call = call.range();
-        let inside = |own: &&Several| {
-            let range = own.subquery.range();
-            !own.gathers && call.start <= range.start && range.end <= call.end
-        };
-        let spans: Vec<Span> = self.several.iter().filter(inside).map(|own| own.span).collect();
-        spans.into_iter().for_each(|span| self.several_rows(span));
-    }
-
-    /// Tells of scalar subqueries of several rows where there are no groups to look at.
-    pub(super) fn tell_several(&mut self, from: usize) {
-        let later = self.several.split_off(from);
-        for Several { span, .. } in later.into_iter().filter(|own| !own.gathers) {
-            self.several_rows(span);
-        }
     }
 
     fn unreferring_key(&mut self, key: Span) {
@@ -142,7 +130,7 @@ impl<'q> Binder<'q> {
             ExprKind::Call { name, arguments } if !is_callable(&name.text, arguments.len()) => {
                 return false;
             }
-            ExprKind::Index(_, index) if !is_index(index) => return false,
+            ExprKind::Index(_, index) if !self.is_index(index) => return false,
             _ => {}
         }
         let mut refers = false;
@@ -154,33 +142,69 @@ impl<'q> Binder<'q> {
         refers
     }
 
+    /// Whether an expression can be an index.
+    #[expect(clippy::wildcard_enum_match_arm, reason = "only these forms matter here")]
+    fn is_index(&self, index: &Expr) -> bool {
+        match index.kind() {
+            ExprKind::Number(_) | ExprKind::String(_) => true,
+            ExprKind::Parameter(name) => {
+                let given = self.parameters.get(name).map(Constant::from);
+                matches!(given, Some(Constant::Number(_) | Constant::String(_)))
+            }
+            _ => false,
+        }
+    }
+
     /// Where rows are gathered into groups, the select list and the order may use group
     /// keys and aggregates, and nothing of single rows.
-    pub(super) fn check_grouping(&mut self, select: &'q Select) {
-        let own = self.names.iter().map(|(name, _)| *name).collect();
-        let clause = Clause::OrderBy;
-        let mut check = GroupCheck { select, own, clause, hidden: Vec::new(), depth: 0 };
-        if let Some(OrderKeys::Items(items)) = select.order_by.as_ref().map(|order| &order.keys) {
-            for item in items {
-                // One row is in any order of paths.
-                if !select.group_by.is_empty() || !items.iter().all(|item| is_path(&item.expr)) {
-                    // Groups are not ordered by elements, even if those are their keys.
-                    let mut expr = &item.expr;
-                    while let ExprKind::Index(base, _) = expr.kind() {
-                        expr = base;
-                    }
-                    check.expression(self, expr, None);
+    ///
+    /// Takes how many groups there are, and tells how many rows come of them. `keyed` if
+    /// there is one for each value of the keys, `deferred` if one around it looks at what
+    /// aggregates are about.
+    pub(super) fn check_grouping(
+        &mut self,
+        select: &'q Select,
+        rows: Rows,
+        (keyed, deferred): (bool, bool),
+    ) -> Rows {
+        let keys: &[Expr] = if keyed { &select.group_by } else { &[] };
+        let mut check = GroupCheck::new(keys, rows);
+        let order = match select.order_by.as_ref().map(|order| &order.keys) {
+            Some(OrderKeys::Items(items)) => items.as_slice(),
+            Some(OrderKeys::Rank(_)) | None => &[],
+        };
+        if keyed && !deferred {
+            // Aggregates are about rows, which are looked at first.
+            order.iter().for_each(|item| check.arguments(self, &item.expr));
+            select.selection.exprs().for_each(|expr| check.arguments(self, expr));
+        }
+        let repeats = |at: usize| keys.iter().take(at).any(|own| Some(own) == keys.get(at));
+        check.sets = (0..keys.len()).filter(|at| !repeats(*at)).count() + self.gathering;
+        check.own = self.names.iter().map(|(name, _)| *name).collect();
+        check.clause = Clause::OrderBy;
+        // One row is in any order of paths.
+        if keyed || !order.iter().all(|item| is_path(&item.expr)) {
+            for item in order {
+                // Groups are not ordered by elements, even if those are their keys.
+                let mut expr = &item.expr;
+                while let ExprKind::Index(base, _) = expr.kind() {
+                    expr = base;
                 }
+                check.expression(self, expr, None);
             }
         }
         check.clause = Clause::Select;
-        check.selection(self, &select.selection);
+        if let Selection::All(star) = select.selection {
+            self.star_of_groups(keyed, star);
+        }
+        select.selection.exprs().for_each(|expr| check.expression(self, expr, None));
+        if check.rows.are_several() { check.rows } else { rows }
     }
 }
 
 /// Looks for what is about single rows where there are groups.
 struct GroupCheck<'q> {
-    select: &'q Select,
+    keys: &'q [Expr],
     /// The names of the rows, and of those around them.
     own: Vec<&'q str>,
     clause: Clause,
@@ -188,102 +212,176 @@ struct GroupCheck<'q> {
     hidden: Vec<&'q str>,
     /// Subqueries around the current place; their aggregates are about rows of their own.
     depth: usize,
+    /// How many rows the innermost query has.
+    rows: Rows,
+    /// An aggregate of the innermost query gathers them.
+    gathers: bool,
+    /// The parts of groups, and sets beside them.
+    sets: usize,
+    /// A subquery around the current place has groups of its own: the rows around those are
+    /// out of sight.
+    regrouped: bool,
 }
 
 impl<'q> GroupCheck<'q> {
-    fn selection(&mut self, binder: &mut Binder<'q>, selection: &'q Selection) {
-        match selection {
-            Selection::All(star) if self.depth == 0 => binder.star_of_groups(self.select, *star),
-            Selection::All(_) => {}
-            Selection::Value(expr) => self.expression(binder, expr, None),
-            Selection::List(items) => {
-                items.iter().for_each(|item| self.expression(binder, &item.expr, None));
-            }
-        }
+    fn new(keys: &'q [Expr], rows: Rows) -> GroupCheck<'q> {
+        let (own, hidden, clause) = (Vec::new(), Vec::new(), Clause::Select);
+        let (gathers, regrouped) = (false, false);
+        GroupCheck { keys, own, clause, hidden, depth: 0, rows, gathers, sets: 0, regrouped }
+    }
+
+    /// Looks at what aggregates are about.
+    fn arguments(&mut self, binder: &mut Binder<'q>, expr: &'q Expr) {
+        let gathers = is_aggregate(expr);
+        expr.kind().for_each_child(&mut |child| match child {
+            Child::Expr(child) if gathers => self.expression(binder, child, None),
+            Child::Expr(child) => self.arguments(binder, child),
+            Child::Select(_) => {}
+        });
     }
 
     /// `path` is the longest property reference that the expression begins; trailing
     /// indexes are no part of it.
-    #[expect(clippy::wildcard_enum_match_arm, reason = "only these forms matter here")]
     fn expression(&mut self, binder: &mut Binder<'q>, expr: &'q Expr, path: Option<Span>) {
-        if self.clause == Clause::Select && self.select.group_by.contains(expr) {
+        if self.is_key(expr) {
             return;
         }
+        self.parts(binder, expr, path);
+    }
+
+    #[expect(clippy::wildcard_enum_match_arm, reason = "only these forms matter here")]
+    fn parts(&mut self, binder: &mut Binder<'q>, expr: &'q Expr, path: Option<Span>) {
         match expr.kind() {
             ExprKind::Member(_, property) if !binder.plans && property.name == "_rid" => {}
             ExprKind::Member(base, _) => {
-                if !self.is_grouped_path(expr) {
-                    self.expression(binder, base, Some(path.unwrap_or(expr.span())));
+                let (errors, whole) = (binder.errors.len(), path.unwrap_or(expr.span()));
+                self.expression(binder, base, Some(whole));
+                // Whatever is wrong in what it is a member of is told of the whole.
+                if binder.errors.len() > errors && !is_path(base) && !self.regrouped {
+                    binder.errors.truncate(errors);
+                    self.not_grouped(binder, whole);
                 }
             }
-            ExprKind::Index(base, _) => {
-                if !self.is_grouped_path(expr) {
-                    self.expression(binder, base, path);
-                }
-            }
-            ExprKind::Identifier(name) => {
-                if !self.is_grouped_path(expr) && self.is_own(name) {
+            ExprKind::Index(base, _) => self.expression(binder, base, path),
+            ExprKind::Identifier(name) if self.is_own(name) => {
+                if self.regrouped {
+                    binder.unresolved(name, expr.span());
+                } else {
                     self.not_grouped(binder, path.unwrap_or(expr.span()));
                 }
             }
-            ExprKind::Subquery(_, select) => self.subquery(binder, select),
-            ExprKind::Call { .. } if self.depth == 0 && is_aggregate(expr) => {
-                binder.several_rows_in(expr.span());
+            // Either way it is the row that is the key.
+            ExprKind::Conditional(parts)
+                if is_name(&parts[1]) && parts[1] == parts[2] && self.is_key(&parts[1]) => {}
+            ExprKind::Subquery(SubqueryKind::Scalar, select)
+                if select.is_bare_star() && self.keys.iter().any(is_name) => {}
+            ExprKind::Subquery(kind, select) => {
+                let rows = self.subquery(binder, select);
+                self.use_rows(binder, *kind, rows, expr.span());
             }
-            kind => kind.for_each_child(&mut |child| {
-                if let Child::Expr(child) = child {
-                    self.expression(binder, child, None);
-                }
-            }),
+            ExprKind::Call { .. } if self.depth == 0 && is_aggregate(expr) => {}
+            kind => {
+                kind.for_each_child(&mut |child| {
+                    if let Child::Expr(child) = child {
+                        self.expression(binder, child, None);
+                    }
+                });
+                self.gathers |= is_aggregate(expr) && self.rows.are_several();
+            }
         }
+    }
+
+    /// As [`Binder::use_rows`].
+    fn use_rows(&mut self, binder: &mut Binder<'q>, kind: SubqueryKind, rows: Rows, span: Span) {
+        let rows = if kind == SubqueryKind::Scalar { rows } else { rows.min(Rows::One) };
+        if rows.are_several() && self.rows != Rows::Around && !self.regrouped {
+            binder.several_rows(span);
+        }
+        self.sets += usize::from(rows > Rows::Around);
+        self.rows = self.rows.joined(rows);
     }
 
     fn is_own(&self, name: &str) -> bool {
         self.own.contains(&name) && !self.hidden.contains(&name)
     }
 
-    fn is_grouped_path(&self, expr: &Expr) -> bool {
-        is_path(expr) && self.select.group_by.contains(expr)
+    /// Orders are by paths only, and rows that are out of sight have no keys.
+    fn is_key(&self, expr: &Expr) -> bool {
+        !self.regrouped
+            && (self.clause == Clause::Select || is_path(expr))
+            && self.keys.contains(expr)
     }
 
-    fn subquery(&mut self, binder: &mut Binder<'q>, select: &'q Select) {
-        let (hidden, clause) = (self.hidden.len(), self.clause);
-        self.clause = Clause::Select;
+    /// Looks at a subquery; how many rows it gives.
+    fn subquery(&mut self, binder: &mut Binder<'q>, select: &'q Select) -> Rows {
+        let (hidden, clause, rows) = (self.hidden.len(), self.clause, self.rows);
+        let (gathers, sets, regrouped) = (self.gathers, self.sets, self.regrouped);
+        (self.clause, self.gathers) = (Clause::Select, false);
         self.depth += 1;
-        self.sources(binder, select);
+        let own_rows = self.sources(binder, select);
+        self.rows = own_rows;
         select.filter.iter().for_each(|filter| self.expression(binder, filter, None));
         for key in &select.group_by {
             let errors = binder.errors.len();
-            self.expression(binder, key, None);
+            // A key is not known by being one of the groups around it.
+            self.parts(binder, key, None);
             if binder.errors.len() > errors {
                 binder.unreferring_key(key.span());
             }
         }
-        self.selection(binder, &select.selection);
+        let keyed = !select.group_by.is_empty() && self.rows.are_several();
+        self.regrouped |= keyed;
+        match select.selection {
+            Selection::All(star)
+                if select.from.is_none() && select.order_by.is_none() && sets > 1 =>
+            {
+                binder.star_of_several(star);
+            }
+            Selection::All(_) | Selection::Value(_) | Selection::List(_) => {}
+        }
+        select.selection.exprs().for_each(|expr| self.expression(binder, expr, None));
+        if keyed && !regrouped && binder.errors.is_empty() {
+            self.regrouped = false;
+            let own = std::mem::take(&mut self.own);
+            select.selection.exprs().for_each(|expr| self.arguments(binder, expr));
+            self.own = own;
+        }
+        let given = match self.rows {
+            rows if self.gathers && !keyed && binder.errors.is_empty() => {
+                rows.gathered(Rows::Around)
+            }
+            rows if rows.are_several() => rows,
+            _ => own_rows,
+        };
         self.hidden.truncate(hidden);
         self.depth -= 1;
-        self.clause = clause;
-        let range = select.span.range();
-        let found = binder.several.iter().find(|own| own.subquery.range() == range);
-        let found = found.filter(|own| !own.gathers || !binder.errors.is_empty());
-        if let Some(span) = found.map(|own| own.span) {
-            binder.several_rows(span);
-        }
+        (self.clause, self.rows) = (clause, rows);
+        (self.gathers, self.sets, self.regrouped) = (gathers, sets, regrouped);
+        given
     }
 
-    fn sources(&mut self, binder: &mut Binder<'q>, select: &'q Select) {
+    /// Looks at sources; how many rows they have together.
+    fn sources(&mut self, binder: &mut Binder<'q>, select: &'q Select) -> Rows {
+        let mut all = Rows::Around;
         for source in select.from.iter().flat_map(From::sources) {
             match &source.collection {
-                Collection::Subquery(inner) => self.subquery(binder, inner),
-                Collection::Path { root, steps } => {
-                    let grouped = self.select.group_by.iter().any(|key| begins(key, root, steps));
-                    if self.is_own(&root.text) && !grouped {
+                Collection::Subquery(inner) => all = all.joined(self.subquery(binder, inner)),
+                Collection::Path { root, steps } if self.is_own(&root.text) => {
+                    if self.regrouped {
+                        binder.unresolved(&root.text, root.span);
+                    } else if !self.keys.iter().any(|key| begins(key, root, steps)) {
                         self.not_grouped(binder, source.collection_span);
                     }
                 }
+                Collection::Path { .. } => {}
             }
+            if source.iterates {
+                all = Rows::Many;
+            }
+            self.sets += usize::from(!source.is_itself());
             self.hidden.extend(source.name());
         }
+        all
     }
 
     fn not_grouped(&self, binder: &mut Binder<'q>, reference: Span) {
@@ -309,7 +407,7 @@ fn begins(key: &Expr, root: &crate::syntax::Name, steps: &[Step]) -> bool {
     let [first, rest @ ..] = names.as_slice() else { return false };
     let same = |(own, step): (&PathPart<'_>, &Step)| match (own, step) {
         (PathPart::Name(own), Step::Name(property)) => *own == property.name,
-        (PathPart::Index(own), Step::Index(index)) => own.as_i64() == Some(i64::from(*index)),
+        (PathPart::Index(own), Step::Index(index)) => own == index,
         _ => false,
     };
     matches!(first, PathPart::Name(name) if *name == root.text)
@@ -349,6 +447,10 @@ fn path_steps(expr: &Expr) -> Option<Vec<PathPart<'_>>> {
     }
 }
 
+fn is_name(expr: &Expr) -> bool {
+    matches!(expr.kind(), ExprKind::Identifier(_))
+}
+
 /// Whether the expression is a name and steps from there.
 #[expect(clippy::wildcard_enum_match_arm, reason = "only these forms matter here")]
 pub(super) fn is_path(expr: &Expr) -> bool {
@@ -366,10 +468,6 @@ fn is_callable(name: &str, arguments: usize) -> bool {
         Lookup::Later(arity) => arity.allows(arguments),
         Lookup::Unknown => AggregateKind::find(name).is_some() && arguments == 1,
     }
-}
-
-fn is_index(index: &Expr) -> bool {
-    matches!(index.kind(), ExprKind::Number(_) | ExprKind::String(_) | ExprKind::Parameter(_))
 }
 
 fn is_aggregate(expr: &Expr) -> bool {

@@ -3,10 +3,11 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::block::BoundBlock;
-use super::check::has_aggregate;
-use super::{Binder, Clause, Several, UDF_CALLS_MAX};
-use crate::bound::{Aggregate, Constant, Expr, In, Key, Like, LikePattern, Slot};
+use super::block::{BoundBlock, place};
+use super::{Binder, Clause, Rows, UDF_CALLS_MAX};
+use crate::bound::{
+    Aggregate, Block, Constant, Counts, Expr, Grouping, In, Key, Like, LikePattern, Slot,
+};
 use crate::error::{Code, Refusal, Span};
 use crate::eval::{Pattern, identity};
 use crate::execute::AggregateKind;
@@ -197,11 +198,7 @@ impl<'q> Binder<'q> {
         );
         let key = match (written, self.expression(index)) {
             (true, Expr::Constant(Constant::String(name))) => Key::Name(name.as_ref().to_owned()),
-            (true, Expr::Constant(Constant::Number(number))) => {
-                // No array is so long that it has an element where there is no place for one.
-                let index = number.as_i64().and_then(|index| usize::try_from(index).ok());
-                Key::Index(index.unwrap_or(usize::MAX))
-            }
+            (true, Expr::Constant(Constant::Number(number))) => Key::Index(place(number)),
             _ => {
                 let message = "The specified query includes 'member indexer' which is currently \
                                not supported.";
@@ -359,24 +356,55 @@ impl<'q> Binder<'q> {
         };
         // An aggregate looks at the rows of the group, not at what they share.
         let keys = std::mem::take(&mut self.group_keys);
-        let nested = has_aggregate(argument);
+        let gathering = self.gathering;
+        self.aggregating += 1;
         let argument = self.expression(argument);
+        self.aggregating -= 1;
         self.group_keys = keys;
-        if self.clause == Clause::Filter {
-            let message = "Aggregates are not allowed in the WHERE clause.";
-            self.error(Code::AGGREGATE_IN_FILTER, call.span(), message);
-        } else if self.clause == Clause::GroupBy {
-            self.no_group_key(call.span());
-        } else if nested {
-            let message = "Cannot perform an aggregate function on an expression containing an \
-                           aggregate or a subquery.";
-            self.error(Code::NESTED_AGGREGATE, call.span(), message);
+        if self.rows.are_several() {
+            self.check_aggregate(call.span(), self.gathering > gathering);
+            self.gathering += 1;
+        } else if self.aggregating > 0 || self.aggregates.is_none() {
+            return self.aggregate_of_row(kind, argument);
         }
         let slot = self.new_slot();
         if let Some(aggregates) = &mut self.aggregates {
             aggregates.push(Aggregate { kind, argument, slot });
         }
         Expr::Slot(slot)
+    }
+
+    /// Where an aggregate may not gather rows.
+    fn check_aggregate(&mut self, call: Span, nested: bool) {
+        if self.clause == Clause::Filter {
+            let message = "Aggregates are not allowed in the WHERE clause.";
+            self.error(Code::AGGREGATE_IN_FILTER, call, message);
+        } else if self.clause == Clause::GroupBy {
+            self.no_group_key(call);
+        } else if nested {
+            let message = "Cannot perform an aggregate function on an expression containing an \
+                           aggregate or a subquery.";
+            self.error(Code::NESTED_AGGREGATE, call, message);
+        }
+    }
+
+    /// An aggregate of one row that stands where the query's own rows are not gathered: a
+    /// query of that row.
+    fn aggregate_of_row(&mut self, kind: AggregateKind, argument: Expr) -> Expr {
+        let slot = self.new_slot();
+        let aggregates = vec![Aggregate { kind, argument, slot }];
+        let grouping =
+            Grouping { keys: Vec::new(), aggregates, order: Vec::new(), is_ordered: false };
+        let block = Block {
+            sources: Vec::new(),
+            filter: None,
+            grouping: Some(grouping),
+            output: Expr::Slot(slot),
+            distinct: false,
+            order: Vec::new(),
+            counts: Counts::default(),
+        };
+        Expr::Subquery(SubqueryKind::Scalar, Box::new(block))
     }
 
     fn no_group_key(&mut self, span: Span) {
@@ -391,16 +419,17 @@ impl<'q> Binder<'q> {
         self.error(Code::CARDINALITY, span, message);
     }
 
-    /// A scalar subquery of several rows multiplies the one row of a query around it,
-    /// where there is just one. Otherwise it is wrong.
-    fn check_several(&mut self, subquery: Span, span: Span) {
-        if self.rows.within && !self.rows.many && !self.rows.multiplied {
-            self.rows.multiplied = true;
-        } else if self.rows.grouped {
-            self.several.push(Several { subquery, span, gathers: false });
-        } else {
+    /// Where a subquery stands in an expression: the rows of a scalar one become those of
+    /// a query that has none of its own. Otherwise several are wrong.
+    fn use_rows(&mut self, kind: SubqueryKind, rows: Rows, span: Span) {
+        let rows = if kind == SubqueryKind::Scalar { rows } else { rows.min(Rows::One) };
+        if rows.are_several() && self.rows != Rows::Around && !self.defers {
             self.several_rows(span);
         }
+        if rows > Rows::Around && !self.defers {
+            self.sets.push(None);
+        }
+        self.rows = self.rows.joined(rows);
     }
 
     fn subquery(&mut self, kind: SubqueryKind, select: &'q Select, span: Span) -> Expr {
@@ -409,14 +438,14 @@ impl<'q> Binder<'q> {
             return Expr::UNDEFINED;
         }
         self.subqueries += 1;
-        let BoundBlock { mut block, several, gathers } = self.block(select);
+        let (names, sets) = (self.names.len(), self.sets.len());
+        let BoundBlock { mut block, rows, .. } = self.block(select, Rows::Around);
         self.subqueries -= 1;
-        if gathers && self.rows.gathered && kind == SubqueryKind::Scalar {
-            self.several.push(Several { subquery: select.span, span, gathers });
+        if kind != SubqueryKind::Scalar {
+            self.names.truncate(names);
+            self.sets.truncate(sets);
         }
-        if several && kind == SubqueryKind::Scalar {
-            self.check_several(select.span, span);
-        }
+        self.use_rows(kind, rows, span);
         if kind == SubqueryKind::All {
             // All rows fit the filter if there is none that breaks it.
             let filter = block.filter.take();
@@ -440,12 +469,13 @@ impl<'q> Binder<'q> {
             self.error(Code::LET_IN_ORDER_BY, span, message);
             return Expr::UNDEFINED;
         }
+        let value = self.expression(value);
         if self.resolve(&name.text).is_some() {
             let message =
                 format!("The variable name '{}' in the LET expression must be unique.", name.text);
             self.error(Code::DUPLICATE_DEFINITION, name.span, message);
+            return Expr::UNDEFINED;
         }
-        let value = self.expression(value);
         let slot = self.new_slot();
         self.names.push((&name.text, slot));
         let body = self.expression(body);

@@ -2,7 +2,7 @@
 
 use super::{GROUP_KEYS_MAX, Parse, Parser, SUBQUERY_LEVELS, ServiceLimit};
 use crate::error::{Code, QueryError, Span};
-use crate::lexer::{Keyword, Kind, Symbol, Token, decode_number};
+use crate::lexer::{Keyword, Kind, Symbol, decode_number};
 use crate::syntax::{
     Collection, Count, Expr, ExprKind, From, Name, OrderBy, OrderItem, OrderKeys, Page, Property,
     Select, SelectItem, Selection, SortDirection, Source, Step, Top,
@@ -185,9 +185,9 @@ impl Parser<'_> {
             let Name { text, span } = self.string_of(literal);
             return Ok(Step::Name(Property { name: text, bracketed: true, span }));
         }
-        let index = |parser: &Self, token: Token| parser.text_of(token).parse().ok();
         let token = self.peek();
-        match index(self, token).filter(|_| token.kind == Kind::Number) {
+        let index = (token.kind == Kind::Number).then(|| decode_number(self.text_of(token)));
+        match index.flatten() {
             Some(index) => {
                 self.take();
                 Ok(Step::Index(index))

@@ -144,7 +144,11 @@ impl Printer<'_, '_> {
                 self.text(&root.text)?;
                 steps.iter().try_for_each(|step| match step {
                     Step::Name(property) => member(self.f, property),
-                    Step::Index(index) => write!(self.f, "[{index}]"),
+                    Step::Index(index) => {
+                        self.f.write_str("[")?;
+                        number(self.f, *index)?;
+                        self.f.write_str("]")
+                    }
                 })
             }
         }
